@@ -1,0 +1,4 @@
+"""Version 1 of the contract: actor_pool.proto is its text, the generated modules beside it are its Python."""
+
+PROTOCOL_VERSION = 1
+"""Major version that a peer sends in Hello and Welcome."""

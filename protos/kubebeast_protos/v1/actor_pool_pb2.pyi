@@ -1,0 +1,152 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DTYPE_INVALID: _ClassVar[DType]
+    DTYPE_UINT8: _ClassVar[DType]
+    DTYPE_INT8: _ClassVar[DType]
+    DTYPE_INT16: _ClassVar[DType]
+    DTYPE_INT32: _ClassVar[DType]
+    DTYPE_INT64: _ClassVar[DType]
+    DTYPE_FLOAT32: _ClassVar[DType]
+    DTYPE_FLOAT64: _ClassVar[DType]
+    DTYPE_BOOL: _ClassVar[DType]
+
+class Compression(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COMPRESSION_UNSPECIFIED: _ClassVar[Compression]
+    COMPRESSION_NONE: _ClassVar[Compression]
+    COMPRESSION_LZ4: _ClassVar[Compression]
+DTYPE_INVALID: DType
+DTYPE_UINT8: DType
+DTYPE_INT8: DType
+DTYPE_INT16: DType
+DTYPE_INT32: DType
+DTYPE_INT64: DType
+DTYPE_FLOAT32: DType
+DTYPE_FLOAT64: DType
+DTYPE_BOOL: DType
+COMPRESSION_UNSPECIFIED: Compression
+COMPRESSION_NONE: Compression
+COMPRESSION_LZ4: Compression
+
+class ActRequest(_message.Message):
+    __slots__ = ("hello", "observations", "bye")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    OBSERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    BYE_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    observations: Observations
+    bye: Bye
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., bye: _Optional[_Union[Bye, _Mapping]] = ...) -> None: ...
+
+class ActResponse(_message.Message):
+    __slots__ = ("welcome", "actions")
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    welcome: Welcome
+    actions: Actions
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., actions: _Optional[_Union[Actions, _Mapping]] = ...) -> None: ...
+
+class LeafSpec(_message.Message):
+    __slots__ = ("path", "dtype", "shape", "frame_stack", "num_categories")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    FRAME_STACK_FIELD_NUMBER: _ClassVar[int]
+    NUM_CATEGORIES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    dtype: DType
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    frame_stack: int
+    num_categories: int
+    def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ENV_SERVER_ID_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    ENV_ID_FIELD_NUMBER: _ClassVar[int]
+    NUM_ENVS_FIELD_NUMBER: _ClassVar[int]
+    OBSERVATION_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    OFFERED_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: int
+    env_server_id: str
+    instance_id: str
+    env_id: str
+    num_envs: int
+    observation: _containers.RepeatedCompositeFieldContainer[LeafSpec]
+    action: _containers.RepeatedCompositeFieldContainer[LeafSpec]
+    offered_compression: _containers.RepeatedScalarFieldContainer[Compression]
+    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("run_id", "compression", "protocol_version")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    compression: _containers.RepeatedScalarFieldContainer[Compression]
+    protocol_version: int
+    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+
+class Observations(_message.Message):
+    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    REWARDS_FIELD_NUMBER: _ClassVar[int]
+    TERMINATED_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    IS_FIRST_FIELD_NUMBER: _ClassVar[int]
+    EPISODES_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    rewards: bytes
+    terminated: bytes
+    truncated: bytes
+    is_first: bytes
+    episodes: _containers.RepeatedCompositeFieldContainer[Episode]
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ...) -> None: ...
+
+class Episode(_message.Message):
+    __slots__ = ("env", "episode_return", "length")
+    ENV_FIELD_NUMBER: _ClassVar[int]
+    EPISODE_RETURN_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    env: int
+    episode_return: float
+    length: int
+    def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ...) -> None: ...
+
+class Actions(_message.Message):
+    __slots__ = ("step", "leaves")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Bye(_message.Message):
+    __slots__ = ("reason", "detail")
+    class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        REASON_UNSPECIFIED: _ClassVar[Bye.Reason]
+        REASON_SHUTDOWN: _ClassVar[Bye.Reason]
+        REASON_TERMINATED: _ClassVar[Bye.Reason]
+    REASON_UNSPECIFIED: Bye.Reason
+    REASON_SHUTDOWN: Bye.Reason
+    REASON_TERMINATED: Bye.Reason
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    reason: Bye.Reason
+    detail: str
+    def __init__(self, reason: _Optional[_Union[Bye.Reason, str]] = ..., detail: _Optional[str] = ...) -> None: ...
