@@ -1,0 +1,64 @@
+"""What one step of a vector of environments yields."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubebeast_envserver.spaces import Leaf
+
+Array = NDArray[Any]
+
+
+class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
+    """An environment raised, or broke its contract, in construction, reset or step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRows:
+    """One row for each of B environments. Row i belongs to environment i in every field."""
+
+    observation: list[Array]
+    """One array a leaf, [B, *row_shape]; [B, *shape], the newest frame, where stacks are not kept (full_stacks)."""
+    rewards: NDArray[np.float32]
+    """float32 [B], received on arrival at the observation; unclipped, finite, 0 where is_first."""
+    terminated: NDArray[np.bool_]
+    """bool [B]: the training episode ended here by its own rules."""
+    truncated: NDArray[np.bool_]
+    """bool [B]: the episode was cut off here."""
+    is_first: NDArray[np.bool_]
+    """bool [B]: first observation of a training episode: every row of a reset and the row after a final one."""
+    episodes: list[tuple[int, float, int]]
+    """Whole games that ended here: environment, unclipped return, number of decisions."""
+
+
+class HostedEnv(Protocol):
+    """B environments in lock-step with NEXT_STEP autoreset; not thread-safe."""
+
+    spec_observation: list[Leaf]
+    spec_action: list[Leaf]
+    num_envs: int
+
+    def reset(self) -> StepRows:
+        """Starts a new episode in every environment. Raises EnvironmentFailure."""
+        ...
+
+    def step(self, actions: list[Array]) -> StepRows:
+        """Takes one array [B, *shape] an action leaf. Raises EnvironmentFailure.
+
+        The action after a final row is ignored: that step resets.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+def checked_rewards(rewards: Array) -> NDArray[np.float32]:
+    """The rewards as a float32 array [B] of its own; EnvironmentFailure names the first that is not finite."""
+    result = np.array(rewards, dtype=np.float32)
+    finite = np.isfinite(result)
+    if not finite.all():
+        env = int(np.argmin(finite))
+        raise EnvironmentFailure(f"environment {env} returned the reward {result[env]}: it must be finite")
+    return result

@@ -1,0 +1,120 @@
+"""The env-server as a process: signals, exit status, several streams."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import grpc
+import psutil
+
+from kubebeast_envserver.worker import ExitCode
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from tests.integration.envserver_learner import ROOT, TIMEOUT_S, learner, running, wait_for_log
+
+MODULE = "tests.integration.envserver_faults"
+
+
+def test_sigterm_says_bye_and_exits_with_0() -> None:
+    with learner() as server, running("--env", "Mock", "--address", server.address) as process:
+        server.next("observations")
+        process.send_signal(signal.SIGTERM)
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_sigint_ends_a_process_that_waits_for_actions() -> None:
+    with learner() as server:
+        server.answer = lambda hello, observations: None
+        with running("--env", "Mock", "--address", server.address) as process:
+            server.next("observations")
+            process.send_signal(signal.SIGINT)
+            assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+            assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_sigterm_ends_a_process_that_waits_for_a_learner() -> None:
+    with learner() as server:
+        address = server.address
+    with running("--env", "Mock", "--address", address) as process:
+        line = wait_for_log(process, "waiting for the learner")
+        assert json.loads(line)["level"] == "info"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_sigterm_ends_a_process_whose_environment_hangs() -> None:
+    with (
+        learner() as server,
+        running("--env", f"{MODULE}:HangsInReset-v0", "--address", server.address) as process,
+    ):
+        wait_for_log(process, "joined run")
+        process.send_signal(signal.SIGTERM)
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_a_refusal_is_reported_in_the_exit_status() -> None:
+    refusal = (grpc.StatusCode.FAILED_PRECONDITION, "protocol_version 9")
+    with learner(refuse=refusal) as server, running("--env", "Mock", "--address", server.address) as process:
+        wait_for_log(process, "protocol_version 9")
+        assert process.wait(TIMEOUT_S) == ExitCode.REFUSED
+
+
+def test_a_wrong_flag_is_reported_in_the_exit_status() -> None:
+    with running("--env", "Mock", "--num_streams", "0") as process:
+        assert "num_streams = 0" in wait_for_log(process, "kubebeast-envserver:")
+        assert process.wait(TIMEOUT_S) == ExitCode.USAGE
+
+
+def test_an_unknown_environment_is_reported_in_the_exit_status() -> None:
+    with running("--env", "PnogNoFrameskip-v4") as process:
+        assert "Pong" in wait_for_log(process, "PnogNoFrameskip-v4")
+        assert process.wait(TIMEOUT_S) == ExitCode.USAGE
+
+
+def test_streams_are_processes_that_end_together() -> None:
+    with learner() as server, running("--env", "Mock", "--address", server.address, "--num-streams", "2") as process:
+        hellos = [server.next("hello") for _ in range(2)]
+        assert len({hello.instance_id for hello in hellos}) == 2
+        process.send_signal(signal.SIGTERM)
+        assert [server.next("bye").reason for _ in range(2)] == [pb.Bye.REASON_SHUTDOWN] * 2
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_a_killed_stream_process_is_replaced() -> None:
+    with learner() as server, running("--env", "Mock", "--address", server.address, "--num-streams", "2") as process:
+        instances = {server.next("hello").instance_id for _ in range(2)}
+        victim = next(p for p in psutil.Process(process.pid).children() if "spawn_main" in " ".join(p.cmdline()))
+        victim.kill()
+        assert server.next("hello").instance_id not in instances
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_stream_processes_end_with_a_killed_supervisor() -> None:
+    with learner() as server, running("--env", "Mock", "--address", server.address, "--num-streams", "2") as process:
+        for _ in range(2):
+            server.next("hello")
+        process.kill()
+        assert [server.next("bye").reason for _ in range(2)] == [pb.Bye.REASON_SHUTDOWN] * 2
+
+
+def test_one_refused_stream_ends_the_env_server() -> None:
+    refusal = (grpc.StatusCode.FAILED_PRECONDITION, "wrong shape")
+    with (
+        learner(refuse=refusal) as server,
+        running("--env", "Mock", "--address", server.address, "--num-streams", "2") as process,
+    ):
+        assert process.wait(TIMEOUT_S) == ExitCode.REFUSED
+
+
+def test_an_env_server_needs_neither_torch_nor_the_native_core() -> None:
+    program = """
+import sys, kubebeast_envserver.__main__
+from kubebeast_envserver.envs import make_vector_env
+make_vector_env("CartPole-v1", 1).reset()
+print(*[name for name in ("torch", "kubebeast_native", "kubebeast_learner", "setuptools") if name in sys.modules])
+"""
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == ""

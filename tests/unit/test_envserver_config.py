@@ -1,0 +1,126 @@
+"""Flags, environment variables, small parts of the process."""
+
+import json
+import logging
+import threading
+
+import grpc
+import pytest
+
+from kubebeast_envserver.config import ConfigError, parse
+from kubebeast_envserver.connection import Backoff, DisconnectedError, RefusedError, stream_error
+from kubebeast_envserver.failures import FailureWindow
+from kubebeast_envserver.log import JsonFormatter
+from kubebeast_envserver.shutdown import Shutdown
+
+
+def test_flags_take_hyphens_and_underscores() -> None:
+    config = parse(["--env", "Mock", "--num-streams", "2", "--envs_per_stream", "3", "--env-kwargs", '{"a": 1}'], {})
+    assert (config.env, config.num_streams, config.envs_per_stream, config.env_kwargs) == ("Mock", 2, 3, {"a": 1})
+
+
+def test_flags_win_over_the_environment_and_that_over_defaults() -> None:
+    environ = {"KUBEBEAST_ENV": "Mock", "KUBEBEAST_NUM_STREAMS": "4", "KUBEBEAST_SEED": "7"}
+    config = parse(["--num-streams", "2"], environ)
+    assert (config.env, config.num_streams, config.seed, config.envs_per_stream) == ("Mock", 2, 7, 16)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "env = '': is required"),
+        (["--env", "Mock", "--num-streams", "0"], "num_streams = 0: must be at least 1"),
+        (["--env", "Mock", "--num-streams", "two"], "num_streams = 'two'"),
+        (["--env", "Mock", "--env-kwargs", "{"], "env_kwargs = '{'"),
+        (["--env", "Mock", "--env-kwargs", "[1]"], r"env_kwargs = \[1\]: must be a JSON object"),
+        (["--env", "Mock", "--preset", "v4"], "preset = 'v4': must be one of auto"),
+        (["--env", "Mock", "--compression", "zip"], "compression = 'zip'"),
+        (["--env", "Mock", "--address", "localhost"], "address = 'localhost'"),
+        (["--env", "Mock", "--env-server-id", "a\nb"], "env_server_id = "),
+        (["--env", "Mock", "--seed", "-1"], "seed = -1"),
+        (["--env", "Mock", "--max-redials", "-1"], "max_redials = -1"),
+        (["--env", "Mock", "--failure-window-s", "0"], "failure_window_s = 0.0"),
+        (["--env", "Mock", "--log-level", "loud"], "log_level = 'loud'"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_reason(flags: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse(flags, {})
+
+
+def test_back_off_doubles_within_its_limit_and_starts_again_after_success() -> None:
+    backoff = Backoff(first_s=0.25, limit_s=15.0)
+    ceilings = [min(15.0, 0.25 * 2**n) for n in range(10)]
+    for ceiling in ceilings:
+        assert ceiling / 2 <= backoff.next_delay_s() <= ceiling
+    backoff.reset()
+    assert backoff.next_delay_s() <= 0.25
+
+
+def test_failures_are_too_many_only_within_the_window() -> None:
+    moments = iter([0.0, 30.0, 61.0, 80.0])
+    window = FailureWindow(limit=3, window_s=60.0, clock=lambda: next(moments))
+    assert [window.add() for _ in range(4)] == [False, False, False, True]
+
+
+class EndedCall(grpc.RpcError):
+    def __init__(self, code: grpc.StatusCode) -> None:
+        self._code = code
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return "leaf 'image'"
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, DisconnectedError),
+        (grpc.StatusCode.UNKNOWN, DisconnectedError),
+        (grpc.StatusCode.INVALID_ARGUMENT, RefusedError),
+    ],
+)
+def test_a_status_means_try_again_or_give_up(code: grpc.StatusCode, meaning: type[Exception]) -> None:
+    error = stream_error(EndedCall(code))
+    assert type(error) is meaning
+    assert str(error) == f"{code.name}: leaf 'image'"
+
+
+def test_a_shutdown_wakes_a_waiter_and_stays_requested() -> None:
+    shutdown = Shutdown()
+    assert shutdown.wait(0.0) is False
+    woken: list[bool] = []
+    waiter = threading.Thread(target=lambda: woken.append(shutdown.wait(60.0)))
+    waiter.start()
+    shutdown.request()
+    waiter.join(60.0)
+    assert woken == [True]
+    assert shutdown.wait(0.0) is True
+
+
+def test_a_shutdown_may_be_requested_from_within_its_own_callback() -> None:
+    shutdown = Shutdown()
+    calls: list[str] = []
+
+    def again() -> None:
+        calls.append("called")
+        if len(calls) < 3:
+            shutdown.request()
+
+    shutdown.on_request = again
+    shutdown.request()
+    assert len(calls) == 3
+
+
+def test_a_log_record_is_one_json_line() -> None:
+    try:
+        raise ValueError("two\nlines")
+    except ValueError as error:
+        record = logging.LogRecord("name", logging.ERROR, "", 0, "said %s", ("hello",), (ValueError, error, None))
+    line = JsonFormatter().format(record)
+    entry = json.loads(line)
+    assert "\n" not in line
+    assert (entry["level"], entry["message"]) == ("error", "said hello")
+    assert "two\nlines" in entry["traceback"]

@@ -1,0 +1,159 @@
+"""Vectors of environments: ids, autoreset, stacks, books of episodes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kubebeast_envserver.envs import EnvironmentFailure, HostedEnv, StepRows, make_vector_env
+from kubebeast_envserver.spaces import Leaf
+
+FAULTS = "tests.integration.envserver_faults"
+CATCH = "kubebeast_envserver.catch:Catch-v0"
+
+
+def play(env: HostedEnv, num_steps: int, seed: int = 0) -> list[StepRows]:
+    """A reset and `num_steps` random steps."""
+    rng = np.random.default_rng(seed)
+    rows = [env.reset()]
+    for _ in range(num_steps):
+        actions = [
+            rng.integers(leaf.num_categories, size=(env.num_envs, *leaf.shape))
+            if leaf.num_categories
+            else rng.uniform(-1, 1, (env.num_envs, *leaf.shape)).astype(leaf.dtype)
+            for leaf in env.spec_action
+        ]
+        rows.append(env.step(actions))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("env_id", "num_steps"),
+    [
+        ("Mock", 2100),
+        ("CartPole-v1", 300),
+        ("Pendulum-v1", 450),
+        (CATCH, 60),
+        ("PongNoFrameskip-v4", 1100),
+        ("BreakoutNoFrameskip-v4", 600),
+        ("ALE/Breakout-v5", 600),
+    ],
+)
+def test_is_first_follows_final_rows_and_nothing_else(env_id: str, num_steps: int) -> None:
+    env = make_vector_env(env_id, 3, seed=1)
+    final = np.ones(3, np.bool_)
+    num_final = 0
+    for rows in play(env, num_steps):
+        np.testing.assert_array_equal(rows.is_first, final)
+        final = rows.terminated | rows.truncated
+        num_final += int(final.sum())
+        assert not (rows.is_first & final).any()
+        assert not rows.rewards[rows.is_first].any()
+        assert {rows.terminated.dtype, rows.truncated.dtype, rows.is_first.dtype} == {np.dtype(np.bool_)}
+        assert rows.rewards.dtype == np.float32
+        for leaf, array in zip(env.spec_observation, rows.observation, strict=True):
+            assert array.shape == (3, *leaf.row_shape)
+            assert array.dtype == np.dtype(leaf.dtype)
+    assert num_final > 0
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", CATCH, "Mock"])
+def test_episodes_add_up_their_rewards_and_decisions(env_id: str) -> None:
+    env = make_vector_env(env_id, 2, seed=1, env_kwargs={"episode_length": 20} if env_id == "Mock" else None)
+    returns, lengths, num_episodes = np.zeros(2), np.zeros(2, np.int64), 0
+    for t, rows in enumerate(play(env, 200)):
+        returns += rows.rewards
+        lengths += ~rows.is_first if t else 0
+        assert [env for env, _, _ in rows.episodes] == list(np.flatnonzero(rows.terminated | rows.truncated))
+        for i, episode_return, length in rows.episodes:
+            assert (episode_return, length) == (returns[i], lengths[i])
+            returns[i] = lengths[i] = 0
+            num_episodes += 1
+    assert num_episodes > 4
+
+
+def test_a_time_limit_truncates() -> None:
+    ends = [rows for rows in play(make_vector_env("Pendulum-v1", 1, seed=0), 201) if rows.truncated.any()]
+    assert len(ends) == 1
+    assert not ends[0].terminated.any()
+    assert ends[0].episodes[0][2] == 200
+
+
+def test_catch_rewards_the_last_decision() -> None:
+    rows = play(make_vector_env(CATCH, 1, seed=3), 99)
+    assert {episode[2] for row in rows for episode in row.episodes} == {9}
+    assert {episode[1] for row in rows for episode in row.episodes} == {1.0, -1.0}
+
+
+def test_a_seed_repeats_the_environments_but_a_reset_does_not() -> None:
+    first, second = (make_vector_env("CartPole-v1", 2, seed=5) for _ in range(2))
+    start = first.reset().observation[0]
+    np.testing.assert_array_equal(start, second.reset().observation[0])
+    assert not np.array_equal(start[0], start[1])
+    assert not np.array_equal(start, first.reset().observation[0])
+
+
+@pytest.mark.parametrize("env_id", ["Mock", "BreakoutNoFrameskip-v4"])
+def test_stacks_start_with_the_first_frame_and_shift(env_id: str) -> None:
+    kwargs = {"episode_length": 10} if env_id == "Mock" else None
+    stacked = make_vector_env(env_id, 2, env_kwargs=kwargs, seed=2)
+    newest = make_vector_env(env_id, 2, env_kwargs=kwargs, seed=2, full_stacks=False)
+    history: list[list[object]] = [[], []]
+    for full, single in zip(play(stacked, 60), play(newest, 60), strict=True):
+        for env in range(2):
+            frame = single.observation[0][env]
+            history[env] = [frame] * 4 if full.is_first[env] else [*history[env][1:], frame]
+            np.testing.assert_array_equal(full.observation[0][env], np.stack(history[env]))  # type: ignore[arg-type]
+
+
+def test_rows_are_not_overwritten_by_later_steps() -> None:
+    env = make_vector_env("CartPole-v1", 2, seed=0)
+    first = env.reset()
+    kept = first.observation[0].copy()
+    env.step([np.zeros(2, np.int64)])
+    np.testing.assert_array_equal(first.observation[0], kept)
+
+
+def failing(name: str) -> Callable[[], object]:
+    def provoke() -> object:
+        return play(make_vector_env(f"{FAULTS}:{name}-v0", 2), 1)
+
+    return provoke
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("RaisesInStep", "step raised .*on fire"),
+        ("RewardIsNotFinite", "environment 0 returned the reward nan"),
+        ("CannotBeMade", "could not be made.*no licence file"),
+    ],
+)
+def test_a_failing_environment_is_reported_as_such(name: str, reason: str) -> None:
+    with pytest.raises(EnvironmentFailure, match=reason):
+        failing(name)()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"env": "CartPool-v1", "num_envs": 1}, "env = 'CartPool-v1'.*"),
+        ({"env": "no_such_module:Id-v0", "num_envs": 1}, "no_such_module"),
+        ({"env": "CartPole-v1", "num_envs": 0}, "num_envs = 0"),
+        ({"env": "CartPole-v1", "num_envs": 1, "preset": "atari"}, "preset = 'atari'"),
+        ({"env": "CartPole-v1", "num_envs": 1, "preset": "atari-v4"}, "no Atari game"),
+        ({"env": "PnogNoFrameskip-v4", "num_envs": 1}, "no Atari game 'Pnog'; similar: .*Pong"),
+        ({"env": "PongNoFrameskip-v4", "num_envs": 1, "env_kwargs": {"stick": 1}}, "env_kwargs = 'stick'.*noop_max"),
+        ({"env": "Mock", "num_envs": 1, "env_kwargs": {"episode_length": 0}}, "episode_length = 0"),
+        ({"env": "Mock", "num_envs": 1, "env_kwargs": {"x": 0}}, "env_kwargs = .*x"),
+    ],
+)
+def test_what_cannot_be_made_is_named(arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        make_vector_env(**arguments)  # type: ignore[arg-type]
+
+
+def test_an_atari_id_without_preset_is_the_plain_environment() -> None:
+    env = make_vector_env("ALE/Pong-v5", 1, preset="none")
+    assert env.spec_observation == [Leaf("", "uint8", (210, 160, 3))]
