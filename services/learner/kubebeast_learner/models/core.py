@@ -1,0 +1,69 @@
+"""The core between torso and heads: an LSTM, or nothing; and the flat form in which a core state is kept.
+
+A core state is a tuple of tensors [num_layers, B, size], () for the empty core. Its packed form is one row of S numbers
+an environment, [B, S]: what the table of the inference threads and the rollouts hold.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+CoreState = tuple[Tensor, ...]
+
+
+class Core(nn.Module):
+    """The empty core: features pass through."""
+
+    output_size: int
+    state_shapes: tuple[tuple[int, int], ...] = ()
+    """(num_layers, size) of every state tensor."""
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.output_size = input_size
+
+    def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
+        """features float32 [T, B, input_size] to [T, B, output_size]; is_first bool [T, B]."""
+        return features, core_state
+
+
+class LSTMCore(Core):
+    """An LSTM whose state is zeroed before every row with is_first."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1) -> None:
+        super().__init__(input_size)
+        self.lstm = nn.LSTM(input_size, hidden_size, num_layers)
+        self.output_size = hidden_size
+        self.state_shapes = ((num_layers, hidden_size), (num_layers, hidden_size))
+
+    # Which rows start an episode is data: a compiled graph would be broken here in any case.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
+        """As in Core; core_state is (h, c). The rows between two starts of episodes run as one sequence."""
+        num_rows = features.shape[0]
+        later_starts = is_first[1:].any(dim=1).nonzero().flatten().tolist() if num_rows > 1 else []
+        starts = [0, *(row + 1 for row in later_starts)]
+        outputs = []
+        for start, end in zip(starts, [*starts[1:], num_rows], strict=True):
+            ended = is_first[start].view(1, -1, 1)
+            h, c = (tensor.masked_fill(ended, 0.0) for tensor in core_state)
+            output, core_state = self.lstm(features[start:end], (h, c))
+            outputs.append(output)
+        return torch.cat(outputs), core_state
+
+
+def pack_core_state(core_state: CoreState) -> Tensor:
+    """[B, S] from tensors [num_layers, B, size], in order, layer by layer."""
+    return torch.cat([tensor.transpose(0, 1).flatten(1) for tensor in core_state], dim=1)
+
+
+def unpack_core_state(packed: Tensor, state_shapes: Sequence[tuple[int, int]]) -> CoreState:
+    """The inverse of pack_core_state. ValueError when the width of `packed` is not that of the state."""
+    widths = [num_layers * size for num_layers, size in state_shapes]
+    if packed.ndim != 2 or packed.shape[1] != sum(widths):
+        raise ValueError(f"packed core_state has shape {list(packed.shape)}, it must be [B, {sum(widths)}]")
+    parts = torch.split(packed, widths, dim=1) if widths else ()
+    return tuple(
+        part.reshape(-1, *shape).transpose(0, 1).contiguous() for part, shape in zip(parts, state_shapes, strict=True)
+    )

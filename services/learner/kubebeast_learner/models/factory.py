@@ -1,0 +1,88 @@
+"""Chooses and builds the model for an environment's observation and action leaves."""
+
+from collections.abc import Sequence
+
+from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.models.base import LeafSpec, Model, ModelSpecError, Torso
+from kubebeast_learner.models.core import Core, LSTMCore
+from kubebeast_learner.models.deep import DeepTorso
+from kubebeast_learner.models.image import ImageLayout
+from kubebeast_learner.models.initialisation import initialise_orthogonally
+from kubebeast_learner.models.mlp import MLPTorso
+from kubebeast_learner.models.shallow import ShallowTorso
+
+
+def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig) -> Model:
+    """Builds a model, its initial weights drawn from the global generator (torch.manual_seed).
+
+    Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take.
+    """
+    num_actions = _num_actions(action)
+    if len(observation) == 0:
+        raise ModelSpecError("the observation has no leaf: a model needs at least one")
+    name = config.model
+    if name == "auto":
+        name = "shallow" if _fits_shallow(observation) else "mlp"
+
+    torso: Torso
+    if name == "shallow":
+        torso = ShallowTorso(_image(observation, "shallow", ShallowTorso.smallest_side), num_actions)
+        lstm_size, num_lstm_layers = torso.output_size, 2
+    elif name == "deep":
+        torso = DeepTorso(_image(observation, "deep", DeepTorso.smallest_side))
+        lstm_size, num_lstm_layers = 256, 1
+    else:
+        torso = MLPTorso(observation, config.hidden_sizes)
+        lstm_size, num_lstm_layers = torso.output_size, 1
+    core = LSTMCore(torso.output_size, lstm_size, num_lstm_layers) if config.use_lstm else Core(torso.output_size)
+    model = Model(torso, core, num_actions)
+    if config.initialisation == "orthogonal":
+        initialise_orthogonally(model)
+    return model
+
+
+def _num_actions(action: Sequence[LeafSpec]) -> int:
+    if len(action) != 1:
+        raise ModelSpecError(
+            f"the action has {len(action)} leaves ({', '.join(map(_describe, action))}): one Discrete leaf is supported"
+        )
+    leaf = action[0]
+    if leaf.num_categories < 1 or len(leaf.row_shape) > 0:
+        raise ModelSpecError(f"the action leaf {_describe(leaf)} is not one Discrete choice: only that is supported")
+    return leaf.num_categories
+
+
+def _fits_shallow(observation: Sequence[LeafSpec]) -> bool:
+    image = ImageLayout.of(observation[0])
+    return (
+        len(observation) == 1
+        and observation[0].dtype == "uint8"
+        and image is not None
+        and min(image.height, image.width) >= ShallowTorso.smallest_side
+    )
+
+
+def _image(observation: Sequence[LeafSpec], model: str, smallest_side: int) -> ImageLayout:
+    if len(observation) != 1:
+        raise ModelSpecError(
+            f"--model {model} takes one image, the observation has {len(observation)} leaves "
+            f"({', '.join(map(_describe, observation))}): use --model mlp"
+        )
+    leaf = observation[0]
+    image = ImageLayout.of(leaf)
+    if image is None or leaf.num_categories > 0:
+        raise ModelSpecError(
+            f"--model {model} takes an image [H, W], [k, H, W] or [H, W, C], not the leaf {_describe(leaf)}: "
+            "use --model mlp"
+        )
+    if min(image.height, image.width) < smallest_side:
+        raise ModelSpecError(
+            f"--model {model} needs images of at least {smallest_side}x{smallest_side}, the leaf {_describe(leaf)} is "
+            "smaller: use --model mlp or --model deep"
+        )
+    return image
+
+
+def _describe(leaf: LeafSpec) -> str:
+    kind = f", {leaf.num_categories} categories" if leaf.num_categories else ""
+    return f'"{leaf.path}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'

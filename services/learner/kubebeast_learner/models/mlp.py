@@ -1,0 +1,40 @@
+"""A multi-layer perceptron over all leaves of the observation, for everything that is not an image."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kubebeast_learner.models.base import LeafSpec, ModelInputs, Torso
+
+
+class MLPTorso(Torso):
+    """Flattens and joins the leaves (categories one-hot, uint8 numbers scaled to [0, 1]), then ReLU layers."""
+
+    def __init__(self, observation: Sequence[LeafSpec], hidden_sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.num_categories = tuple(leaf.num_categories for leaf in observation)
+        input_size = sum(math.prod(leaf.row_shape) * max(1, leaf.num_categories) for leaf in observation)
+        layers: list[nn.Module] = []
+        for hidden_size in hidden_sizes:
+            layers += [nn.Linear(input_size, hidden_size), nn.ReLU()]
+            input_size = hidden_size
+        self.layers = nn.Sequential(*layers)
+        self.output_size = input_size
+
+    def forward(self, inputs: ModelInputs) -> Tensor:
+        """float32 [T, B, hidden_sizes[-1]]."""
+        leaves = [_flat(leaf, n) for leaf, n in zip(inputs.observation, self.num_categories, strict=True)]
+        features: Tensor = self.layers(torch.cat(leaves, dim=-1))
+        return features
+
+
+def _flat(leaf: Tensor, num_categories: int) -> Tensor:
+    """float32 [T, B, size] from [T, B, *row_shape]."""
+    if num_categories > 0:
+        encoded = F.one_hot(leaf.long(), num_categories).float()
+    else:
+        encoded = leaf.float() / 255 if leaf.dtype == torch.uint8 else leaf.float()
+    return encoded.reshape(*leaf.shape[:2], -1)

@@ -1,0 +1,43 @@
+"""Which arithmetic and which compiler the hardware makes worthwhile."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from kubebeast_learner.models.base import Model
+
+PrecisionChoice = Literal["auto", "fp32", "bf16"]
+CompileChoice = Literal["auto", "on", "off"]
+
+
+def torso_dtype(choice: PrecisionChoice, model: Model, device: torch.device) -> torch.dtype:
+    """The dtype in which the model's torso computes on `device`; weights and optimizer always stay float32.
+
+    auto is bfloat16 where both the torso gains from it and the hardware computes in it.
+    """
+    if choice == "fp32" or not model.torso.supports_bf16:
+        return torch.float32
+    return torch.bfloat16 if choice == "bf16" or has_bf16_arithmetic(device) else torch.float32
+
+
+def should_compile(choice: CompileChoice, model: Model, device: torch.device) -> bool:
+    """Whether to compile the update.
+
+    auto: on a GPU, where fusing saves many small kernels, unless the core is recurrent, which runs eagerly in any case.
+    On a CPU the models' own layout and in-place operations leave the compiler nothing to gain.
+    """
+    return choice == "on" or (choice == "auto" and device.type == "cuda" and model.core_state_size == 0)
+
+
+def has_bf16_arithmetic(device: torch.device) -> bool:
+    """Whether `device` multiplies bfloat16 natively; elsewhere it is emulated, slower than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def use_channels_last(module: nn.Module, device: torch.device) -> None:
+    """Moves a module to `device`, convolution weights in the memory format that is fastest on CPU and GPU alike."""
+    module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

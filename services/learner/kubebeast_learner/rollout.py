@@ -1,0 +1,84 @@
+"""A batch of unrolls as tensors: what the learner trains on."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kubebeast_learner.models import CoreState, Model, ModelInputs
+
+if TYPE_CHECKING:
+    from kubebeast_native import RolloutBatch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollout:
+    """B unrolls of T transitions. Row t + 1 holds what action t led to; row T only bootstraps."""
+
+    observation: tuple[Tensor, ...]
+    """One tensor a leaf, [T+1, B, *row_shape], of the leaf's dtype."""
+    rewards: Tensor
+    """float32 [T+1, B]: received on arrival at the row, not clipped."""
+    terminated: Tensor
+    """bool [T+1, B]: the episode ended at the row by its own rules."""
+    truncated: Tensor
+    """bool [T+1, B]: the episode was cut off at the row."""
+    is_first: Tensor
+    """bool [T+1, B]: an episode starts with the row."""
+    last_action: Tensor
+    """int64 [T+1, B]: the action that led to the row, 0 where is_first."""
+    action: Tensor
+    """int64 [T, B]."""
+    policy_logits: Tensor
+    """float32 [T, B, A]: the behaviour policy that chose `action`."""
+    valid: Tensor
+    """bool [T, B]: transition t joins two rows of one episode; false in padding too."""
+    policy_version: Tensor
+    """int64 [T, B]: version of the weights that chose `action`."""
+    core_state: CoreState
+    """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
+
+    @property
+    def unroll_length(self) -> int:
+        return self.action.shape[0]
+
+    @property
+    def batch_size(self) -> int:
+        return self.action.shape[1]
+
+    @property
+    def model_inputs(self) -> ModelInputs:
+        """All T+1 rows."""
+        return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first)
+
+
+def rollout_from_native(batch: "RolloutBatch", model: Model, device: torch.device | str = "cpu") -> Rollout:
+    """The native batch as tensors on `device`, for `model`, whose core_state it holds.
+
+    On a CPU nothing is copied, the tensors are views of native memory. To a GPU the copies go through pinned memory and
+    run asynchronously on the current stream.
+    """
+    device = torch.device(device)
+    (last_action,), (action,) = batch.last_actions, batch.actions
+    return Rollout(
+        observation=tuple(to_device(leaf, device) for leaf in batch.observation),
+        rewards=to_device(batch.rewards, device),
+        terminated=to_device(batch.terminated, device),
+        truncated=to_device(batch.truncated, device),
+        is_first=to_device(batch.is_first, device),
+        last_action=to_device(last_action, device).long(),
+        action=to_device(action, device).long(),
+        policy_logits=to_device(batch.policy_logits, device),
+        valid=to_device(batch.valid, device),
+        policy_version=to_device(batch.policy_version, device),
+        core_state=model.unpack_core_state(to_device(batch.core_state, device)) if model.core_state_size else (),
+    )
+
+
+def to_device(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    """A tensor on `device` from a writable array: the same memory on a CPU, an asynchronous pinned copy on a GPU."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -1,0 +1,165 @@
+"""V-trace: off-policy corrected value targets and policy-gradient advantages.
+
+Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner Architectures", 2018,
+https://arxiv.org/abs/1802.01561: equation (1), the recursion of Remark 1, and the gradient of section 4.2.
+
+Notation: T transitions, B unrolls, A actions. Arrays are time-major. mu is the behaviour policy that acted, pi the
+target policy that is trained. Gradients never flow through what these functions return, action log-probabilities
+of `action_log_probs` alone excepted.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class VTraceReturns(NamedTuple):
+    vs: Tensor
+    """float [T, B]: value targets, v_t in the paper."""
+    pg_advantages: Tensor
+    """float [T, B]: weights of the policy gradient, rho_t (r_t + gamma v_{t+1} - V(x_t))."""
+
+
+class VTraceFromLogitsReturns(NamedTuple):
+    vs: Tensor
+    """float [T, B]: value targets, v_t in the paper."""
+    pg_advantages: Tensor
+    """float [T, B]: weights of the policy gradient, rho_t (r_t + gamma v_{t+1} - V(x_t))."""
+    log_rhos: Tensor
+    """float [T, B]: log pi(a_t|x_t) - log mu(a_t|x_t), not clipped; 0 where invalid."""
+    behavior_action_log_probs: Tensor
+    """float [T, B]: log mu(a_t|x_t); 0 where invalid."""
+    target_action_log_probs: Tensor
+    """float [T, B]: log pi(a_t|x_t); 0 where invalid."""
+
+
+def action_log_probs(policy_logits: Tensor, actions: Tensor) -> Tensor:
+    """log softmax(policy_logits)[actions]: float [*] from float [*, A] and int64 [*]. Differentiable."""
+    if policy_logits.shape[:-1] != actions.shape:
+        raise ValueError(f"actions has shape {_shape(actions)}, it must be policy_logits' {_shape(policy_logits)[:-1]}")
+    return F.log_softmax(policy_logits, dim=-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+@torch.no_grad()
+def from_logits(
+    behavior_policy_logits: Tensor,
+    target_policy_logits: Tensor,
+    actions: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
+    clip_rho_threshold: float | None = 1.0,
+    clip_pg_rho_threshold: float | None = 1.0,
+    valid: Tensor | None = None,
+) -> VTraceFromLogitsReturns:
+    """V-trace for softmax policies.
+
+    behavior_policy_logits, target_policy_logits: float [T, B, A]. actions: int64 [T, B]. The rest as in
+    `from_importance_weights`. ValueError names an argument of the wrong shape, TypeError one of the wrong dtype.
+    """
+    _check_logits(behavior_policy_logits, target_policy_logits, actions)
+    if valid is not None:
+        _check(valid, "valid", actions.shape, floating=False)
+        # Padding may hold anything, NaN and actions out of range included; it must not reach the softmax.
+        behavior_policy_logits = behavior_policy_logits.masked_fill(~valid.unsqueeze(-1), 0.0)
+        target_policy_logits = target_policy_logits.masked_fill(~valid.unsqueeze(-1), 0.0)
+        actions = actions.masked_fill(~valid, 0)
+    behavior = action_log_probs(behavior_policy_logits, actions)
+    target = action_log_probs(target_policy_logits, actions)
+    if valid is not None:
+        behavior, target = behavior.masked_fill(~valid, 0.0), target.masked_fill(~valid, 0.0)
+    log_rhos = target - behavior
+    returns = from_importance_weights(
+        log_rhos, discounts, rewards, values, bootstrap_value, clip_rho_threshold, clip_pg_rho_threshold, valid
+    )
+    return VTraceFromLogitsReturns(*returns, log_rhos, behavior, target)
+
+
+@torch.no_grad()
+def from_importance_weights(
+    log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
+    clip_rho_threshold: float | None = 1.0,
+    clip_pg_rho_threshold: float | None = 1.0,
+    valid: Tensor | None = None,
+) -> VTraceReturns:
+    """V-trace from log importance weights.
+
+    log_rhos: float [T, B], log pi(a_t|x_t) / mu(a_t|x_t).
+    discounts: float [T, B], gamma, or 0 where transition t terminates its episode.
+    rewards: float [T, B], received on arrival at x_{t+1}.
+    values: float [T, B], V(x_t). bootstrap_value: float [B], V(x_T).
+    clip_rho_threshold: rho bar in the paper. clip_pg_rho_threshold: the same for the advantages. None: not clipped.
+    c bar is 1, lambda is 1.
+    valid: bool [T, B], all true by default. Where it is false the transition joins no two rows of one episode: rho_t
+    and c_t are 0, so that vs_t = V(x_t) and pg_advantages_t = 0, and the rewards, log_rhos and discounts are ignored.
+    ValueError names an argument of the wrong shape or a negative threshold, TypeError one of the wrong dtype.
+    """
+    _check(log_rhos, "log_rhos", log_rhos.shape)
+    if log_rhos.ndim != 2:
+        raise ValueError(f"log_rhos has shape {_shape(log_rhos)}, it must be [T, B]")
+    for name, argument in (("discounts", discounts), ("rewards", rewards), ("values", values)):
+        _check(argument, name, log_rhos.shape)
+    _check(bootstrap_value, "bootstrap_value", log_rhos.shape[1:])
+    for name, threshold in (
+        ("clip_rho_threshold", clip_rho_threshold),
+        ("clip_pg_rho_threshold", clip_pg_rho_threshold),
+    ):
+        if threshold is not None and threshold < 0:
+            raise ValueError(f"{name} = {threshold}: must not be negative")
+
+    rhos = log_rhos.exp()
+    if valid is not None:
+        _check(valid, "valid", log_rhos.shape, floating=False)
+        rhos, rewards, discounts = (x.masked_fill(~valid, 0.0) for x in (rhos, rewards, discounts))
+    clipped_rhos = rhos if clip_rho_threshold is None else rhos.clamp(max=clip_rho_threshold)
+    cs = rhos.clamp(max=1.0)
+
+    next_values = torch.cat([values[1:], bootstrap_value.unsqueeze(0)])
+    deltas = clipped_rhos * (rewards + discounts * next_values - values)
+    if valid is not None:
+        # 0 * NaN is NaN: an overflow in the values of padding must not spread along the recursion.
+        deltas = deltas.masked_fill(~valid, 0.0)
+
+    vs = values + _backward_sums(deltas, discounts * cs)
+    next_vs = torch.cat([vs[1:], bootstrap_value.unsqueeze(0)])
+    pg_rhos = rhos if clip_pg_rho_threshold is None else rhos.clamp(max=clip_pg_rho_threshold)
+    pg_advantages = pg_rhos * (rewards + discounts * next_vs - values)
+    if valid is not None:
+        pg_advantages = pg_advantages.masked_fill(~valid, 0.0)
+    return VTraceReturns(vs, pg_advantages)
+
+
+def _backward_sums(deltas: Tensor, factors: Tensor) -> Tensor:
+    """x_t = deltas_t + factors_t x_{t+1} with x_T = 0, all [T, B]: v_t - V(x_t) of Remark 1."""
+    total = torch.zeros_like(deltas[0])
+    sums = []
+    for delta, factor in zip(reversed(deltas.unbind()), reversed(factors.unbind()), strict=True):
+        total = torch.addcmul(delta, factor, total)
+        sums.append(total)
+    return torch.stack(sums[::-1])
+
+
+def _check_logits(behavior_policy_logits: Tensor, target_policy_logits: Tensor, actions: Tensor) -> None:
+    if behavior_policy_logits.ndim != 3:
+        raise ValueError(f"behavior_policy_logits has shape {_shape(behavior_policy_logits)}, it must be [T, B, A]")
+    _check(behavior_policy_logits, "behavior_policy_logits", behavior_policy_logits.shape)
+    _check(target_policy_logits, "target_policy_logits", behavior_policy_logits.shape)
+    _check(actions, "actions", behavior_policy_logits.shape[:2], floating=False)
+
+
+def _check(argument: Tensor, name: str, shape: torch.Size, floating: bool = True) -> None:
+    if argument.shape != shape:
+        raise ValueError(f"{name} has shape {_shape(argument)}, it must be {list(shape)}")
+    if argument.is_floating_point() != floating:
+        raise TypeError(f"{name} is {argument.dtype}, it must be {'floating point' if floating else 'bool or int64'}")
+
+
+def _shape(argument: Tensor) -> list[int]:
+    return list(argument.shape)

@@ -1,0 +1,174 @@
+"""The IMPALA loss: hand-written values, analytic gradients, masks."""
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from kubebeast_learner import vtrace
+from kubebeast_learner.config import LossConfig
+from kubebeast_learner.losses import impala_loss, policy_lag
+from kubebeast_learner.models import ModelOutput
+from kubebeast_learner.rollout import Rollout
+from tests.unit.learning_data import make_mlp, random_rollout, shortened
+
+T, B, A = 5, 4, 3
+
+
+def random_output(seed: int = 1) -> ModelOutput:
+    generator = torch.Generator().manual_seed(seed)
+    return ModelOutput(
+        torch.randn(T + 1, B, A, generator=generator, requires_grad=True),
+        torch.randn(T + 1, B, generator=generator, requires_grad=True),
+    )
+
+
+def test_values_written_out_by_hand() -> None:
+    """One on-policy transition, uniform policy over two actions, reward 3 clipped to 1, V = 0.25, V' = 0.5."""
+    rollout = random_rollout(
+        1,
+        1,
+        2,
+        rewards=torch.tensor([[0.0], [3.0]]),
+        terminated=torch.zeros(2, 1, dtype=torch.bool),
+        valid=torch.ones(1, 1, dtype=torch.bool),
+        policy_logits=torch.zeros(1, 1, 2),
+    )
+    output = ModelOutput(torch.zeros(2, 1, 2), torch.tensor([[0.25], [0.5]]))
+    config = LossConfig(discounting=0.9, baseline_cost=0.5, entropy_cost=0.01)
+    loss = impala_loss(output, rollout, config)
+    advantage = 1.0 + 0.9 * 0.5 - 0.25
+    log_2 = 0.6931471805599453
+    assert loss.pg_loss.item() == pytest.approx(advantage * log_2)
+    assert loss.baseline_loss.item() == pytest.approx(0.5 * 0.5 * advantage**2)
+    assert loss.entropy_loss.item() == pytest.approx(-0.01 * log_2)
+    assert loss.total.item() == pytest.approx(loss.pg_loss + loss.baseline_loss + loss.entropy_loss)
+    assert loss.entropy.item() == pytest.approx(log_2)
+    assert loss.mean_rho.item() == pytest.approx(1.0)
+    assert loss.num_transitions.item() == 1
+
+
+def test_gradients_are_the_analytic_ones() -> None:
+    rollout, output = random_rollout(T, B, A), random_output()
+    config = LossConfig(baseline_cost=0.7, entropy_cost=0.3)
+    impala_loss(output, rollout, config).total.backward()  # type: ignore[no-untyped-call]
+
+    mask = rollout.valid.float()
+    policy = F.softmax(output.policy_logits[:-1].detach(), dim=-1)
+    returns = vtrace.from_logits(
+        rollout.policy_logits,
+        output.policy_logits[:-1],
+        rollout.action,
+        0.99 * (~rollout.terminated[1:]).float(),
+        rollout.rewards[1:].clamp(-1, 1),
+        output.baseline[:-1],
+        output.baseline[-1],
+        valid=rollout.valid,
+    )
+    # d(-log pi_a)/dz = pi - 1_a; d(sum p log p)/dz = p (log p + H) with H = -sum p log p.
+    chosen = F.one_hot(rollout.action, A)
+    entropy = -(policy * policy.log()).sum(-1, keepdim=True)
+    expected = (policy - chosen) * returns.pg_advantages.unsqueeze(-1) + 0.3 * policy * (policy.log() + entropy)
+    assert output.policy_logits.grad is not None
+    assert output.baseline.grad is not None
+    torch.testing.assert_close(output.policy_logits.grad[:-1], expected * mask.unsqueeze(-1))
+    torch.testing.assert_close(output.baseline.grad[:-1], 0.7 * (output.baseline[:-1].detach() - returns.vs) * mask)
+    assert output.policy_logits.grad[-1].count_nonzero() == 0
+    assert output.baseline.grad[-1].count_nonzero() == 0
+
+
+def test_entropy_cost_pushes_towards_the_uniform_policy() -> None:
+    rollout, output = random_rollout(T, B, A), random_output()
+    loss = impala_loss(output, rollout, LossConfig(entropy_cost=1e6))
+    (gradient,) = torch.autograd.grad(loss.total, output.policy_logits)
+    moved = ModelOutput(output.policy_logits.detach() - 1e-7 * gradient, output.baseline.detach())
+    assert impala_loss(moved, rollout, LossConfig()).entropy > loss.entropy
+
+
+def test_mean_reduction_divides_by_the_valid_transitions() -> None:
+    rollout, output = random_rollout(T, B, A), random_output()
+    total = {}
+    reductions: tuple[Literal["sum", "mean"], ...] = ("sum", "mean")
+    for reduction in reductions:
+        loss = impala_loss(output, rollout, LossConfig(loss_reduction=reduction))
+        total[reduction] = loss.total.item()
+    assert 0 < rollout.valid.sum() < T * B
+    assert total["mean"] == pytest.approx(total["sum"] / rollout.valid.sum().item())
+
+
+def test_reward_clipping_none_leaves_rewards_alone() -> None:
+    rollout, output = random_rollout(T, B, A), random_output()
+    large = replace(rollout, rewards=rollout.rewards * 100)
+    clipped = replace(rollout, rewards=large.rewards.clamp(-1, 1))
+
+    def total(batch: Rollout, clipping: Literal["abs_one", "none"]) -> float:
+        return impala_loss(output, batch, LossConfig(reward_clipping=clipping)).total.item()
+
+    assert total(large, "abs_one") == total(clipped, "none")
+    assert total(large, "none") != pytest.approx(total(clipped, "none"))
+
+
+def test_batch_without_valid_transitions_has_zero_loss_and_gradient() -> None:
+    rollout, output = random_rollout(T, B, A), random_output()
+    nothing = replace(rollout, valid=torch.zeros_like(rollout.valid))
+    loss = impala_loss(output, nothing, LossConfig(loss_reduction="mean"))
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    assert loss.total == 0
+    assert loss.entropy == 0
+    assert output.policy_logits.grad is not None
+    assert output.policy_logits.grad.count_nonzero() == 0
+
+
+def test_garbage_in_padding_changes_neither_loss_nor_gradients() -> None:
+    rollout = random_rollout(T, B, A)
+    padding = ~rollout.valid[:, -1]
+    gradients = []
+    for garbage in (0.0, torch.nan, torch.inf):
+        output = random_output()
+        with torch.no_grad():
+            output.policy_logits[:-1, -1][padding] = garbage
+            output.policy_logits[-1, -1] = garbage
+        rewards, behavior = rollout.rewards.clone(), rollout.policy_logits.clone()
+        rewards[1:, -1][padding] = garbage
+        behavior[:, -1][padding] = garbage
+        batch = replace(rollout, rewards=rewards, policy_logits=behavior)
+        impala_loss(output, batch, LossConfig()).total.backward()  # type: ignore[no-untyped-call]
+        assert output.policy_logits.grad is not None
+        assert output.baseline.grad is not None
+        gradients.append(torch.cat([output.policy_logits.grad.flatten(), output.baseline.grad.flatten()]))
+    for gradient in gradients[1:]:
+        torch.testing.assert_close(gradient, gradients[0])
+
+
+@pytest.mark.parametrize("use_lstm", [False, True])
+def test_padded_batch_has_the_gradients_of_the_unpadded_unrolls(use_lstm: bool) -> None:
+    model = make_mlp(A, use_lstm=use_lstm)
+    core_state = tuple(torch.randn_like(tensor) for tensor in model.initial_state(2))
+    rollout = random_rollout(8, 2, A, core_state=core_state, seed=3)
+    lengths = (8, 3)
+    for column, length in enumerate(lengths):
+        rollout.valid[length:, column] = False
+        rollout.is_first[length + 1 :, column] = False
+        rollout.observation[0][length + 1 :, column] = 0
+        rollout.rewards[length + 1 :, column] = 0
+
+    def gradients(batches: list[Rollout]) -> torch.Tensor:
+        model.zero_grad()
+        for batch in batches:
+            output, _ = model(batch.model_inputs, batch.core_state)
+            impala_loss(output, batch, LossConfig()).total.backward()  # type: ignore[no-untyped-call]
+        return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+    padded = gradients([rollout])
+    unpadded = gradients([shortened(rollout, column, length) for column, length in enumerate(lengths)])
+    assert padded.norm() > 0.1
+    torch.testing.assert_close(padded, unpadded, rtol=1e-5, atol=1e-6)
+
+
+def test_policy_lag_is_the_mean_over_valid_transitions() -> None:
+    policy_version = torch.tensor([[3, 5], [4, 0]])
+    valid = torch.tensor([[True, True], [True, False]])
+    assert policy_lag(policy_version, valid, 6).item() == pytest.approx((3 + 1 + 2) / 3)
+    assert policy_lag(policy_version, torch.zeros_like(valid), 6).item() == 0

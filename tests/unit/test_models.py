@@ -1,0 +1,210 @@
+"""The models: shapes, choice by shape, the recurrent core and what a model refuses."""
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+
+from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.models import CoreState, Model, ModelInputs, ModelSpecError, make_model
+from kubebeast_learner.models.deep import DeepTorso
+from kubebeast_learner.models.image import ImageLayout
+from kubebeast_learner.models.mlp import MLPTorso
+from kubebeast_learner.models.shallow import ShallowTorso
+from tests.unit.learning_data import FRAMES, VECTOR, Leaf, discrete, make_mlp
+
+A = 4
+Name = Literal["auto", "shallow", "deep", "mlp"]
+
+
+def random_leaf(leaf: Leaf, T: int, B: int) -> torch.Tensor:
+    shape = (T, B, *leaf.row_shape)
+    if leaf.num_categories:
+        return torch.randint(leaf.num_categories, shape)
+    return torch.randint(256, shape, dtype=torch.uint8) if leaf.dtype == "uint8" else torch.randn(shape)
+
+
+def random_inputs(observation: list[Leaf], T: int, B: int) -> ModelInputs:
+    return ModelInputs(
+        observation=tuple(random_leaf(leaf, T, B) for leaf in observation),
+        reward=3 * torch.randn(T, B),
+        last_action=torch.randint(A, (T, B)),
+        is_first=torch.rand(T, B) < 0.3,
+    )
+
+
+def rows(inputs: ModelInputs, start: int, end: int) -> ModelInputs:
+    return ModelInputs(tuple(leaf[start:end] for leaf in inputs.observation), *(x[start:end] for x in inputs[1:]))
+
+
+@pytest.mark.parametrize("use_lstm", [False, True])
+@pytest.mark.parametrize(
+    ("name", "observation"),
+    [
+        ("shallow", [FRAMES]),
+        ("deep", [replace(FRAMES, row_shape=(4, 42, 40))]),
+        ("mlp", [VECTOR, Leaf((3,), "uint8", "pixels"), Leaf((), "int64", "room", num_categories=7)]),
+    ],
+)
+def test_output_and_state_shapes(name: Name, observation: list[Leaf], use_lstm: bool) -> None:
+    model = make_model(observation, [discrete(A)], ModelConfig(model=name, use_lstm=use_lstm))
+    T, B = 3, 2
+    core_state = model.initial_state(B)
+    output, new_state = model(random_inputs(observation, T, B), core_state)
+    assert output.policy_logits.shape == (T, B, A)
+    assert output.baseline.shape == (T, B)
+    assert output.policy_logits.dtype == output.baseline.dtype == torch.float32
+    assert [tensor.shape for tensor in new_state] == [tensor.shape for tensor in core_state]
+    assert (model.core_state_size > 0) == use_lstm
+    if use_lstm:
+        assert model.pack_core_state(new_state).shape == (B, model.core_state_size)
+
+
+def test_shallow_and_deep_have_the_published_sizes() -> None:
+    shallow = make_model([FRAMES], [discrete(6)], ModelConfig(model="shallow", use_lstm=True))
+    assert isinstance(shallow.torso, ShallowTorso)
+    assert shallow.torso.fc.in_features == 3136
+    assert shallow.core_state_size == 2 * 2 * (512 + 1 + 6)
+    deep = make_model([FRAMES], [discrete(6)], ModelConfig(model="deep", use_lstm=True))
+    assert isinstance(deep.torso, DeepTorso)
+    assert deep.torso.fc.in_features == 3872
+    assert deep.core_state_size == 2 * 256
+
+
+@pytest.mark.parametrize(
+    ("leaf", "torso"),
+    [
+        (FRAMES, ShallowTorso),
+        (Leaf((96, 80), "uint8"), ShallowTorso),
+        (Leaf((96, 80, 3), "uint8"), ShallowTorso),
+        (Leaf((7, 7, 3), "uint8"), MLPTorso),
+        (Leaf((10, 10, 4), "bool"), MLPTorso),
+        (Leaf((84, 84), "float32"), MLPTorso),
+        (VECTOR, MLPTorso),
+        (Leaf((), "int64", num_categories=16), MLPTorso),
+    ],
+)
+def test_auto_chooses_by_shape(leaf: Leaf, torso: type) -> None:
+    assert type(make_model([leaf], [discrete(A)], ModelConfig()).torso) is torso
+
+
+@pytest.mark.parametrize("leaf", [Leaf((40, 38), "uint8"), Leaf((40, 38, 3), "uint8"), Leaf((3, 40, 38), "uint8")])
+def test_every_image_layout_gives_the_same_pixels(leaf: Leaf) -> None:
+    layout = ImageLayout.of(leaf)
+    assert layout is not None
+    assert (layout.height, layout.width) == (40, 38)
+    image = random_leaf(leaf, 1, 1)
+    pixels = layout.to_nchw(image, torch.float32)[0]
+    frames = image[0, 0] if layout.axes != "hw" else image[0, 0].unsqueeze(0)
+    expected = frames.permute(2, 0, 1) if layout.axes == "hwc" else frames
+    torch.testing.assert_close(pixels, expected.float() / 255)
+
+
+def test_images_of_float_keep_their_scale_and_are_not_overwritten() -> None:
+    layout = ImageLayout.of(Leaf((2, 40, 40)))
+    assert layout is not None
+    images = torch.randn(1, 1, 2, 40, 40)
+    before = images.clone()
+    torch.testing.assert_close(layout.to_nchw(images, torch.float32), before[0])
+    torch.testing.assert_close(images, before)
+
+
+def test_reward_is_clipped_before_it_enters() -> None:
+    model = make_model([FRAMES], [discrete(A)], ModelConfig(model="shallow"))
+    inputs = random_inputs([FRAMES], 1, 1)
+    one, hundred = (model(inputs._replace(reward=torch.full((1, 1), r)), ())[0] for r in (1.0, 100.0))
+    torch.testing.assert_close(one.baseline, hundred.baseline)
+    half = model(inputs._replace(reward=torch.full((1, 1), 0.5)), ())[0]
+    assert not torch.equal(one.baseline, half.baseline)
+
+
+def lstm_and_inputs(T: int, B: int) -> tuple[Model, ModelInputs, CoreState]:
+    model = make_mlp(A, use_lstm=True)
+    return model, random_inputs([VECTOR], T, B), tuple(torch.randn_like(x) for x in model.initial_state(B))
+
+
+def test_an_episode_start_forgets_the_core_state() -> None:
+    model, inputs, core_state = lstm_and_inputs(1, 2)
+    inputs = inputs._replace(is_first=torch.tensor([[True, False]]))
+    output, _ = model(inputs, core_state)
+    fresh, _ = model(inputs, model.initial_state(2))
+    torch.testing.assert_close(output.baseline[0, 0], fresh.baseline[0, 0])
+    assert not torch.isclose(output.baseline[0, 1], fresh.baseline[0, 1])
+
+
+def test_a_broken_core_state_does_not_survive_an_episode_start() -> None:
+    model, inputs, core_state = lstm_and_inputs(1, 2)
+    broken = tuple(torch.full_like(tensor, torch.nan) for tensor in core_state)
+    output, _ = model(inputs._replace(is_first=torch.ones(1, 2, dtype=torch.bool)), broken)
+    assert output.baseline.isfinite().all()
+
+
+def test_an_unroll_equals_its_single_steps() -> None:
+    T, B = 9, 4
+    model, inputs, core_state = lstm_and_inputs(T, B)
+    assert inputs.is_first[1:].any()
+    whole, last = model(inputs, core_state)
+    state, logits, baselines = core_state, [], []
+    for t in range(T):
+        output, state = model(rows(inputs, t, t + 1), state)
+        logits.append(output.policy_logits)
+        baselines.append(output.baseline)
+    torch.testing.assert_close(torch.cat(logits), whole.policy_logits)
+    torch.testing.assert_close(torch.cat(baselines), whole.baseline)
+    torch.testing.assert_close(state, last)
+
+
+def test_packing_a_core_state_is_reversible_and_by_environment() -> None:
+    model = make_model([FRAMES], [discrete(2)], ModelConfig(model="shallow", use_lstm=True))
+    core_state = tuple(torch.randn_like(tensor) for tensor in model.initial_state(3))
+    packed = model.pack_core_state(core_state)
+    torch.testing.assert_close(model.unpack_core_state(packed), core_state)
+    torch.testing.assert_close(packed[1:2], model.pack_core_state(tuple(x[:, 1:2] for x in core_state)))
+    with pytest.raises(ValueError, match="core_state"):
+        model.unpack_core_state(packed[:, 1:])
+
+
+def test_seed_decides_the_initial_weights() -> None:
+    first, second, other = (make_mlp(seed=seed).policy.weight for seed in (1, 1, 2))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+    assert not torch.equal(first, other)
+
+
+def test_orthogonal_initialisation_keeps_the_scale_and_starts_with_a_nearly_uniform_policy() -> None:
+    torch.manual_seed(0)
+    model = make_model([FRAMES], [discrete(A)], ModelConfig(model="shallow", initialisation="orthogonal"))
+    assert isinstance(model.torso, ShallowTorso)
+    weight = model.torso.conv2.weight.flatten(1)
+    torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(len(weight)), rtol=0, atol=1e-4)
+    output, _ = model(random_inputs([FRAMES], 1, 8), ())
+    torch.testing.assert_close(output.policy_logits.softmax(-1), torch.full((1, 8, A), 1 / A), rtol=0.1, atol=0)
+    assert not model.torso.fc.bias.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "observation", "message"),
+    [
+        ("shallow", [VECTOR], r'"position" \(float32 \[5\]\).*--model mlp'),
+        ("deep", [FRAMES, VECTOR], r"2 leaves.*--model mlp"),
+        ("shallow", [Leaf((4, 20, 84), "uint8", "eye", 4)], r'36x36.*"eye" \(uint8 \[4, 20, 84\]\)'),
+        ("deep", [Leaf((9, 9), "int64", "map", num_categories=5)], r'"map" .*5 categories'),
+        ("mlp", [], "no leaf"),
+    ],
+)
+def test_observation_a_model_cannot_take_is_named(name: Name, observation: list[Leaf], message: str) -> None:
+    with pytest.raises(ModelSpecError, match=message):
+        make_model(observation, [discrete(A)], ModelConfig(model=name))
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([Leaf((2,), "float32", "steer")], r'"steer" \(float32 \[2\]\)'),
+        ([Leaf((2,), "int64", "keys", num_categories=3)], '"keys"'),
+        ([discrete(2), discrete(3)], "2 leaves"),
+    ],
+)
+def test_action_other_than_one_discrete_choice_is_refused(action: list[Leaf], message: str) -> None:
+    with pytest.raises(ModelSpecError, match=message):
+        make_model([VECTOR], action, ModelConfig())
