@@ -1,0 +1,120 @@
+"""The `kubebeast` command: reads settings from every source and starts what the subcommand names."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from kubebeast_learner import __version__
+from kubebeast_learner.config import ConfigError, EvalConfig, LearnerConfig, TrainConfig
+from kubebeast_learner.config_sources import LayeredFlags, layer_flags
+
+EXIT_USAGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    summary: str
+    config_type: type
+    target: str
+    """module:function, called with the configuration; imported late, torch takes seconds."""
+    has_sources: bool = True
+    """Whether --config and --recipe are offered."""
+
+
+COMMANDS = {
+    "train": Command(
+        "Train on this machine: env-server processes and the learner.", TrainConfig, "kubebeast_learner.app:train"
+    ),
+    "learner": Command("Run the learner; env-servers elsewhere dial in.", LearnerConfig, "kubebeast_learner.app:learn"),
+    "eval": Command(
+        "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.evaluate:run", has_sources=False
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line. Returns the exit status: 0 success, 1 the run failed, 2 bad usage or configuration."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if words else EXIT_USAGE
+    if words[0] in ("-V", "--version"):
+        print(f"kubebeast {__version__}")
+        return 0
+    command = COMMANDS.get(words[0])
+    if command is None:
+        print(f"kubebeast: there is no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        layered = layer_flags(command.config_type, words[1:], os.environ)
+        config = _parse(f"kubebeast {words[0]}", command, layered)
+        module, function = command.target.split(":")
+        status: int = getattr(importlib.import_module(module), function)(config)
+    except ConfigError as error:
+        print(f"kubebeast {words[0]}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except ModuleNotFoundError as error:
+        if error.name != "kubebeast_native":
+            raise
+        print("kubebeast: kubebeast-native is missing: pip install 'kubebeast-learner[distributed]'", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _overview() -> str:
+    lines = ["usage: kubebeast COMMAND [options]", "", "commands:"]
+    lines += [f"  {name:<9} {command.summary}" for name, command in COMMANDS.items()]
+    lines += ["", "kubebeast COMMAND --help shows a command's settings; kubebeast --version the version."]
+    return "\n".join(lines)
+
+
+def _parse(program: str, command: Command, layered: LayeredFlags) -> Any:
+    """The validated configuration. SystemExit(2) after a message when a flag is unknown or a value cannot be used."""
+    try:
+        config = tyro.cli(
+            _with_sources(command.config_type) if command.has_sources else command.config_type,
+            prog=program,
+            description=command.summary,
+            args=layered.flags,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+    except SystemExit as end:
+        if end.code:
+            for note in layered.notes:
+                print(f"{program}: settings of {note}", file=sys.stderr)
+        raise
+    if command.has_sources:
+        for note in layered.notes:
+            print(f"{program}: settings of {note}", file=sys.stderr)
+    return config
+
+
+def _with_sources(config_type: type) -> Callable[..., Any]:
+    """A command's settings and the flags that say where settings come from, which layer_flags has already followed."""
+
+    config_flag = tyro.conf.arg(
+        metavar="FILE",
+        help="YAML file of settings, name: value. KUBEBEAST_<NAME> variables and flags override it.",
+    )
+    recipe_flag = tyro.conf.arg(
+        metavar="NAME", help="Settings known to learn: auto goes by the environment id; none, or a recipe's name."
+    )
+
+    def settings(
+        settings: Any,
+        *,
+        config: Annotated[Path | None, config_flag] = None,
+        recipe: Annotated[str, recipe_flag] = "auto",
+    ) -> Any:
+        return settings
+
+    settings.__annotations__["settings"] = config_type
+    return settings

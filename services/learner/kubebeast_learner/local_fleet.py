@@ -1,0 +1,164 @@
+"""The env-server processes of `kubebeast train`: started, watched, restarted and always stopped."""
+
+import atexit
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Self
+
+import numpy as np
+
+from kubebeast_learner.config import LocalFleetConfig
+
+logger = logging.getLogger(__name__)
+
+FINAL_STATUSES = frozenset({2, 3})
+"""Of the env-server: unusable settings, and refused by the learner. Starting it again changes nothing."""
+MAX_QUICK_DEATHS = 3
+"""An env-server that dies this often in a row, each time soon after its start, will not come up: the run ends."""
+QUICK_DEATH_S = 60.0
+MAX_BACK_OFF_S = 30.0
+STOP_GRACE_S = 10.0
+
+
+class FleetError(RuntimeError):
+    """An env-server that cannot be kept running; the message carries the end of its output."""
+
+
+@dataclass(slots=True)
+class _Server:
+    index: int
+    num_envs: int
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    num_starts: int = 0
+    quick_deaths: int = 0
+    restart_at: float = field(default=0.0)
+
+
+class LocalFleet:
+    """num_actors environments in num_servers processes that dial `address`. For one thread, except `stop`.
+
+    A context manager: entering starts the processes, leaving stops them. A process also ends with its parent: it
+    watches the pipe on its standard input (child_process).
+    """
+
+    def __init__(
+        self,
+        config: LocalFleetConfig,
+        *,
+        address: str,
+        seed: int,
+        log_path: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._address = dialable(address)
+        self._seed = seed
+        self._log_path = log_path
+        self._clock = clock
+        self._log: IO[bytes] | None = None
+        share, extra = divmod(config.num_actors, config.num_servers)
+        self._servers = [_Server(i, share + (i < extra)) for i in range(config.num_servers)]
+        self.num_restarts = 0
+
+    def __enter__(self) -> Self:
+        """Starts every process; their output goes to `log_path`. OSError when that cannot be written."""
+        self._log = open(self._log_path, "ab")
+        atexit.register(self.stop)
+        for server in self._servers:
+            self._start(server)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def check(self) -> None:
+        """Restarts processes that died, with exponential back-off. Never blocks.
+
+        FleetError when one cannot be kept running, at once where its status says so.
+        """
+        now = self._clock()
+        for server in self._servers:
+            if server.process is None:
+                if now >= server.restart_at:
+                    self.num_restarts += 1
+                    self._start(server)
+            elif (status := server.process.poll()) is not None:
+                self._note_death(server, status, now)
+
+    def stop(self) -> None:
+        """Asks every process to end, then kills what is left after the grace period. Idempotent."""
+        atexit.unregister(self.stop)
+        processes = [server.process for server in self._servers if server.process is not None]
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + STOP_GRACE_S
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            process.kill()
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+        for server in self._servers:
+            server.process = None
+            server.restart_at = float("inf")
+        if self._log is not None:
+            self._log.close()
+
+    def arguments(self, index: int, num_starts: int = 0) -> list[str]:
+        """The env-server's arguments; every start gets a seed of its own, so that no two play the same episodes."""
+        seed = int(np.random.SeedSequence([self._seed, index, num_starts]).generate_state(1)[0] >> 1)
+        return [
+            f"--env={self._config.env}",
+            f"--address={self._address}",
+            "--num-streams=1",
+            f"--envs-per-stream={self._servers[index].num_envs}",
+            f"--preset={self._config.preset}",
+            f"--seed={seed}",
+            f"--env-server-id=local-{index}",
+        ]
+
+    def _start(self, server: _Server) -> None:
+        command = [sys.executable, "-m", "kubebeast_learner.child_process", "kubebeast_envserver"]
+        server.process = subprocess.Popen(
+            [*command, *self.arguments(server.index, server.num_starts)],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            process_group=0,  # Ctrl-C on the terminal is for the learner, which then stops them
+        )
+        server.started_at = self._clock()
+        server.num_starts += 1
+
+    def _note_death(self, server: _Server, status: int, now: float) -> None:
+        assert server.process is not None and server.process.stdin is not None
+        server.process.stdin.close()
+        server.process = None
+        server.quick_deaths = server.quick_deaths + 1 if now - server.started_at < QUICK_DEATH_S else 1
+        what = f"env-server local-{server.index} ended with status {status}"
+        if status in FINAL_STATUSES or server.quick_deaths >= MAX_QUICK_DEATHS:
+            raise FleetError(f"{what}; the end of {self._log_path}:\n{self._log_tail()}")
+        wait_s = min(MAX_BACK_OFF_S, 2.0 ** (server.quick_deaths - 1))
+        server.restart_at = now + wait_s
+        logger.warning("%s; restarting it in %.0f s (output in %s)", what, wait_s, self._log_path)
+
+    def _log_tail(self, num_lines: int = 8) -> str:
+        with open(self._log_path, "rb") as file:
+            file.seek(max(0, self._log_path.stat().st_size - 8192))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-num_lines:])
+
+
+def dialable(address: str) -> str:
+    """Where to dial a listener on this machine: a wildcard host becomes the loopback host."""
+    host, _, port = address.rpartition(":")
+    loopback = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host)
+    return f"{loopback}:{port}" if loopback else address

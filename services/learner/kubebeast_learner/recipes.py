@@ -1,0 +1,77 @@
+"""Settings that are known to learn, by environment id: the defaults under `--recipe auto`.
+
+A recipe sits between the built-in defaults and the user's own settings, which win.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubebeast_learner.config import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    name: str
+    env_pattern: str
+    """Regular expression that the whole environment id matches."""
+    settings: Mapping[str, object]
+    """Setting name to value; settings a command does not have are skipped."""
+
+
+RECIPES = (
+    Recipe(
+        name="CartPole-v1",
+        env_pattern=r"CartPole-v[01]",
+        # Mean return of 100 episodes over 475 after 136, 160 and 128 thousand steps with seeds 1, 2 and 3.
+        settings={
+            "model": "mlp",
+            "hidden_sizes": (64, 64),
+            "num_servers": 1,
+            "num_actors": 8,
+            "unroll_length": 20,
+            "batch_size": 4,
+            "total_steps": 200_000,
+            "learning_rate": 0.003,
+            "entropy_cost": 0.01,
+            "baseline_cost": 0.5,
+        },
+    ),
+    Recipe(
+        name="atari",
+        env_pattern=r"ALE/.+|.+NoFrameskip-v[04]",
+        # Mnih et al. 2016 (arXiv:1602.01783): short unrolls and small batches, so many updates for each environment step.
+        settings={
+            "model": "shallow",
+            "initialisation": "orthogonal",
+            "num_servers": 3,
+            "num_actors": 48,
+            "unroll_length": 5,
+            "batch_size": 16,
+            "total_steps": 6_000_000,
+            "optimizer": "rmsprop",
+            "learning_rate": 0.0007,
+            "epsilon": 1e-5,
+            "entropy_cost": 0.01,
+            "baseline_cost": 0.5,
+            "loss_reduction": "mean",
+            "grad_norm_clipping": 0.5,
+        },
+    ),
+)
+
+
+def choose_recipe(choice: str, env_id: str) -> Recipe | None:
+    """The recipe named `choice`; for "auto" the one whose pattern matches `env_id`, if any; None for "none".
+
+    ConfigError when there is no recipe of that name.
+    """
+    if choice == "none":
+        return None
+    if choice == "auto":
+        return next((recipe for recipe in RECIPES if re.fullmatch(recipe.env_pattern, env_id)), None)
+    for recipe in RECIPES:
+        if recipe.name == choice:
+            return recipe
+    names = ", ".join(["auto", "none", *(recipe.name for recipe in RECIPES)])
+    raise ConfigError(f"recipe = {choice!r}: there is no such recipe; choose one of {names}")

@@ -1,0 +1,158 @@
+"""What a run leaves on disk beside its checkpoints, in the layout of TorchBeast's FileWriter, and TensorBoard's files.
+
+<savedir>/latest            symlink to the run that started last
+<savedir>/<xpid>/out.log    log messages
+                 logs.csv   one row a tick, a line "# name,name,..." before the first
+                 fields.csv one row of names for every growth of the schema
+                 meta.json  arguments, dates, git commit, SLURM job, success
+                 tensorboard/
+"""
+
+import csv
+import datetime
+import json
+import logging
+import math
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from torch.utils.tensorboard import SummaryWriter
+
+logger = logging.getLogger(__name__)
+
+# Named one by one: SLURM_JWT is a credential.
+_SLURM_NAMES = ("JOB_ID", "JOB_NAME", "JOB_NODELIST", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "PROCID", "NTASKS", "SUBMIT_DIR")
+
+
+class RunLog:
+    """The log files of one run; an existing folder is continued at the tick after its last. For one thread.
+
+    A context manager: leaving it writes the end of the run, `successful` if it was set, and closes the files.
+    """
+
+    def __init__(self, savedir: Path, xpid: str, args: Mapping[str, Any]) -> None:
+        """args: plain values for meta.json. OSError when the folder cannot be written."""
+        self.folder = savedir / xpid
+        self.successful = False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _point_latest(savedir, xpid)
+        self._handler = logging.FileHandler(self.folder / "out.log", encoding="utf-8")
+        self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
+        logging.getLogger().addHandler(self._handler)
+        self._meta: dict[str, Any] = {
+            "args": dict(args),
+            "date_end": None,
+            "date_start": _now(),
+            "git": _git_commit(),
+            "slurm": _slurm_job(),
+            "successful": False,
+            "xpid": xpid,
+        }
+        self._write_meta()
+        self._tick = _next_tick(self.folder / "logs.csv")
+        self._names = _last_names(self.folder / "fields.csv")
+        self._csv = open(self.folder / "logs.csv", "a", newline="", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
+        self._tensorboard = SummaryWriter(str(self.folder / "tensorboard"))
+
+    def log(self, values: Mapping[str, float | int | str | None]) -> None:
+        """Appends one row to logs.csv and its numbers to TensorBoard at values["step"]; None leaves a field empty."""
+        row = {"_tick": self._tick, "_time": time.time(), **values}
+        new_names = [name for name in row if name not in self._names]
+        if new_names:
+            self._grow(new_names)
+        csv.DictWriter(self._csv, self._names).writerow(row)
+        self._csv.flush()
+        step = int(values["step"] or 0)
+        for name, value in values.items():
+            if isinstance(value, (int, float)) and name != "step" and math.isfinite(value):
+                self._tensorboard.add_scalar(name, value, step)
+        self._tick += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._meta |= {"successful": self.successful, "date_end": _now()}
+        self._write_meta()
+        self._csv.close()
+        self._tensorboard.close()
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+
+    def _grow(self, new_names: list[str]) -> None:
+        self._names += new_names
+        with open(self.folder / "fields.csv", "a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(self._names)
+        self._csv.write(f"# {','.join(self._names)}\n")
+
+    def _write_meta(self) -> None:
+        unfinished = self.folder / "meta.json.tmp"
+        unfinished.write_text(json.dumps(self._meta, indent=4, sort_keys=True) + "\n", encoding="utf-8")
+        os.replace(unfinished, self.folder / "meta.json")
+
+
+def default_xpid() -> str:
+    """A run name from the date, e.g. kubebeast-20260131-142501."""
+    return f"kubebeast-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _now() -> str:
+    return datetime.datetime.now().isoformat(sep=" ")
+
+
+def _slurm_job() -> dict[str, str]:
+    return {name.lower(): os.environ[f"SLURM_{name}"] for name in _SLURM_NAMES if f"SLURM_{name}" in os.environ}
+
+
+def _point_latest(savedir: Path, xpid: str) -> None:
+    """A failure is only logged: some file systems have no symlinks."""
+    unfinished = savedir / f".latest-{os.getpid()}"
+    try:
+        unfinished.unlink(missing_ok=True)
+        unfinished.symlink_to(xpid, target_is_directory=True)
+        os.replace(unfinished, savedir / "latest")
+    except OSError as error:
+        logger.warning("cannot point %s at the run: %s", savedir / "latest", error)
+
+
+def _next_tick(path: Path) -> int:
+    """The tick after the last whole row; a row that a crash tore is cut off."""
+    if not path.exists():
+        return 0
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        os.truncate(path, len(whole))
+    rows = [line for line in whole.decode("utf-8").splitlines() if line and not line.startswith("#")]
+    return int(rows[-1].split(",", 1)[0]) + 1 if rows else 0
+
+
+def _last_names(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    return rows[-1] if rows else []
+
+
+def _git_commit() -> dict[str, Any] | None:
+    """The commit of the working folder, None outside of a repository or without git."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], capture_output=True, text=True, timeout=5, check=True, stdin=subprocess.DEVNULL
+        ).stdout.strip()
+
+    try:
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "branch": git("rev-parse", "--abbrev-ref", "HEAD"),
+            "is_dirty": bool(git("status", "--porcelain", "--untracked-files=no")),
+            "path": git("rev-parse", "--show-toplevel"),
+        }
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,170 @@
+"""What is known about a run at one moment: the data behind the live table, the JSON lines and logs.csv."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple, Protocol
+
+from kubebeast_learner.learner import UpdateStats
+
+RECENT_EPISODES = 100
+WINDOW_S = 30.0
+
+
+class FinishedEpisode(Protocol):
+    """kubebeast_native.Episode is one."""
+
+    @property
+    def episode_return(self) -> float: ...
+    @property
+    def length(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One moment of a run. None where there is nothing to tell yet."""
+
+    step: int
+    total_steps: int
+    num_updates: int
+    num_skipped_updates: int
+    elapsed_s: float
+    sps: float | None
+    """Trained steps a second over the last WINDOW_S."""
+    eta_s: float | None
+    episodes: int
+    mean_episode_return: float | None
+    """Unclipped, over the newest RECENT_EPISODES episodes."""
+    mean_episode_step: float | None
+    last_update: UpdateStats | None
+    learner_queue_size: int
+    learner_queue_capacity: int
+    rows_per_inference: float | None
+    """Over the last WINDOW_S, as sps."""
+    streams: int
+    envs: int
+    env_server_restarts: int
+    checkpoint_age_s: float | None
+    checkpoint_failures: int
+
+    def flat(self) -> dict[str, Any]:
+        """Every value by name, the last update's among them, in the same order always."""
+        values = asdict(self)
+        update = values.pop("last_update") or {}
+        return values | {field.name: update.get(field.name) for field in fields(UpdateStats)}
+
+
+class RunStats:
+    """Collects what happens in a run. Counters go on where a resumed run stopped. For one thread."""
+
+    def __init__(
+        self, *, total_steps: int, learner_queue_capacity: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._total_steps = total_steps
+        self._learner_queue_capacity = learner_queue_capacity
+        self._clock = clock
+        self._started_at = clock()
+        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0)])
+        self._returns: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
+        self._checkpoint_at: float | None = None
+        self._last_update: UpdateStats | None = None
+        self.step = 0
+        self.num_updates = 0
+        self.num_skipped_updates = 0
+        self.num_episodes = 0
+        self.checkpoint_failures = 0
+
+    def add_update(self, update: UpdateStats) -> None:
+        """Counts one batch; a skipped one was consumed without changing the weights."""
+        self.step += update.num_transitions
+        self.num_updates += not update.skipped
+        self.num_skipped_updates += update.skipped
+        self._last_update = update
+
+    def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
+        for episode in episodes:
+            self._returns.append(float(episode.episode_return))
+            self._lengths.append(int(episode.length))
+            self.num_episodes += 1
+
+    def note_checkpoint(self, *, failed: bool = False) -> None:
+        if failed:
+            self.checkpoint_failures += 1
+        else:
+            self._checkpoint_at = self._clock()
+
+    def snapshot(self, pool: Mapping[str, int], env_server_restarts: int = 0) -> Snapshot:
+        """pool: ActorPool.stats()."""
+        now = _Totals(self._clock(), self.step, pool["inference_batches"], pool["inference_rows"])
+        since = self._slide_window(now)
+        sps = _ratio(now.step - since.step, now.time_s - since.time_s)
+        return Snapshot(
+            step=self.step,
+            total_steps=self._total_steps,
+            num_updates=self.num_updates,
+            num_skipped_updates=self.num_skipped_updates,
+            elapsed_s=now.time_s - self._started_at,
+            sps=sps,
+            eta_s=max(0, self._total_steps - self.step) / sps if sps else None,
+            episodes=self.num_episodes,
+            mean_episode_return=_mean(self._returns),
+            mean_episode_step=_mean(self._lengths),
+            last_update=self._last_update,
+            learner_queue_size=pool["rollouts_queued"],
+            learner_queue_capacity=self._learner_queue_capacity,
+            rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
+            streams=pool["streams"],
+            envs=pool["envs"],
+            env_server_restarts=env_server_restarts,
+            checkpoint_age_s=None if self._checkpoint_at is None else now.time_s - self._checkpoint_at,
+            checkpoint_failures=self.checkpoint_failures,
+        )
+
+    def mean_of_last(self, num_episodes: int) -> float | None:
+        """Mean unclipped return of the newest episodes, at most RECENT_EPISODES; None before the first."""
+        return _mean(list(self._returns)[-num_episodes:])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values for a checkpoint."""
+        return {
+            "num_updates": self.num_updates,
+            "num_skipped_updates": self.num_skipped_updates,
+            "num_episodes": self.num_episodes,
+            "returns": list(self._returns),
+            "lengths": list(self._lengths),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
+        """Goes on at `step`; speed counts from here."""
+        self.step = step
+        self.num_updates = state["num_updates"]
+        self.num_skipped_updates = state["num_skipped_updates"]
+        self.num_episodes = state["num_episodes"]
+        self._returns.extend(state["returns"])
+        self._lengths.extend(state["lengths"])
+        self._window = deque([_Totals(self._clock(), step, 0, 0)])
+
+    def _slide_window(self, now: "_Totals") -> "_Totals":
+        """The totals of about WINDOW_S ago."""
+        self._window.append(now)
+        while self._window[1].time_s <= now.time_s - WINDOW_S:
+            self._window.popleft()
+        return self._window[0]
+
+
+class _Totals(NamedTuple):
+    time_s: float
+    step: int
+    batches: int
+    rows: int
+
+
+def _ratio(amount: float, per: float) -> float | None:
+    return amount / per if amount > 0 and per > 0 else None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    items = list(values)
+    return sum(items) / len(items) if items else None

@@ -1,0 +1,169 @@
+"""A training goes on through what it can survive, and leaves a checkpoint when it cannot."""
+
+import errno
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from kubebeast_learner import app, inference, training
+from kubebeast_learner.checkpoint import CheckpointStore
+from kubebeast_learner.config import (
+    LearnerConfig,
+    LocalFleetConfig,
+    ModelConfig,
+    RolloutConfig,
+    RunConfig,
+    TrainConfig,
+)
+from kubebeast_learner.learner import DivergedError, Learner
+from kubebeast_learner.run_stats import Snapshot
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+class Watcher:
+    """A progress display that looks at every snapshot and asks the run to stop once `is_done` says so."""
+
+    interval_s = 0.05
+
+    def __init__(self, is_done: Callable[[Snapshot], bool]) -> None:
+        self._is_done = is_done
+        self._stopped = False
+
+    def show(self, snapshot: Snapshot) -> None:
+        if not self._stopped and self._is_done(snapshot):
+            self._stopped = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def close(self) -> None:
+        pass
+
+
+def config(savedir: Path, total_steps: int, **run: Any) -> TrainConfig:
+    return TrainConfig(
+        run=RunConfig(xpid="run", savedir=savedir, total_steps=total_steps, compile="off", progress="none", **run),
+        rollout=RolloutConfig(address="", unroll_length=10, batch_size=4),
+        model=ModelConfig(model="mlp"),
+        fleet=LocalFleetConfig(env="CartPole-v1", num_actors=4, num_servers=2),
+    )
+
+
+def stop_when(monkeypatch: pytest.MonkeyPatch, is_done: Callable[[Snapshot], bool]) -> None:
+    monkeypatch.setattr(app, "make_progress", lambda *_: Watcher(is_done))
+
+
+def saved_steps(savedir: Path) -> list[int]:
+    return [torch.load(path, weights_only=True)["step"] for path in CheckpointStore(savedir / "run", keep=9).paths()]
+
+
+def was_successful(savedir: Path) -> bool:
+    successful: bool = json.loads((savedir / "run" / "meta.json").read_text())["successful"]
+    return successful
+
+
+def disk_full(store: CheckpointStore, state: object) -> Path:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_counted_and_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures: list[int] = []
+
+    def free_space_after_two_failures(snapshot: Snapshot) -> bool:
+        failures.append(snapshot.checkpoint_failures)
+        if snapshot.checkpoint_failures >= 2:
+            monkeypatch.setattr(CheckpointStore, "save", save)
+        return snapshot.checkpoint_failures >= 2
+
+    save = CheckpointStore.save
+    monkeypatch.setattr(CheckpointStore, "save", disk_full)
+    stop_when(monkeypatch, free_space_after_two_failures)
+    assert app.train(config(tmp_path, 10**9, checkpoint_interval_minutes=0.001)) == 0
+    assert failures[-1] >= 2 and len(saved_steps(tmp_path)) >= 1
+    assert "not saved: [Errno 28] No space left on device" in caplog.text
+
+
+def test_a_last_checkpoint_that_is_lost_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckpointStore, "save", disk_full)
+    assert app.train(config(tmp_path, 200)) == 1
+    assert not was_successful(tmp_path)
+
+
+def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[psutil.Process] = []
+    returned_at: list[int] = []
+
+    def kill_one_and_wait_for_its_return(snapshot: Snapshot) -> bool:
+        if not killed and snapshot.streams == 2:
+            killed.append(psutil.Process().children()[0])
+            killed[0].kill()
+        if snapshot.env_server_restarts == 1 and snapshot.streams == 2:
+            returned_at.append(snapshot.step)
+        return bool(returned_at) and snapshot.step > returned_at[0]
+
+    stop_when(monkeypatch, kill_one_and_wait_for_its_return)
+    assert app.train(config(tmp_path, 10**9)) == 0
+    assert saved_steps(tmp_path)[0] > returned_at[0] > 0
+
+
+def test_divergence_ends_the_run_with_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    update = Learner.update
+
+    def diverge_after_five(learner: Learner, *arguments: Any) -> Any:
+        if learner.version == 5:
+            raise DivergedError("not finite")
+        return update(learner, *arguments)
+
+    monkeypatch.setattr(Learner, "update", diverge_after_five)
+    assert app.train(config(tmp_path, 10**9)) == 1
+    assert len(saved_steps(tmp_path)) == 1 and not was_successful(tmp_path)
+    assert "the run failed: not finite" in caplog.text
+
+
+def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    num_calls = 0
+    sample = inference.sample_actions
+
+    def fail_late(*arguments: Any) -> Any:
+        nonlocal num_calls
+        num_calls += 1
+        if num_calls > 200:
+            raise RuntimeError("out of memory")
+        return sample(*arguments)
+
+    monkeypatch.setattr(inference, "sample_actions", fail_late)
+    assert app.train(config(tmp_path, 10**9)) == 1
+    assert saved_steps(tmp_path)[0] > 0
+    assert "out of memory" in caplog.text
+
+
+def test_a_learner_without_env_servers_says_so_and_stops_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StoppingHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(training, "HINT_INTERVAL_S", 0.0)
+    handler = StoppingHandler()
+    handler.addFilter(lambda record: record.getMessage().startswith("waiting for env-servers on 127.0.0.1:"))
+    training.logger.addHandler(handler)
+    try:
+        run = RunConfig(xpid="run", savedir=tmp_path, progress="none")
+        assert app.learn(LearnerConfig(run=run, rollout=RolloutConfig(address="127.0.0.1:0"))) == 0
+    finally:
+        training.logger.removeHandler(handler)
+    assert saved_steps(tmp_path) == []

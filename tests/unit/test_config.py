@@ -1,0 +1,107 @@
+"""Where settings come from, which source wins, and what is said about those that cannot be used."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubebeast_learner.config import ConfigError, LearnerConfig, ModelConfig, RolloutConfig, TrainConfig
+from kubebeast_learner.config_sources import as_settings, layer_flags, section_from_settings, setting_types
+
+
+def write_yaml(folder: Path, text: str) -> str:
+    path = folder / "settings.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_sources_come_in_the_order_recipe_file_environment_flags(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "unroll_length: 30\nbatch_size: 31\nlearning_rate: 0.1\n")
+    environ = {"KUBEBEAST_UNROLL_LENGTH": "40", "KUBEBEAST_BATCH_SIZE": "41"}
+    user = ["--config", path, "--env", "CartPole-v1", "--unroll-length=50"]
+    flags = layer_flags(TrainConfig, user, environ).flags
+    positions = [flags.index(flag) for flag in ("--unroll-length=20", "--unroll-length=30", "--unroll-length=40")]
+    assert positions == sorted(positions)
+    assert flags[-len(user) :] == user
+    assert flags.index("--batch-size=41") > flags.index("--batch-size=31")
+
+
+def test_recipe_follows_the_environment_id_of_any_source(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "env: CartPole-v1\n")
+    by_file = layer_flags(TrainConfig, ["--config", path], {}).recipe
+    by_variable = layer_flags(TrainConfig, [], {"KUBEBEAST_ENV": "CartPole-v1"}).recipe
+    by_default = layer_flags(TrainConfig, [], {}).recipe
+    assert by_file is not None and by_file.name == "CartPole-v1"
+    assert by_variable == by_file
+    assert by_default is not None and by_default.name == "atari"
+
+
+def test_learner_has_no_recipe_unless_named() -> None:
+    assert layer_flags(LearnerConfig, [], {}).recipe is None
+    layered = layer_flags(LearnerConfig, ["--recipe", "CartPole-v1"], {})
+    assert "--unroll-length=20" in layered.flags
+    assert not any(flag.startswith("--num-actors") for flag in layered.flags)
+
+
+def test_unknown_setting_in_a_file_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "unroll_lenght: 20\n")
+    with pytest.raises(ConfigError, match=r"unroll_lenght = '20'.*did you mean unroll_length\?"):
+        layer_flags(TrainConfig, ["--config", path], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n- b\n", "name: value"),
+        ("a: [", "not YAML"),
+        ("use_lstm: maybe\n", "use_lstm = 'maybe'.*true or false"),
+        ("hidden_sizes: 64\n", "hidden_sizes = '64'.*list"),
+        ("unroll_length: [20]\n", "unroll_length = .*single value"),
+    ],
+)
+def test_unusable_file_is_refused_with_the_reason(tmp_path: Path, text: str, message: str) -> None:
+    path = write_yaml(tmp_path, text)
+    with pytest.raises(ConfigError, match=message):
+        layer_flags(TrainConfig, ["--config", path], {})
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"config = .*nowhere\.yaml.*No such file"):
+        layer_flags(TrainConfig, ["--config", str(tmp_path / "nowhere.yaml")], {})
+
+
+def test_scalars_of_a_file_are_taken_as_written(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "xpid: 007\nuse_lstm: true\nhidden_sizes: [32, 16]\n")
+    flags = layer_flags(TrainConfig, ["--config", path, "--recipe", "none"], {}).flags
+    assert flags[:5] == ["--xpid=007", "--use-lstm", "--hidden-sizes", "32", "16"]
+
+
+def test_variables_that_kubernetes_sets_are_passed_over() -> None:
+    environ = {"KUBEBEAST_LEARNER_SERVICE_HOST": "10.0.0.1", "KUBEBEAST_LEARNER_PORT": "tcp://10.0.0.1:4431"}
+    assert layer_flags(TrainConfig, ["--recipe", "none"], environ).notes == []
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        (RolloutConfig, {"unroll_length": 0}, "unroll_length = 0: must be at least 1"),
+        (RolloutConfig, {"min_inference_rows": 300}, "max_inference_rows = 256: .*min_inference_rows"),
+        (ModelConfig, {"hidden_sizes": ()}, "hidden_sizes = "),
+    ],
+)
+def test_validation_names_field_value_and_reason(section: type, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        section(**values)
+
+
+def test_setting_names_are_unique_over_all_sections() -> None:
+    names = list(as_settings(TrainConfig()))
+    assert len(names) == len(set(names)) == len(setting_types(TrainConfig))
+
+
+def test_saved_settings_are_plain_and_rebuild_a_section() -> None:
+    settings = as_settings(TrainConfig(model=ModelConfig(model="mlp", hidden_sizes=(7, 5))))
+    restored = yaml.safe_load(yaml.safe_dump(settings))
+    assert restored == settings
+    assert section_from_settings(ModelConfig, restored) == ModelConfig(model="mlp", hidden_sizes=(7, 5))

@@ -1,0 +1,142 @@
+"""Env-server processes start, are replaced when they die, and never outlive the learner."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kubebeast_learner import local_fleet
+from kubebeast_learner.config import LocalFleetConfig
+from kubebeast_learner.local_fleet import FleetError, LocalFleet, dialable
+
+WAIT_S = 60
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make_fleet(folder: Path, clock: Clock | None = None, env: str = "Mock", **config: int) -> LocalFleet:
+    """Env-servers that dial an address where nobody answers."""
+    fleet_config = LocalFleetConfig(env=env, **({"num_actors": 1, "num_servers": 1} | config))  # type: ignore[arg-type]
+    address = f"unix:{folder}/nobody.sock"
+    return LocalFleet(
+        fleet_config, address=address, seed=1, log_path=folder / "env-servers.log", clock=clock or Clock()
+    )
+
+
+def servers() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "kubebeast_envserver" in child.cmdline()]
+
+
+def kill_server() -> None:
+    """Returns once the process is dead; its status is left to whoever started it."""
+    (process,) = servers()
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+
+def value(arguments: list[str], name: str) -> str:
+    return next(argument.split("=", 1)[1] for argument in arguments if argument.startswith(f"--{name}="))
+
+
+def test_environments_are_spread_evenly(tmp_path: Path) -> None:
+    fleet = make_fleet(tmp_path, num_actors=8, num_servers=3)
+    assert [value(fleet.arguments(index), "envs-per-stream") for index in range(3)] == ["3", "3", "2"]
+
+
+def test_every_process_and_every_restart_has_its_own_seed_and_runs_repeat_them(tmp_path: Path) -> None:
+    first, again = (make_fleet(tmp_path, num_actors=3, num_servers=3) for _ in range(2))
+    seeds = [value(first.arguments(index, starts), "seed") for index in range(3) for starts in range(3)]
+    assert len(set(seeds)) == 9
+    assert value(again.arguments(2, 1), "seed") == value(first.arguments(2, 1), "seed")
+
+
+@pytest.mark.parametrize(
+    ("bound", "dialled"),
+    [
+        ("0.0.0.0:4431", "127.0.0.1:4431"),
+        ("[::]:4431", "[::1]:4431"),
+        ("10.1.2.3:4431", "10.1.2.3:4431"),
+        ("unix:/tmp/a.sock", "unix:/tmp/a.sock"),
+    ],
+)
+def test_wildcard_addresses_are_dialled_on_loopback(bound: str, dialled: str) -> None:
+    assert dialable(bound) == dialled
+
+
+def test_processes_run_inside_and_are_gone_outside(tmp_path: Path) -> None:
+    with make_fleet(tmp_path, num_actors=2, num_servers=2):
+        running = servers()
+        assert len(running) == 2
+    assert not any(process.is_running() for process in running)
+
+
+def test_a_process_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_fleet, "STOP_GRACE_S", 0.0)
+    with make_fleet(tmp_path):
+        (process,) = servers()
+        process.suspend()
+    assert not process.is_running()
+
+
+def test_a_dead_process_is_replaced_after_its_back_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    with make_fleet(tmp_path, clock) as fleet:
+        kill_server()
+        fleet.check()
+        fleet.check()
+        assert servers() == [] and fleet.num_restarts == 0
+        assert "local-0 ended with status -9; restarting it in 1 s" in caplog.text
+        clock.now = 1.0
+        fleet.check()
+        assert len(servers()) == 1 and fleet.num_restarts == 1
+
+
+def test_a_process_that_keeps_dying_ends_the_run(tmp_path: Path) -> None:
+    clock = Clock()
+    with make_fleet(tmp_path, clock) as fleet:
+        for _ in range(local_fleet.MAX_QUICK_DEATHS - 1):
+            kill_server()
+            fleet.check()
+            clock.now += local_fleet.MAX_BACK_OFF_S
+            fleet.check()
+        kill_server()
+        with pytest.raises(FleetError, match="ended with status -9"):
+            fleet.check()
+        assert fleet.num_restarts == local_fleet.MAX_QUICK_DEATHS - 1
+
+
+def test_an_unknown_environment_ends_the_run_at_once_with_the_reason(tmp_path: Path) -> None:
+    with make_fleet(tmp_path, env="NoSuchGame-v0") as fleet:
+        (process,) = servers()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(FleetError, match=r"(?s)ended with status 2.*NoSuchGame"):
+            fleet.check()
+
+
+def test_processes_end_when_the_learner_is_killed(tmp_path: Path) -> None:
+    code = f"""
+import signal, psutil
+from pathlib import Path
+from tests.unit.test_local_fleet import make_fleet, servers
+with make_fleet(Path({str(tmp_path)!r})):
+    print(servers()[0].pid, flush=True)
+    signal.pause()
+"""
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root) as learner:
+        assert learner.stdout is not None
+        server = psutil.Process(int(learner.stdout.readline()))
+        learner.send_signal(signal.SIGKILL)
+    server.wait(WAIT_S)
+    assert not server.is_running()

@@ -1,0 +1,128 @@
+"""What is told about a run follows from what happened in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from kubebeast_learner.learner import UpdateStats
+from kubebeast_learner.run_stats import RECENT_EPISODES, WINDOW_S, RunStats
+
+UPDATE = UpdateStats(
+    total_loss=3.0,
+    pg_loss=1.0,
+    baseline_loss=2.5,
+    entropy_loss=-0.5,
+    entropy=0.6,
+    mean_rho=1.0,
+    grad_norm=4.0,
+    policy_lag=1.5,
+    num_transitions=100,
+    learning_rate=0.01,
+    version=1,
+    skipped=False,
+)
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True)
+class Episode:
+    episode_return: float
+    length: int = 10
+
+
+def pool(**values: int) -> Mapping[str, int]:
+    return {"inference_batches": 0, "inference_rows": 0, "rollouts_queued": 0, "streams": 0, "envs": 0, **values}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stats(clock: Clock) -> RunStats:
+    return RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+
+
+def test_nothing_is_claimed_before_anything_happened(stats: RunStats) -> None:
+    flat = stats.snapshot(pool()).flat()
+    unknown = {
+        "sps",
+        "eta_s",
+        "mean_episode_return",
+        "rows_per_inference",
+        "checkpoint_age_s",
+        "total_loss",
+        "grad_norm",
+    }
+    assert {name for name in unknown if flat[name] is None} == unknown
+    assert flat["step"] == flat["episodes"] == 0
+
+
+def test_flat_has_the_same_names_before_and_after_the_first_update(stats: RunStats) -> None:
+    before = list(stats.snapshot(pool()).flat())
+    stats.add_update(UPDATE)
+    assert list(stats.snapshot(pool()).flat()) == before
+
+
+def test_speed_is_that_of_the_window_and_predicts_the_end(stats: RunStats, clock: Clock) -> None:
+    stats.add_update(UPDATE)
+    clock.now = 10.0
+    first = stats.snapshot(pool())
+    assert (first.sps, first.eta_s) == (10.0, 90.0)
+    clock.now = 10.0 + WINDOW_S
+    stats.add_update(replace(UPDATE, num_transitions=600))
+    second = stats.snapshot(pool())
+    assert second.sps == 600 / WINDOW_S
+    assert second.eta_s == 300 / second.sps
+
+
+def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats) -> None:
+    looks = [stats.snapshot(pool(inference_batches=10, inference_rows=80)).rows_per_inference for _ in range(3)]
+    assert looks == [8.0, 8.0, 8.0]
+
+
+def test_mean_return_is_over_the_newest_episodes(stats: RunStats) -> None:
+    stats.add_episodes([Episode(0.0)] * 5 + [Episode(2.0)] * RECENT_EPISODES)
+    stats.add_episodes([Episode(4.0, length=30)] * (RECENT_EPISODES // 2))
+    snapshot = stats.snapshot(pool())
+    assert snapshot.episodes == 5 + RECENT_EPISODES + RECENT_EPISODES // 2
+    assert (snapshot.mean_episode_return, snapshot.mean_episode_step) == (3.0, 20.0)
+    assert stats.mean_of_last(20) == 4.0
+
+
+def test_a_skipped_update_consumes_its_steps(stats: RunStats) -> None:
+    stats.add_update(UPDATE)
+    stats.add_update(replace(UPDATE, skipped=True))
+    snapshot = stats.snapshot(pool())
+    assert (snapshot.step, snapshot.num_updates, snapshot.num_skipped_updates) == (200, 1, 1)
+
+
+def test_checkpoint_age_and_failures(stats: RunStats, clock: Clock) -> None:
+    clock.now = 5.0
+    stats.note_checkpoint()
+    clock.now = 8.0
+    stats.note_checkpoint(failed=True)
+    snapshot = stats.snapshot(pool())
+    assert (snapshot.checkpoint_age_s, snapshot.checkpoint_failures) == (3.0, 1)
+
+
+def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) -> None:
+    stats.add_update(UPDATE)
+    stats.add_episodes([Episode(7.0)])
+    clock = Clock()
+    resumed = RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+    resumed.load_state_dict(stats.state_dict(), step=100)
+    resumed.add_update(UPDATE)
+    clock.now = 10.0
+    snapshot = resumed.snapshot(pool())
+    assert (snapshot.step, snapshot.num_updates, snapshot.episodes, snapshot.sps) == (200, 2, 1, 10.0)
+    assert snapshot.mean_episode_return == 7.0
