@@ -40,7 +40,7 @@ RECIPES = (
     Recipe(
         name="atari",
         env_pattern=r"ALE/.+|.+NoFrameskip-v[04]",
-        # Mnih et al. 2016 (arXiv:1602.01783): short unrolls and small batches, so many updates for each environment step.
+        # Short unrolls and small batches give many updates a step (Mnih et al. 2016, arXiv:1602.01783).
         settings={
             "model": "shallow",
             "initialisation": "orthogonal",

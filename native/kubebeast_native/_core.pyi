@@ -1,0 +1,206 @@
+"""The native actor pool: gRPC streams of env-servers in, inference batches and training rollouts out.
+
+Shapes: N rows of an inference batch, T unroll_length, B batch_size. Every blocking call releases the GIL, has a
+timeout, and is woken by `ActorPool.close`. Arrays are views of native memory, kept alive by the arrays themselves.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+PROTOCOL_VERSION: int
+
+class ClosedError(RuntimeError):
+    """The pool was closed, or failed; the message is the first error of a native thread, if there was one."""
+
+class LeafSpec:
+    """Shape and dtype of one leaf of an observation or action structure (kubebeast.v1.LeafSpec)."""
+
+    def __init__(
+        self, path: str, dtype: str, shape: Sequence[int], frame_stack: int = 1, num_categories: int = 0
+    ) -> None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def frame_stack(self) -> int: ...
+    @property
+    def num_categories(self) -> int: ...
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """What the model sees of one row: `shape`, or `(frame_stack, *shape)` when frame_stack > 1."""
+
+class EnvSpec:
+    """The leaves of one environment's observations and actions."""
+
+    def __init__(self, env_id: str, observation: Sequence[LeafSpec], action: Sequence[LeafSpec]) -> None: ...
+    @property
+    def env_id(self) -> str: ...
+    @property
+    def observation(self) -> list[LeafSpec]: ...
+    @property
+    def action(self) -> list[LeafSpec]: ...
+
+class Episode:
+    """A finished episode as its env-server counted it: the whole game, unclipped rewards."""
+
+    @property
+    def env_server_id(self) -> str: ...
+    @property
+    def env_id(self) -> str: ...
+    @property
+    def episode_return(self) -> float: ...
+    @property
+    def length(self) -> int: ...
+
+class InferenceBatch:
+    """Rows that wait for actions. Dropping it without `reply` ends its streams with INTERNAL, which is counted."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def observation(self) -> list[NDArray[np.generic]]:
+        """One array a leaf, [N, *row_shape]."""
+    @property
+    def rewards(self) -> NDArray[np.float32]:
+        """float32 [N]."""
+    @property
+    def terminated(self) -> NDArray[np.bool_]: ...
+    @property
+    def truncated(self) -> NDArray[np.bool_]: ...
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """bool [N]: core_state must be zero before these rows."""
+    @property
+    def last_actions(self) -> list[NDArray[np.generic]]:
+        """One array an action leaf, [N, *shape]: the action that led to the row, zero where is_first."""
+    @property
+    def slots(self) -> NDArray[np.int32]:
+        """int32 [N], each below max_envs and unique in the batch: where a row's core_state is kept."""
+    @property
+    def unroll_start(self) -> NDArray[np.bool_]:
+        """bool [N]: the row is row 0 of an unroll, which needs the core_state from before this row."""
+    def reply(
+        self,
+        actions: Sequence[NDArray[np.generic]],
+        policy_logits: NDArray[np.float32],
+        baseline: NDArray[np.float32],
+        policy_version: int,
+        core_state: NDArray[np.float32] | None = None,
+    ) -> None:
+        """Stores the outputs in the rollouts and writes the actions to every stream; at most once.
+
+        actions: one array an action leaf, [N, *shape] of the leaf's dtype. policy_logits [N, num_logits].
+        baseline [N]. core_state [unroll_start.sum(), core_state_size], required when core_state_size > 0.
+        ValueError names the argument whose shape or dtype is wrong; RuntimeError on a second call. Never blocks.
+        """
+
+class RolloutBatch:
+    """B unrolls of T transitions, time-major. Row T of an unroll is row 0 of the slot's next one."""
+
+    @property
+    def observation(self) -> list[NDArray[np.generic]]:
+        """One array a leaf, [T+1, B, *row_shape]."""
+    @property
+    def rewards(self) -> NDArray[np.float32]:
+        """float32 [T+1, B]: received on arrival at the row's observation; 0 where is_first and in padding."""
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """bool [T+1, B]."""
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """bool [T+1, B]; set in the last row of a partial unroll."""
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """bool [T+1, B]."""
+    @property
+    def last_actions(self) -> list[NDArray[np.generic]]:
+        """One array an action leaf, [T+1, B, *shape]: the action that led to the row, zero where is_first."""
+    @property
+    def actions(self) -> list[NDArray[np.generic]]:
+        """One array an action leaf, [T, B, *shape]."""
+    @property
+    def policy_logits(self) -> NDArray[np.float32]:
+        """float32 [T, B, num_logits]: the behaviour policy."""
+    @property
+    def baseline(self) -> NDArray[np.float32]:
+        """float32 [T, B]: the behaviour policy's value estimate."""
+    @property
+    def policy_version(self) -> NDArray[np.int64]:
+        """int64 [T, B]; padding repeats the newest valid version."""
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """bool [T, B]: transition t is neither padding nor from a final row to the next episode's first."""
+    @property
+    def core_state(self) -> NDArray[np.float32]:
+        """float32 [B, core_state_size]: before row 0 and before its is_first is applied."""
+    @property
+    def num_transitions(self) -> int:
+        """Number of valid transitions: the env-steps this batch delivers."""
+
+class ActorPool:
+    """Listens for env-servers, batches their rows for inference and assembles rollouts.
+
+    The first accepted Hello decides the EnvSpec unless `expected` is given; streams that match it are welcomed once
+    `open` was called and wait until then. Memory is bounded: at most max_envs slots, and a stream whose finished
+    unrolls find the rollout queue full is not asked for more until the learner has caught up.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        run_id: str,
+        unroll_length: int,
+        batch_size: int,
+        min_inference_rows: int = 1,
+        max_inference_rows: int = 256,
+        inference_timeout_ms: int = 10,
+        max_queued_rollouts: int = 0,
+        max_streams: int = 4096,
+        max_envs: int = 16384,
+        max_envs_per_stream: int = 1024,
+        max_message_bytes: int = 64 << 20,
+        min_partial_steps: int = 1,
+        handshake_timeout_ms: int = 10_000,
+        step_timeout_ms: int = 60_000,
+        expected: EnvSpec | None = None,
+    ) -> None:
+        """address: "host:port" (port 0 picks one) or "unix:/path". max_queued_rollouts 0 means 2 * batch_size.
+
+        An inference batch is given out as soon as min_inference_rows wait; fewer when every welcomed stream waits or
+        the oldest row has waited inference_timeout_ms. It holds whole streams, oldest first, up to max_inference_rows
+        (more only when one stream alone has more). ValueError names a bad argument.
+        """
+    def start(self) -> None:
+        """Binds and listens. OSError when the address cannot be bound."""
+    @property
+    def address(self) -> str:
+        """The bound address, with the port that was picked."""
+    def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
+        """The spec of the first accepted Hello (or `expected`); None at the timeout."""
+    def open(self, num_logits: int, core_state_size: int) -> None:
+        """Fixes the model's output sizes and starts to welcome streams; once."""
+    def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
+        """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""
+    def next_rollouts(self, timeout_ms: int) -> RolloutBatch | None:
+        """The next B unrolls, oldest first; None at the timeout; ClosedError after close."""
+    def take_episodes(self) -> list[Episode]:
+        """Episodes that ended since the last call (the newest 65 536 at most)."""
+    def stats(self) -> dict[str, int]:
+        """Counters and gauges at one moment.
+
+        Gauges: streams, envs, rows_waiting, rollouts_queued, streams_parked, steps_in_flight.
+        Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_rejected,
+        streams_ended_invalid, streams_ended_timeout, messages_received, bytes_received, bytes_sent, rows_received,
+        steps_sampled, steps_delivered, steps_dropped_partial, steps_dropped_close, rollouts_completed,
+        rollouts_partial, inference_batches, inference_rows, inference_flush_ready, inference_flush_all,
+        inference_flush_timeout, inference_dropped, episodes.
+        steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
+        """
+    def close(self, grace_ms: int = 1000) -> None:
+        """Stops listening, ends every stream with UNAVAILABLE, wakes every waiter. Idempotent, from any thread."""

@@ -1,0 +1,157 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "actor_pool.h"
+#include "bindings.h"
+#include "errors.h"
+
+namespace kubebeast {
+namespace {
+
+namespace py = pybind11;
+
+// Closing waits for transport threads: other Python threads go on meanwhile.
+struct DeleteWithoutGil {
+  void operator()(ActorPool* pool) const {
+    const py::gil_scoped_release release;
+    delete pool;
+  }
+};
+using PoolHolder = std::unique_ptr<ActorPool, DeleteWithoutGil>;
+
+std::chrono::milliseconds Milliseconds(const char* name, std::int64_t value) {
+  // Longer than anyone waits, and far from the clock's overflow.
+  constexpr std::int64_t kMax = std::int64_t{365} * 24 * 3600 * 1000;
+  if (value < 0) throw py::value_error(absl::StrCat(name, " = ", value, ": must not be negative"));
+  return std::chrono::milliseconds(std::min(value, kMax));
+}
+
+std::size_t Count(const char* name, std::int64_t value) {
+  if (value < 0) throw py::value_error(absl::StrCat(name, " = ", value, ": must not be negative"));
+  return static_cast<std::size_t>(value);
+}
+
+PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll_length, std::int64_t batch_size,
+                    std::int64_t min_inference_rows, std::int64_t max_inference_rows, std::int64_t inference_timeout_ms,
+                    std::int64_t max_queued_rollouts, std::int64_t max_streams, std::int64_t max_envs,
+                    std::int64_t max_envs_per_stream, std::int64_t max_message_bytes, std::int64_t min_partial_steps,
+                    std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms, std::optional<EnvSpec> expected) {
+  PoolOptions options;
+  options.address = std::move(address);
+  options.run_id = std::move(run_id);
+  options.unroll_length = Count("unroll_length", unroll_length);
+  options.batch_size = Count("batch_size", batch_size);
+  options.inference.min_rows = Count("min_inference_rows", min_inference_rows);
+  options.inference.max_rows = Count("max_inference_rows", max_inference_rows);
+  options.inference.timeout = Milliseconds("inference_timeout_ms", inference_timeout_ms);
+  options.max_queued_rollouts = Count("max_queued_rollouts", max_queued_rollouts);
+  options.max_streams = Count("max_streams", max_streams);
+  options.max_envs = Count("max_envs", max_envs);
+  options.wire.max_envs_per_stream =
+      static_cast<std::uint32_t>(std::min<std::size_t>(Count("max_envs_per_stream", max_envs_per_stream), UINT32_MAX));
+  options.wire.max_message_bytes = Count("max_message_bytes", max_message_bytes);
+  options.min_partial_steps = Count("min_partial_steps", min_partial_steps);
+  options.handshake_timeout = Milliseconds("handshake_timeout_ms", handshake_timeout_ms);
+  options.step_timeout = Milliseconds("step_timeout_ms", step_timeout_ms);
+  options.expected = std::move(expected);
+  auto pool = ActorPool::Create(std::move(options));
+  ThrowIfError(pool.status());
+  return PoolHolder(pool->release());
+}
+
+// Calls `wait` without the GIL; nullopt at the timeout.
+template <typename Wait>
+auto OrNone(const Wait& wait) {
+  auto result = [&wait] {
+    const py::gil_scoped_release release;
+    return wait();
+  }();
+  using Value = typename decltype(result)::value_type;
+  if (absl::IsDeadlineExceeded(result.status())) return std::optional<Value>();
+  ThrowIfError(result.status());
+  return std::optional<Value>(*std::move(result));
+}
+
+void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size) {
+  const std::size_t logits = Count("num_logits", num_logits);
+  const std::size_t state = Count("core_state_size", core_state_size);
+  absl::Status status;
+  {
+    const py::gil_scoped_release release;
+    status = pool.Open(logits, state);
+  }
+  ThrowIfError(status);
+}
+
+void Start(ActorPool& pool) {
+  absl::Status status;
+  {
+    const py::gil_scoped_release release;
+    status = pool.Start();
+  }
+  ThrowIfError(status);
+}
+
+py::dict StatsOf(const ActorPool& pool) {
+  py::dict values;
+  for (const auto& [name, value] : pool.GetStats()) values[py::str(std::string(name))] = value;
+  return values;
+}
+
+void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
+  const auto timeout = [](std::int64_t timeout_ms) { return Milliseconds("timeout_ms", timeout_ms); };
+  pool.def("start", &Start)
+      .def_property_readonly("address", &ActorPool::address)
+      .def(
+          "wait_env_spec",
+          [timeout](ActorPool& self, std::int64_t timeout_ms) {
+            return OrNone([&self, wait = timeout(timeout_ms)] { return self.WaitEnvSpec(wait); });
+          },
+          py::arg("timeout_ms"))
+      .def("open", &Open, py::arg("num_logits"), py::arg("core_state_size"))
+      .def(
+          "next_inference",
+          [timeout](ActorPool& self, std::int64_t timeout_ms) {
+            return OrNone([&self, wait = timeout(timeout_ms)] { return self.NextInference(wait); }).value_or(nullptr);
+          },
+          py::arg("timeout_ms"))
+      .def(
+          "next_rollouts",
+          [timeout](ActorPool& self, std::int64_t timeout_ms) {
+            return OrNone([&self, wait = timeout(timeout_ms)] { return self.NextRollouts(wait); });
+          },
+          py::arg("timeout_ms"))
+      .def("take_episodes", &ActorPool::TakeEpisodes)
+      .def("stats", &StatsOf)
+      .def(
+          "close",
+          [](ActorPool& self, std::int64_t grace_ms) {
+            const auto grace = Milliseconds("grace_ms", grace_ms);
+            const py::gil_scoped_release release;
+            self.Close(grace);
+          },
+          py::arg("grace_ms") = 1000);
+}
+
+}  // namespace
+
+void BindPool(py::module_& module) {
+  py::register_exception<ClosedError>(module, "ClosedError", PyExc_RuntimeError);
+  py::class_<ActorPool, PoolHolder> pool(module, "ActorPool");
+  pool.def(py::init(&MakePool), py::kw_only(), py::arg("address"), py::arg("run_id"), py::arg("unroll_length"),
+           py::arg("batch_size"), py::arg("min_inference_rows") = 1, py::arg("max_inference_rows") = 256,
+           py::arg("inference_timeout_ms") = 10, py::arg("max_queued_rollouts") = 0, py::arg("max_streams") = 4096,
+           py::arg("max_envs") = 16384, py::arg("max_envs_per_stream") = 1024, py::arg("max_message_bytes") = 64 << 20,
+           py::arg("min_partial_steps") = 1, py::arg("handshake_timeout_ms") = 10'000,
+           py::arg("step_timeout_ms") = 60'000, py::arg("expected") = py::none());
+  BindMethods(pool);
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,203 @@
+#include "actor_pool.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "actor_stream.h"
+#include "kubebeast_protos/v1/actor_pool.grpc.pb.h"
+
+namespace kubebeast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t minimum) {
+  if (value >= minimum) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum));
+}
+
+absl::Status Validate(const PoolOptions& options) {
+  const auto signed_value = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  absl::Status status;
+  if (options.address.empty()) status.Update(absl::InvalidArgumentError("address is empty"));
+  status.Update(AtLeast("unroll_length", signed_value(options.unroll_length), 1));
+  status.Update(AtLeast("batch_size", signed_value(options.batch_size), 1));
+  status.Update(AtLeast("min_inference_rows", signed_value(options.inference.min_rows), 1));
+  status.Update(AtLeast("max_inference_rows", signed_value(options.inference.max_rows),
+                        signed_value(options.inference.min_rows)));
+  status.Update(AtLeast("inference_timeout_ms", options.inference.timeout.count(), 0));
+  // With less room than a batch needs everyone would wait for everyone.
+  status.Update(
+      AtLeast("max_queued_rollouts", signed_value(options.max_queued_rollouts), signed_value(options.batch_size)));
+  status.Update(AtLeast("max_streams", signed_value(options.max_streams), 1));
+  status.Update(AtLeast("max_envs", signed_value(options.max_envs), 1));
+  status.Update(AtLeast("max_envs_per_stream", options.wire.max_envs_per_stream, 1));
+  status.Update(AtLeast("max_message_bytes", signed_value(options.wire.max_message_bytes), 1));
+  status.Update(AtLeast("handshake_timeout_ms", options.handshake_timeout.count(), 1));
+  status.Update(AtLeast("step_timeout_ms", options.step_timeout.count(), 1));
+  if (options.max_envs > std::numeric_limits<std::int32_t>::max()) {
+    status.Update(absl::InvalidArgumentError(absl::StrCat("max_envs = ", options.max_envs, ": must fit an int32")));
+  }
+  if (options.wire.max_message_bytes > std::numeric_limits<int>::max()) {
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("max_message_bytes = ", options.wire.max_message_bytes, ": must be below 2 GiB")));
+  }
+  if (options.expected.has_value()) status.Update(ValidateEnvSpec(*options.expected, options.wire.max_message_bytes));
+  return status;
+}
+
+// The address with the port that was picked.
+std::string BoundAddress(const std::string& address, int port) {
+  if (absl::string_view(address).substr(0, 5) == "unix:") return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+void SetTransportOptions(grpc::ServerBuilder& builder, const PoolOptions& options) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.wire.max_message_bytes));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A peer that is gone without a word is noticed after 40 s, also when it never opened a stream.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+}
+
+}  // namespace
+
+class ActorPool::Service final : public v1::ActorPool::WithRawCallbackMethod_Act<v1::ActorPool::Service> {
+ public:
+  explicit Service(std::shared_ptr<PoolContext> context) : context_(std::move(context)) {}
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Act(grpc::CallbackServerContext* context) override {
+    const auto stream = std::make_shared<ActorStream>(context_, context);
+    stream->Start();
+    return stream.get();
+  }
+
+ private:
+  const std::shared_ptr<PoolContext> context_;
+};
+
+absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options) {
+  if (options.max_queued_rollouts == 0) options.max_queued_rollouts = 2 * options.batch_size;
+  if (absl::Status status = Validate(options); !status.ok()) return status;
+  return std::unique_ptr<ActorPool>(new ActorPool(options));
+}
+
+ActorPool::ActorPool(const PoolOptions& options)
+    : context_(std::make_shared<PoolContext>(options)),
+      buffers_(std::make_shared<BufferPool>()),
+      address_(options.address) {}
+
+ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
+
+absl::Status ActorPool::Start() {
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return absl::CancelledError("closed");
+  }
+  service_ = std::make_unique<Service>(context_);
+  grpc::ServerBuilder builder;
+  SetTransportOptions(builder, context_->options);
+  int port = 0;
+  builder.AddListeningPort(context_->options.address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    service_.reset();
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", context_->options.address));
+  }
+  const std::lock_guard lock(mutex_);
+  address_ = BoundAddress(context_->options.address, port);
+  sweeper_ = std::thread([this] { Sweep(); });
+  return absl::OkStatus();
+}
+
+std::string ActorPool::address() const {
+  const std::lock_guard lock(mutex_);
+  return address_;
+}
+
+absl::StatusOr<EnvSpec> ActorPool::WaitEnvSpec(std::chrono::milliseconds timeout) {
+  return context_->registry.WaitEnvSpec(Clock::now() + timeout);
+}
+
+absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size) {
+  absl::Status status = context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size);
+  if (!status.ok()) return status;
+  for (const auto& stream : context_->registry.streams()) stream->OnPoolOpen();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::chrono::milliseconds timeout) {
+  auto batch = context_->batcher.Pop(Clock::now() + timeout);
+  if (!batch.ok()) return batch.status();
+  Stats& stats = *context_->stats;
+  ++stats.inference_batches;
+  stats.inference_rows += static_cast<std::int64_t>(batch->num_rows);
+  switch (batch->reason) {
+    case FlushReason::kReady:
+      ++stats.inference_flush_ready;
+      break;
+    case FlushReason::kAll:
+      ++stats.inference_flush_all;
+      break;
+    case FlushReason::kTimeout:
+      ++stats.inference_flush_timeout;
+      break;
+  }
+  return std::make_unique<InferenceBatch>(std::move(batch->items), context_->registry.shape(), *buffers_,
+                                          context_->stats);
+}
+
+absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds timeout) {
+  const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout);
+  if (!unrolls.ok()) return unrolls.status();
+  return GatherRollouts(*unrolls, *context_->registry.shape(), *buffers_);
+}
+
+std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() const {
+  auto values = context_->stats->Snapshot();
+  values.emplace_back("rows_waiting", context_->batcher.rows_waiting());
+  values.emplace_back("rollouts_queued", context_->rollouts.size());
+  values.emplace_back("streams_parked", context_->rollouts.num_parked());
+  return values;
+}
+
+void ActorPool::Close(std::chrono::milliseconds grace) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    closing_.notify_all();
+  }
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  context_->registry.Close();
+  context_->batcher.Close();
+  context_->rollouts.Close();
+  for (const auto& stream : context_->registry.streams()) stream->Close();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (sweeper_.joinable()) sweeper_.join();
+  server_.reset();
+}
+
+void ActorPool::Sweep() {
+  using std::chrono::milliseconds;
+  const milliseconds shortest = std::min(context_->options.handshake_timeout, context_->options.step_timeout);
+  const milliseconds tick = std::clamp(shortest / 4, milliseconds(1), milliseconds(250));
+  std::unique_lock lock(mutex_);
+  while (!closing_.wait_for(lock, tick, [this] { return closed_; })) {
+    lock.unlock();
+    const Clock::time_point now = Clock::now();
+    for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
+    lock.lock();
+  }
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,80 @@
+// The learner's side of all env-servers: listens, batches their rows for inference, assembles rollouts.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "array.h"
+#include "inference_batch.h"
+#include "pool_context.h"
+#include "rollout_batch.h"
+
+namespace kubebeast {
+
+// Data flow: stream → batcher → NextInference → Answer → stream; stream → rollout queue → NextRollouts. Frames are
+// copied in the thread that asks for a batch, never in a transport thread. Thread-safe. Methods that wait take a
+// timeout, return DeadlineExceeded when it has passed, and Cancelled at once when the pool is closed.
+class ActorPool {
+ public:
+  // InvalidArgument names the bad option.
+  static absl::StatusOr<std::unique_ptr<ActorPool>> Create(PoolOptions options);
+  ~ActorPool();
+  ActorPool(const ActorPool&) = delete;
+  ActorPool& operator=(const ActorPool&) = delete;
+
+  // Binds and listens. Unavailable when the address cannot be bound; FailedPrecondition the second time.
+  absl::Status Start();
+  // Where the pool listens; before Start what was asked for.
+  std::string address() const;
+
+  absl::StatusOr<EnvSpec> WaitEnvSpec(std::chrono::milliseconds timeout);
+
+  // Fixes the model's output sizes and welcomes the streams that wait. FailedPrecondition without a spec or the second
+  // time.
+  absl::Status Open(std::size_t num_logits, std::size_t core_state_size);
+
+  absl::StatusOr<std::unique_ptr<InferenceBatch>> NextInference(std::chrono::milliseconds timeout);
+  absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout);
+  std::deque<Episode> TakeEpisodes() { return context_->episodes.Take(); }
+  std::vector<std::pair<std::string_view, std::int64_t>> GetStats() const;
+
+  // Ends every stream with Unavailable, wakes every waiter, and gives the transport `grace` to say so. Idempotent, from
+  // any thread but the transport's.
+  void Close(std::chrono::milliseconds grace);
+
+ private:
+  class Service;
+
+  explicit ActorPool(const PoolOptions& options);
+  // Ends streams whose peers are late, until Close.
+  void Sweep();
+
+  const std::shared_ptr<PoolContext> context_;
+  const std::shared_ptr<BufferPool> buffers_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable closing_;
+  bool closed_ = false;
+  std::string address_;
+
+  std::mutex lifecycle_mutex_;  // of Start and Close
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread sweeper_;
+};
+
+}  // namespace kubebeast

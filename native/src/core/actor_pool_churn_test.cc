@@ -1,0 +1,109 @@
+// The books of steps while streams come and go.
+#include <future>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "actor_pool.h"
+#include "pool_test_util.h"
+
+namespace kubebeast {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Joins, takes a few steps and leaves in one of the ways that there are.
+void LiveOnce(const std::string& address, std::uint32_t first_env, std::mt19937& random) {
+  TestActor actor(address, 1 + random() % 3, first_env);
+  ASSERT_TRUE(actor.Join());
+  for (unsigned steps = random() % 25; steps > 0 && actor.Step(); --steps) {
+  }
+  v1::ActRequest garbage;
+  switch (random() % 5) {
+    case 0:
+      actor.SendBye(v1::Bye::REASON_SHUTDOWN);
+      actor.Finish();
+      break;
+    case 1:
+      actor.SendBye(v1::Bye::REASON_TERMINATED);
+      actor.Finish();
+      break;
+    case 2:
+      actor.Finish();
+      break;
+    case 3:
+      actor.Send(garbage);
+      EXPECT_EQ(actor.Status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+      break;
+    default:
+      actor.Vanish();
+  }
+}
+
+TEST(ActorPoolChurnTest, BooksBalanceUnderChurn) {
+  constexpr std::uint32_t kThreads = 16;
+  constexpr int kLives = 12;
+  const auto pool = StartPool([](PoolOptions& options) {
+    options.expected = RolloutSpec();
+    options.min_partial_steps = 3;
+    options.max_queued_rollouts = 8;
+    options.inference.min_rows = 8;
+    options.inference.timeout = milliseconds(1);
+  });
+  ASSERT_TRUE(pool->Open(2, 2).ok());
+  auto delivered = std::async(std::launch::async, [&pool] {
+    std::int64_t steps = 0;
+    for (auto batch = pool->NextRollouts(kPatience); batch.ok(); batch = pool->NextRollouts(kPatience)) {
+      steps += static_cast<std::int64_t>(batch->num_transitions);
+    }
+    return steps;
+  });
+  std::vector<std::future<void>> actors;
+  const TestLearner learner(*pool, 2);
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    actors.push_back(std::async(std::launch::async, [&pool, i] {
+      std::mt19937 random(i);
+      for (int life = 0; life < kLives; ++life) LiveOnce(pool->address(), 3 * i, random);
+    }));
+  }
+  for (auto& actor : actors) actor.get();
+  EXPECT_TRUE(StatBecomes(*pool, "streams", 0));
+  EXPECT_TRUE(BooksBalance(*pool));
+  EXPECT_EQ(Stat(*pool, "streams_parked"), 0);
+  EXPECT_EQ(Stat(*pool, "streams_accepted"), kThreads * kLives);
+  EXPECT_EQ(
+      Stat(*pool, "streams_ended_bye") + Stat(*pool, "streams_ended_disconnect") + Stat(*pool, "streams_ended_invalid"),
+      kThreads * kLives);
+  EXPECT_EQ(Stat(*pool, "envs"), 0);
+  pool->Close(milliseconds(1000));
+  EXPECT_EQ(Stat(*pool, "steps_delivered"), delivered.get());
+  EXPECT_EQ(Stat(*pool, "steps_in_flight"), 0);
+  EXPECT_GT(Stat(*pool, "steps_dropped_partial"), 0);
+  EXPECT_GT(Stat(*pool, "rollouts_partial"), 0);
+  EXPECT_TRUE(BooksBalance(*pool));
+}
+
+TEST(ActorPoolChurnTest, BooksBalanceWhenClosedInFullFlow) {
+  const auto pool = StartPool([](PoolOptions& options) { options.expected = RolloutSpec(); });
+  ASSERT_TRUE(pool->Open(2, 2).ok());
+  std::vector<std::future<void>> actors;
+  const TestLearner learner(*pool);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    actors.push_back(std::async(std::launch::async, [&pool, i] {
+      TestActor actor(pool->address(), 3, 3 * i);
+      ASSERT_TRUE(actor.Join());
+      while (actor.Step()) {
+      }
+    }));
+  }
+  ASSERT_TRUE(StatBecomes(*pool, "streams_accepted", 8));
+  ASSERT_TRUE(pool->NextRollouts(kPatience).ok());
+  pool->Close(milliseconds(1000));
+  for (auto& actor : actors) actor.get();
+  EXPECT_EQ(Stat(*pool, "steps_in_flight"), 0);
+  EXPECT_GT(Stat(*pool, "steps_dropped_close"), 0);
+  EXPECT_TRUE(BooksBalance(*pool));
+}
+
+}  // namespace
+}  // namespace kubebeast

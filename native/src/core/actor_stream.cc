@@ -1,0 +1,264 @@
+#include "actor_stream.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace kubebeast {
+namespace {
+
+// How long the transport may take to deliver a stream's status before the stream is cut off.
+constexpr std::chrono::seconds kStatusTimeout{5};
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+}  // namespace
+
+ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context)
+    : pool_(std::move(pool)), context_(context) {}
+
+ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
+
+void ActorStream::Start() {
+  const std::lock_guard lock(mutex_);
+  self_ = shared_from_this();
+  AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
+  if (const absl::Status status = pool_->registry.Add(self_); !status.ok()) {
+    End(Cause::kInvalid, status);
+    return;
+  }
+  StartRead(&read_);
+}
+
+void ActorStream::OnPoolOpen() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kOpen) Welcome(pool_->registry.shape());
+}
+
+void ActorStream::CheckDeadline(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (now < deadline_) return;
+  if (phase_ == Phase::kHello) {
+    End(Cause::kTimeout,
+        absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kStep) {
+    End(Cause::kTimeout,
+        absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
+                                                 pool_->options.step_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kEnded && context_ != nullptr) {
+    context_->TryCancel();
+  }
+}
+
+void ActorStream::Close() {
+  const std::lock_guard lock(mutex_);
+  End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
+}
+
+void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kActions) return;
+  const std::vector<LeafSpec>& leaves = shape_->spec.action;
+  std::vector<const std::uint8_t*> actions;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    actions.push_back(outputs->actions[i].data() + first_output * leaves[i].row_bytes());
+  }
+  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions);
+  assembler_->SetOutputs(std::move(outputs), first_output, core_state);
+  AwaitPeer(Phase::kStep, pool_->options.step_timeout);
+  Send(std::move(reply));
+}
+
+void ActorStream::Abandon() {
+  const std::lock_guard lock(mutex_);
+  End(Cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
+}
+
+void ActorStream::OnReadDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kEnded) return;
+  if (!ok) {
+    End(Cause::kDisconnect, absl::OkStatus());
+    return;
+  }
+  try {
+    if (const absl::Status status = Receive(); !status.ok()) End(Cause::kInvalid, status);
+  } catch (const std::exception& error) {
+    End(Cause::kDropped, absl::InternalError(error.what()));
+  }
+  read_.Clear();
+  if (phase_ != Phase::kEnded) StartRead(&read_);
+}
+
+void ActorStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  writing_ = false;
+  if (!ok) {
+    End(Cause::kDisconnect, absl::OkStatus());
+  } else if (phase_ != Phase::kEnded && next_write_.has_value()) {
+    Send(*std::exchange(next_write_, std::nullopt));
+  }
+}
+
+void ActorStream::OnDone() {
+  std::shared_ptr<ActorStream> self;  // destroyed after the lock is released
+  const std::lock_guard lock(mutex_);
+  context_ = nullptr;
+  pool_->registry.Remove(this);
+  self = std::move(self_);
+}
+
+absl::Status ActorStream::Receive() {
+  const std::size_t size = read_.Length();
+  ++pool_->stats->messages_received;
+  pool_->stats->bytes_received += static_cast<std::int64_t>(size);
+  grpc::ProtoBufferReader reader(&read_);
+  if (phase_ == Phase::kHello) {
+    const absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
+    return hello.ok() ? ReceiveHello(*hello) : hello.status();
+  }
+  absl::StatusOr<Request> request = codec_->Decode(&reader, size);
+  if (!request.ok()) return request.status();
+  if (const Bye* bye = std::get_if<Bye>(&*request)) {
+    End(Cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
+    return absl::OkStatus();
+  }
+  return ReceiveStep(std::move(std::get<std::shared_ptr<const ObservationRows>>(*request)));
+}
+
+absl::Status ActorStream::ReceiveHello(const Hello& hello) {
+  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
+  if (!slots.ok()) return slots.status();
+  slots_ = *std::move(slots);
+  accepted_ = true;
+  env_server_id_ = hello.env_server_id;
+  env_id_ = hello.spec.env_id;
+  compression_ = ChooseCompression(hello);
+  codec_.emplace(hello.spec, hello.num_envs, compression_, pool_->options.wire);
+  ++pool_->stats->streams_accepted;
+  ++pool_->stats->streams;
+  pool_->stats->envs += hello.num_envs;
+  phase_ = Phase::kOpen;
+  if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
+  return absl::OkStatus();
+}
+
+void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
+  shape_ = std::move(shape);
+  assembler_.emplace(shape_, static_cast<std::uint32_t>(slots_.size()));
+  pool_->batcher.Join(this);
+  AwaitPeer(Phase::kStep, pool_->options.step_timeout);
+  Send(EncodeWelcome(pool_->options.run_id, compression_));
+}
+
+absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
+  if (phase_ != Phase::kStep) {
+    return absl::InvalidArgumentError(absl::StrCat("Observations of step ", observation->step, " came before the ",
+                                                   phase_ == Phase::kOpen ? "Welcome" : "Actions of the step before"));
+  }
+  Stats& stats = *pool_->stats;
+  stats.rows_received += observation->num_envs();
+  stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
+  for (const EpisodeEnd& episode : observation->episodes) {
+    pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
+  }
+  const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
+  pool_->rollouts.CountSampled(added.num_steps);
+  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
+  phase_ = Phase::kActions;
+  Submit();
+  return absl::OkStatus();
+}
+
+void ActorStream::Submit() {
+  if (assembler_->at_unroll_start()) {
+    ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->Unpark();
+    });
+    if (ticket_.has_value()) {
+      pool_->batcher.Leave(this);
+      return;
+    }
+  }
+  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start()});
+}
+
+void ActorStream::Unpark() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kActions) return;
+  ticket_.reset();
+  pool_->batcher.Join(this);
+  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), true});
+}
+
+void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
+  phase_ = phase;
+  deadline_ = Clock::now() + timeout;
+}
+
+void ActorStream::Send(std::string message) {
+  if (writing_) {
+    // The reply before this one is still on its way although its answer has come: wait for the transport's word, once.
+    if (next_write_.has_value()) {
+      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
+    } else {
+      next_write_ = std::move(message);
+    }
+    return;
+  }
+  pool_->stats->bytes_sent += static_cast<std::int64_t>(message.size());
+  const grpc::Slice slice(message);
+  write_ = grpc::ByteBuffer(&slice, 1);
+  writing_ = true;
+  StartWrite(&write_);
+}
+
+void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kEnded;
+  deadline_ = Clock::now() + kStatusTimeout;
+  if (ticket_.has_value()) pool_->rollouts.Cancel(*ticket_);
+  pool_->batcher.Leave(this);
+  CountEnd(cause);
+  if (assembler_.has_value()) {
+    const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
+    if (unroll != nullptr) pool_->rollouts.Deliver(unroll);
+    assembler_.reset();
+  }
+  Finish(ToGrpcStatus(status));
+}
+
+void ActorStream::CountEnd(Cause cause) {
+  Stats& stats = *pool_->stats;
+  if (!accepted_) {
+    if (cause != Cause::kDisconnect && cause != Cause::kClosed) ++stats.streams_rejected;
+    return;
+  }
+  --stats.streams;
+  stats.envs -= static_cast<std::int64_t>(slots_.size());
+  switch (cause) {
+    case Cause::kBye:
+      ++stats.streams_ended_bye;
+      break;
+    case Cause::kDisconnect:
+      ++stats.streams_ended_disconnect;
+      break;
+    case Cause::kInvalid:
+      ++stats.streams_ended_invalid;
+      break;
+    case Cause::kTimeout:
+      ++stats.streams_ended_timeout;
+      break;
+    case Cause::kDropped:
+    case Cause::kClosed:
+      break;
+  }
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,102 @@
+// One env-server's stream.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "inference_batch.h"
+#include "pool_context.h"
+#include "rollout_assembler.h"
+#include "wire_codec.h"
+
+namespace kubebeast {
+
+// Speaks the protocol with one peer:
+//
+//     Hello → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
+//
+// A read is always outstanding, so that the peer's end is noticed in every phase. A step at row 0 of an unroll is
+// parked while the rollout queue is full. The stream holds itself until the transport has let go; then it lives as long
+// as someone owes it an answer, and its slots are free when it is gone. Thread-safe.
+class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                          public Actor,
+                          public std::enable_shared_from_this<ActorStream> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  ActorStream(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context);
+  ~ActorStream() override;
+
+  // Registers the stream and starts to listen, or refuses it. Once, before the transport gets the reactor.
+  void Start();
+
+  // Welcomes an accepted stream; the pool must be open.
+  void OnPoolOpen();
+
+  // Ends a stream whose peer has kept the learner waiting for too long, and one whose peer does not take its status.
+  void CheckDeadline(Clock::time_point now);
+
+  // Ends the stream with UNAVAILABLE; what it had started counts as dropped.
+  void Close();
+
+  const std::vector<std::int32_t>& slots() const override { return slots_; }
+  void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) override;
+  void Abandon() override;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
+  enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
+  enum class Cause { kBye, kDisconnect, kInvalid, kTimeout, kDropped, kClosed };
+
+  // The methods below need mutex_.
+  absl::Status Receive();
+  absl::Status ReceiveHello(const Hello& hello);
+  absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation);
+  void Welcome(std::shared_ptr<const UnrollShape> shape);
+  // Gives the newest row to the batcher, or parks it.
+  void Submit();
+  void Unpark();
+  void AwaitPeer(Phase phase, std::chrono::milliseconds timeout);
+  void Send(std::string message);
+  void End(Cause cause, const absl::Status& status, bool terminated = false);
+  void CountEnd(Cause cause);
+
+  const std::shared_ptr<PoolContext> pool_;
+
+  std::mutex mutex_;
+  std::shared_ptr<ActorStream> self_;     // while the transport uses the stream
+  grpc::CallbackServerContext* context_;  // null when the transport has let go
+  Phase phase_ = Phase::kHello;
+  Clock::time_point deadline_;  // of the peer, in kHello and kStep; of the transport, in kEnded
+  bool accepted_ = false;
+
+  std::string env_server_id_;
+  std::string env_id_;
+  std::vector<std::int32_t> slots_;  // set once, before anyone else knows the stream
+  std::vector<Compression> compression_;
+  std::optional<StreamCodec> codec_;            // from acceptance on
+  std::shared_ptr<const UnrollShape> shape_;    // from Welcome on
+  std::optional<RolloutAssembler> assembler_;   // from Welcome to the end
+  std::optional<RolloutQueue::Ticket> ticket_;  // while parked
+
+  grpc::ByteBuffer read_;
+  grpc::ByteBuffer write_;
+  std::optional<std::string> next_write_;
+  bool writing_ = false;
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,84 @@
+#include "inference_batch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kubebeast {
+
+InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
+                               BufferPool& buffers, std::shared_ptr<Stats> stats)
+    : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {
+  for (const PendingStep& step : steps_) {
+    num_rows_ += step.num_rows();
+    if (step.unroll_start) num_unroll_starts_ += step.num_rows();
+  }
+  const auto make = [&](DType dtype, std::vector<std::int64_t> row_shape = {}) {
+    row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows_));
+    return buffers.Allocate(dtype, std::move(row_shape));
+  };
+  for (const LeafSpec& leaf : shape_->spec.observation) observation.push_back(make(leaf.dtype, leaf.row_shape()));
+  for (const LeafSpec& leaf : shape_->spec.action) last_actions.push_back(make(leaf.dtype, leaf.row_shape()));
+  rewards = make(DType::kFloat32);
+  terminated = make(DType::kBool);
+  truncated = make(DType::kBool);
+  is_first = make(DType::kBool);
+  slots = make(DType::kInt32);
+  unroll_start = make(DType::kBool);
+
+  std::size_t first_row = 0;
+  for (const PendingStep& step : steps_) {
+    Gather(step, first_row);
+    first_row += step.num_rows();
+  }
+}
+
+InferenceBatch::~InferenceBatch() {
+  if (answered_) return;
+  ++stats_->inference_dropped;
+  for (const PendingStep& step : steps_) step.actor->Abandon();
+}
+
+void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
+  const ObservationRows& block = *step.rows.back().observation;
+  for (std::uint32_t env = 0; env < block.num_envs(); ++env) {
+    const std::size_t row = first_row + env;
+    for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
+      const LeafSpec& leaf = shape_->spec.observation[i];
+      CopyStack(step.rows, i, leaf, env, observation[i].data.get() + row * leaf.row_bytes());
+    }
+    for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
+      const LeafSpec& leaf = shape_->spec.action[i];
+      CopyLastAction(step.rows, i, leaf, env, last_actions[i].data.get() + row * leaf.row_bytes());
+    }
+  }
+  std::copy(block.rewards.begin(), block.rewards.end(), rewards.as<float>() + first_row);
+  std::copy(block.terminated.begin(), block.terminated.end(), terminated.data.get() + first_row);
+  std::copy(block.truncated.begin(), block.truncated.end(), truncated.data.get() + first_row);
+  std::copy(block.is_first.begin(), block.is_first.end(), is_first.data.get() + first_row);
+  std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
+  std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
+}
+
+absl::Status InferenceBatch::Answer(const Reply& reply) {
+  if (answered_.exchange(true)) return absl::FailedPreconditionError("the batch was answered before");
+  const auto outputs = std::make_shared<ModelOutputs>();
+  for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
+    const std::size_t bytes = num_rows_ * shape_->spec.action[i].row_bytes();
+    outputs->actions.emplace_back(reply.actions[i], reply.actions[i] + bytes);
+  }
+  outputs->policy_logits.assign(reply.policy_logits, reply.policy_logits + num_rows_ * shape_->num_logits);
+  outputs->baseline.assign(reply.baseline, reply.baseline + num_rows_);
+  outputs->policy_version = reply.policy_version;
+
+  std::size_t first_row = 0;
+  const float* core_state = reply.core_state;
+  for (const PendingStep& step : steps_) {
+    step.actor->Act(outputs, first_row, step.unroll_start ? core_state : nullptr);
+    first_row += step.num_rows();
+    if (step.unroll_start) core_state += step.num_rows() * shape_->core_state_size;
+  }
+  steps_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace kubebeast

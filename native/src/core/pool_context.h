@@ -1,0 +1,56 @@
+// What the streams of a pool share.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dynamic_batcher.h"
+#include "episode_log.h"
+#include "inference_batch.h"
+#include "rollout_queue.h"
+#include "stats.h"
+#include "stream_registry.h"
+#include "wire_codec.h"
+
+namespace kubebeast {
+
+// The arguments of ActorPool in _core.pyi.
+struct PoolOptions {
+  std::string address;
+  std::string run_id;
+  std::size_t unroll_length = 0;
+  std::size_t batch_size = 0;
+  BatchingOptions inference;
+  std::size_t max_queued_rollouts = 0;  // 0: 2 * batch_size
+  std::size_t max_streams = 4096;
+  std::size_t max_envs = 16384;
+  WireLimits wire;
+  std::size_t min_partial_steps = 1;
+  std::chrono::milliseconds handshake_timeout{10'000};
+  std::chrono::milliseconds step_timeout{60'000};
+  std::optional<EnvSpec> expected;
+};
+
+// Lives until the last stream and the last inference batch are gone, which may be after the pool. Locks: a stream locks
+// itself, then at most one of these members; the members call no one while they are locked.
+struct PoolContext {
+  explicit PoolContext(const PoolOptions& pool_options)
+      : options(pool_options),
+        stats(std::make_shared<Stats>()),
+        registry({options.max_streams, options.max_envs, options.wire.max_message_bytes}, options.expected),
+        batcher(options.inference),
+        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats) {}
+
+  const PoolOptions options;
+  const std::shared_ptr<Stats> stats;
+  StreamRegistry registry;
+  DynamicBatcher<PendingStep> batcher;
+  RolloutQueue rollouts;
+  EpisodeLog episodes;
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,85 @@
+#include "rollout_queue.h"
+
+#include <gtest/gtest.h>
+
+#include "rollout_test_util.h"
+
+namespace kubebeast {
+namespace {
+
+using Clock = RolloutQueue::Clock;
+
+class RolloutQueueTest : public ::testing::Test {
+ protected:
+  // An unroll of `steps` steps of two environments; environment 1 begins a new episode with every row when `restless`.
+  static std::shared_ptr<const Unroll> MakeUnroll(std::size_t steps, Unroll::End end, bool restless = false) {
+    const auto unroll = std::make_shared<Unroll>();
+    unroll->end = end;
+    for (std::size_t t = 0; t <= steps; ++t) {
+      const std::uint8_t final = restless ? 1 : 0;
+      unroll->rows.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), nullptr, 0});
+    }
+    return unroll;
+  }
+
+  void ExpectBooks(std::int64_t in_flight, std::int64_t delivered, std::int64_t partial, std::int64_t closed) {
+    EXPECT_EQ(stats_->steps_in_flight, in_flight);
+    EXPECT_EQ(stats_->steps_delivered, delivered);
+    EXPECT_EQ(stats_->steps_dropped_partial, partial);
+    EXPECT_EQ(stats_->steps_dropped_close, closed);
+    EXPECT_EQ(stats_->steps_sampled, in_flight + delivered + partial + closed);
+  }
+
+  const std::shared_ptr<Stats> stats_ = std::make_shared<Stats>();
+  RolloutQueue queue_{4, 3, stats_};
+};
+
+TEST_F(RolloutQueueTest, EnvironmentsOfAnUnrollAreDeliveredOneByOne) {
+  queue_.CountSampled(10);
+  ExpectBooks(10, 0, 0, 0);
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
+  EXPECT_EQ(queue_.size(), 2);
+  EXPECT_EQ(stats_->rollouts_completed, 2);
+  ExpectBooks(10, 0, 0, 0);
+  const auto popped = queue_.Pop(1, Clock::now());
+  ASSERT_TRUE(popped.ok());
+  EXPECT_EQ(popped->front().env, 0);
+  EXPECT_EQ(popped->front().num_valid, 5);
+  ExpectBooks(5, 5, 0, 0);
+}
+
+TEST_F(RolloutQueueTest, UnrollWithoutATransitionIsLeftOut) {
+  queue_.CountSampled(1);
+  queue_.Deliver(MakeUnroll(1, Unroll::End::kNone, /*restless=*/true));
+  EXPECT_EQ(queue_.size(), 1);
+  ExpectBooks(1, 0, 0, 0);
+}
+
+TEST_F(RolloutQueueTest, PartialUnrollShorterThanTheMinimumIsDropped) {
+  queue_.CountSampled(4);
+  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated));
+  EXPECT_EQ(queue_.size(), 0);
+  ExpectBooks(0, 0, 4, 0);
+}
+
+TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
+  queue_.CountSampled(3);
+  queue_.Deliver(MakeUnroll(3, Unroll::End::kTruncated, /*restless=*/true));
+  EXPECT_EQ(queue_.size(), 1) << "environment 1 has no transition at all";
+  EXPECT_EQ(stats_->rollouts_partial, 1);
+  ExpectBooks(3, 0, 0, 0);
+}
+
+TEST_F(RolloutQueueTest, CloseDropsWhatIsQueuedAndWhatComesLater) {
+  queue_.CountSampled(14);
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
+  queue_.Close();
+  ExpectBooks(4, 0, 0, 10);
+  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated));
+  queue_.Close();
+  ExpectBooks(0, 0, 0, 14);
+  EXPECT_EQ(queue_.Pop(1, Clock::now()).status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace kubebeast
