@@ -1,0 +1,174 @@
+"""Peers that break the contract are turned away with a reason, and the training beside them does not notice."""
+
+import contextlib
+import queue
+import socket
+from collections.abc import Iterator, Sequence
+from concurrent import futures
+from dataclasses import dataclass
+
+import grpc
+import numpy as np
+import pytest
+
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from kubebeast_protos.v1 import actor_pool_pb2_grpc
+from tests.integration import null_training
+from tests.integration.null_training import NUM_ENVS, NullTraining, hello, observations
+
+METHOD = "/kubebeast.v1.ActorPool/Act"
+# Far above every deadline of the pool: a call that ends by it was not turned away.
+CALL_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    messages: Sequence[pb.ActRequest | bytes]
+    """Sent one after the other; from the second on each waits for the reply to the one before."""
+    code: grpc.StatusCode
+    reason: str
+    """Part of the status text."""
+    counted_as: str
+    """The pool's counter that goes up by one."""
+
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+TIMEOUT = grpc.StatusCode.DEADLINE_EXCEEDED
+FIRSTS = b"\1" * NUM_ENVS
+GARBAGE = b"\xff" * 100
+IMAGE = [pb.LeafSpec(path="image", dtype=pb.DTYPE_UINT8, shape=[84, 84])]
+NAN_REWARDS = np.full(NUM_ENVS, np.nan, np.float32).tobytes()
+TOO_LONG = bytes(2 * null_training.MAX_MESSAGE_BYTES)
+
+
+def refused(
+    name: str, messages: Sequence[pb.ActRequest | bytes], reason: str, code: grpc.StatusCode = INVALID
+) -> Attack:
+    """Turned away in place of a Welcome."""
+    return Attack(name, messages, code, reason, "streams_rejected")
+
+
+def broken(name: str, messages: Sequence[pb.ActRequest | bytes], reason: str) -> Attack:
+    """Welcomed, then against the contract."""
+    return Attack(name, [hello(), *messages], INVALID, reason, "streams_ended_invalid")
+
+
+def silent(name: str, messages: Sequence[pb.ActRequest | bytes], reason: str) -> Attack:
+    """Welcomed, then nothing more."""
+    return Attack(name, [hello(), *messages], TIMEOUT, reason, "streams_ended_timeout")
+
+
+ATTACKS = [
+    refused("silence", [], "no Hello", TIMEOUT),
+    refused("garbage", [GARBAGE], "hello"),
+    refused("empty message", [b""], "hello"),
+    refused("torn hello", [hello().SerializeToString()[:-3]], "hello"),
+    refused("observations before hello", [observations(0)], "hello"),
+    refused("other version", [hello(protocol_version=99)], "protocol_version: 99", PRECONDITION),
+    refused("other shape", [hello(observation=IMAGE)], '"image" uint8 [84, 84]', PRECONDITION),
+    refused("no environments", [hello(num_envs=0)], "num_envs: 0"),
+    refused("too many environments", [hello(num_envs=1_000_000)], "num_envs: 1000000"),
+    refused("nameless", [hello(instance_id="")], "instance_id"),
+    silent("silence after hello", [], "step 0"),
+    silent("silence after step", [observations(0)], "step 1"),
+    broken("second hello", [hello()], "second hello"),
+    broken("garbage after hello", [GARBAGE], "malformed"),
+    broken("step from nowhere", [observations(7, is_first=FIRSTS)], "step: 7"),
+    broken("repeated step", [observations(0), observations(0)], "step: 0"),
+    broken("short leaf", [observations(0, leaves=[b"\0"])], "leaves[0]"),
+    broken("no leaf", [observations(0, leaves=[])], "leaves: 0"),
+    broken("flag that is no flag", [observations(0, terminated=b"\7" * NUM_ENVS)], "terminated[0]: 7"),
+    broken("first row in an episode", [observations(0), observations(1, is_first=FIRSTS)], "is_first"),
+    broken("nan reward", [observations(0), observations(1, rewards=NAN_REWARDS)], "rewards[0]: nan"),
+    # gRPC itself ends this stream, before the pool sees the message.
+    Attack(
+        "message over the limit",
+        [hello(), observations(0, leaves=[TOO_LONG])],
+        EXHAUSTED,
+        "larger than max",
+        "streams_ended_disconnect",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def training() -> Iterator[NullTraining]:
+    with NullTraining() as running:
+        yield running
+
+
+def attack_with(address: str, messages: Sequence[pb.ActRequest | bytes]) -> tuple[grpc.StatusCode, str]:
+    """Sends the messages on a stream of its own and returns the status that the pool ends it with."""
+    requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        act = channel.stream_stream(METHOD, request_serializer=bytes, response_deserializer=bytes)
+        call = act(iter(requests.get, None), timeout=CALL_TIMEOUT_S)
+        replies = iter(call)
+        try:
+            for index, message in enumerate(messages):
+                if index:
+                    next(replies)
+                requests.put(message if isinstance(message, bytes) else message.SerializeToString())
+            for _ in replies:
+                pass
+        except grpc.RpcError:
+            pass
+        finally:
+            requests.put(None)
+        return call.code(), call.details()
+
+
+def assert_undisturbed(training: NullTraining) -> None:
+    """The healthy streams, and nobody else, go on delivering, and every step is accounted for."""
+    training.wait_for_batches(2)
+    training.wait_until(lambda: training.pool.stats()["streams"] == null_training.NUM_STREAMS)
+    assert training.endings.empty()
+    stats = training.pool.stats()
+    dropped = stats["steps_dropped_partial"] + stats["steps_dropped_close"]
+    assert stats["steps_sampled"] == stats["steps_delivered"] + dropped + stats["steps_in_flight"]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
+def test_attack_is_turned_away_with_a_reason_and_disturbs_nobody(training: NullTraining, attack: Attack) -> None:
+    count = training.pool.stats()[attack.counted_as]
+
+    code, details = attack_with(training.address, attack.messages)
+
+    assert code is attack.code, details
+    assert attack.reason in details
+    training.wait_until(lambda: training.pool.stats()[attack.counted_as] == count + 1)
+    assert_undisturbed(training)
+
+
+def test_attacks_at_the_same_time_are_turned_away_one_by_one(training: NullTraining) -> None:
+    with futures.ThreadPoolExecutor(len(ATTACKS)) as attackers:
+        endings = list(attackers.map(lambda attack: attack_with(training.address, attack.messages), ATTACKS))
+
+    assert [code for code, _ in endings] == [attack.code for attack in ATTACKS]
+    assert_undisturbed(training)
+
+
+def test_connections_without_a_call_disturb_nobody(training: NullTraining) -> None:
+    host, port = training.address.rsplit(":", 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(32):
+            connection = stack.enter_context(socket.create_connection((host, int(port))))
+            # Half of the preface that opens a connection: RFC 9113, section 3.4.
+            connection.sendall(b"PRI * HTTP/2.0\r\n")
+        assert_undisturbed(training)
+
+
+def test_clients_that_vanish_in_the_middle_disturb_nobody(training: NullTraining) -> None:
+    for num_steps in range(8):
+        messages = iter([hello(instance_id=f"vanishing-{num_steps}"), *map(observations, range(num_steps))])
+        sent = queue.SimpleQueue[pb.ActRequest]()
+        with grpc.insecure_channel(training.address) as channel:
+            replies = iter(actor_pool_pb2_grpc.ActorPoolStub(channel).Act(iter(sent.get, None), timeout=CALL_TIMEOUT_S))
+            for message in messages:
+                sent.put(message)
+                next(replies)
+
+    assert_undisturbed(training)
