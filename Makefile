@@ -1,0 +1,77 @@
+# `make help` lists the targets; every target that needs them makes the system and Python packages available first.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Flags of `kubebeast train`, e.g. make train ARGS="--env BreakoutNoFrameskip-v4 --total-steps 5000000"
+ARGS ?=
+# Further pytest arguments, e.g. make test PYTEST_ARGS="tests/unit -k vtrace"
+PYTEST_ARGS ?=
+# Length of each measurement of `make bench`.
+SECONDS_EACH ?= 10
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+BIN := .venv/bin
+PYTHON_SOURCES := protos services benchmarks tests native/kubebeast_native
+CPP_SOURCES = $(shell find native/src -name '*.h' -o -name '*.cc')
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what training needs: system packages, .venv, the native core
+	@scripts/bootstrap
+
+.PHONY: setup-dev
+setup-dev: ## The same, and the tools for lint, tests and benchmarks
+	@scripts/bootstrap --dev
+
+.PHONY: train
+train: setup ## Train on this machine; flags in ARGS="..."
+	@$(BIN)/kubebeast train $(ARGS)
+
+.PHONY: test
+test: native-test-default pytest ## Run the tests of the C++ core and of the Python packages
+
+.PHONY: pytest
+pytest: setup-dev ## Run the Python tests; narrow them with PYTEST_ARGS="..."
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+.PHONY: native-test
+native-test: native-test-default native-test-tsan native-test-asan ## Run the C++ tests, also under TSan and ASan
+
+native-test-%: setup-dev
+	@cd native && cmake --preset $* && cmake --build --preset $* -j $(JOBS) && ctest --preset $* -j $(JOBS)
+
+.PHONY: lint
+lint: setup-dev protos-check ## Check style, types and generated code
+	@$(BIN)/ruff check $(PYTHON_SOURCES)
+	@$(BIN)/ruff format --check $(PYTHON_SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/clang-format --dry-run -Werror $(CPP_SOURCES)
+
+.PHONY: tidy
+tidy: setup-dev ## Check the C++ core with clang-tidy
+	@export PATH="$(CURDIR)/$(BIN):$$PATH" && cd native && cmake --preset tidy && cmake --build --preset tidy -j $(JOBS)
+
+.PHONY: format
+format: setup-dev ## Rewrite sources in the repository's style
+	@$(BIN)/ruff check --fix $(PYTHON_SOURCES)
+	@$(BIN)/ruff format $(PYTHON_SOURCES)
+	@$(BIN)/clang-format -i $(CPP_SOURCES)
+
+.PHONY: protos-check
+protos-check: setup-dev ## Check that the generated Python stubs match the .proto files
+	@$(BIN)/python protos/regenerate --check
+
+.PHONY: bench
+bench: setup-dev ## Measure transport and training; SECONDS_EACH=10 a measurement
+	@$(BIN)/python -m benchmarks.transport --seconds $(SECONDS_EACH)
+	@$(BIN)/python -m benchmarks.train --seconds $(SECONDS_EACH)
+
+.PHONY: clean
+clean: ## Remove build products and caches; .venv and logs stay
+	@rm -rf native/build build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find protos services benchmarks tests -name __pycache__ -prune -exec rm -rf {} +
