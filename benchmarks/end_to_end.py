@@ -1,0 +1,111 @@
+"""A real training run, measured from outside over a window in which it is warm."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """What a run did between two of its progress lines."""
+
+    seconds: float
+    steps: int
+    """Env-steps trained."""
+    learner_cpu_s: float
+    env_server_cpu_s: float
+    """All processes below the learner's."""
+    machine_cpu_s: float
+    """All processes of the machine, these among them."""
+    rows_per_inference: float
+    """Mean rows of an inference batch."""
+
+    @property
+    def steps_per_s(self) -> float:
+        return self.steps / self.seconds
+
+    @property
+    def cores_used(self) -> float:
+        return (self.learner_cpu_s + self.env_server_cpu_s) / self.seconds
+
+    @property
+    def cores_used_by_others(self) -> float:
+        """Far from 0, the figures say little: something else was running."""
+        return self.machine_cpu_s / self.seconds - self.cores_used
+
+    @property
+    def cpu_us_per_step(self) -> float:
+        return (self.learner_cpu_s + self.env_server_cpu_s) / self.steps * 1e6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Moment:
+    progress: dict[str, Any]
+    learner_cpu_s: float
+    env_server_cpu_s: float
+    machine_cpu_s: float
+
+
+def measure(flags: list[str], *, warmup_seconds: float, seconds: float) -> Window:
+    """Runs `kubebeast train` with `flags` and measures it after its first updates and warmup_seconds.
+
+    RuntimeError, with the run's messages above it, when it ends early or has lost an env-server in the window.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "kubebeast_learner", "train", "--progress", "json", "--log-interval-s", "0.5"]
+        command += ["--savedir", folder, "--disable-checkpoint", "--total-steps", "1000000000", *flags]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            moments = _moments(process)
+            # The first update compiles.
+            first = next(moment for moment in moments if moment.progress["num_updates"] >= 3)
+            before = _later(moments, first, warmup_seconds)
+            after = _later(moments, before, seconds)
+        except StopIteration:
+            raise RuntimeError(f"`kubebeast train` ended early with status {process.wait()}") from None
+        finally:
+            process.terminate()
+            process.communicate()
+    return _window(before, after)
+
+
+def _moments(process: "subprocess.Popen[str]") -> Iterator[_Moment]:
+    """One for every progress line, CPU times taken as the line arrives."""
+    assert process.stdout is not None
+    learner = psutil.Process(process.pid)
+    for line in process.stdout:
+        if line.startswith("{"):
+            env_servers = [_busy_s(child.cpu_times()) for child in learner.children(recursive=True)]
+            own, machine = _busy_s(learner.cpu_times()), _busy_s(psutil.cpu_times())
+            yield _Moment(json.loads(line), own, sum(env_servers), machine)
+
+
+def _busy_s(times: Any) -> float:
+    """User and system seconds of one of psutil's records."""
+    return float(times.user + times.system)
+
+
+def _later(moments: Iterator[_Moment], since: _Moment, seconds: float) -> _Moment:
+    return next(m for m in moments if m.progress["elapsed_s"] - since.progress["elapsed_s"] >= seconds)
+
+
+def _window(before: _Moment, after: _Moment) -> Window:
+    if after.progress["env_server_restarts"] > before.progress["env_server_restarts"]:
+        raise RuntimeError("an env-server was restarted during the measurement")
+    steps = after.progress["step"] - before.progress["step"]
+    if steps <= 0:
+        raise RuntimeError(f"the run stands still: {before.progress}, then {after.progress}")
+    return Window(
+        seconds=after.progress["elapsed_s"] - before.progress["elapsed_s"],
+        steps=steps,
+        learner_cpu_s=after.learner_cpu_s - before.learner_cpu_s,
+        env_server_cpu_s=after.env_server_cpu_s - before.env_server_cpu_s,
+        machine_cpu_s=after.machine_cpu_s - before.machine_cpu_s,
+        rows_per_inference=after.progress["rows_per_inference"],
+    )

@@ -1,0 +1,75 @@
+"""The native actor pool with a null model: what the learner's side of the transport costs, and nothing else."""
+
+import dataclasses
+import threading
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+import kubebeast_native as native
+from benchmarks import frames, recorded_env
+from benchmarks.cell import Cell, Snapshot
+
+_WAIT_MS = 1000
+
+
+def serve(cell: Cell, channel: Connection) -> None:
+    """Sends its address over `channel`, then a Snapshot for every message received; ends when the other end closes."""
+    pool = native.ActorPool(
+        address="127.0.0.1:0",
+        run_id="transport",
+        unroll_length=cell.unroll_length,
+        batch_size=cell.batch_size,
+        max_inference_rows=max(256, cell.num_envs),
+        expected=_env_spec(cell),
+    )
+    pool.start()
+    pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0)
+    rooms = [threading.Thread(target=room, args=(pool,)) for room in (_answer, _consume)]
+    for room in rooms:
+        room.start()
+    channel.send(pool.address)
+    try:
+        while channel.recv():
+            stats = pool.stats()
+            channel.send(
+                Snapshot.take(
+                    steps=stats["rows_received"],
+                    bytes_received=stats["bytes_received"],
+                    steps_delivered=stats["steps_delivered"],
+                )
+            )
+    except EOFError:
+        pass
+    finally:
+        pool.close()
+        for room in rooms:
+            room.join()
+
+
+def _env_spec(cell: Cell) -> native.EnvSpec:
+    kinds = (recorded_env.observation_leaves(cell), recorded_env.action_leaves())
+    return native.EnvSpec("", *([native.LeafSpec(*dataclasses.astuple(leaf)) for leaf in leaves] for leaves in kinds))
+
+
+def _answer(pool: native.ActorPool) -> None:
+    """The null model: the same action and outputs for every row."""
+    actions = np.zeros(1 << 16, np.int64)
+    logits = np.zeros((1 << 16, frames.NUM_ACTIONS), np.float32)
+    baseline = np.zeros(1 << 16, np.float32)
+    try:
+        while True:
+            if batch := pool.next_inference(_WAIT_MS):
+                rows = batch.num_rows
+                batch.reply([actions[:rows]], logits[:rows], baseline[:rows], policy_version=0)
+    except native.ClosedError:
+        return
+
+
+def _consume(pool: native.ActorPool) -> None:
+    """The null learner: takes every training batch and drops it."""
+    try:
+        while True:
+            pool.next_rollouts(_WAIT_MS)
+    except native.ClosedError:
+        return

@@ -1,0 +1,112 @@
+"""The work that no training system can leave out, each piece alone on one thread: its CPU time per env-step."""
+
+import itertools
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from kubebeast_envserver.envs import HostedEnv, make_vector_env
+from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
+from kubebeast_learner.env_spec import EnvSpec
+from kubebeast_learner.inference import sample_actions
+from kubebeast_learner.learner import Learner
+from kubebeast_learner.models import Model, ModelInputs, make_model
+from kubebeast_learner.rollout import Rollout
+from kubebeast_learner.weights import WeightPublisher
+
+WARMUP_CALLS = 3
+
+
+def measure_all(
+    env: str, *, num_envs: int, num_rows: int, unroll_length: int, batch_size: int, model: str, seconds: float
+) -> dict[str, float]:
+    """CPU microseconds per env-step of env, inference and update, each over `seconds`, in this process.
+
+    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name.
+    """
+    torch.set_num_threads(1)
+    envs = make_vector_env(env, num_envs, seed=1, full_stacks=False)
+    spec = EnvSpec.of(env, envs.spec_observation, envs.spec_action)
+    config = ModelConfig(model=model)  # type: ignore[arg-type]
+    network = make_model(spec.observation, spec.action, config)
+    pieces = {
+        "env": (_env(envs), num_envs),
+        "inference": (_inference(network, spec, num_rows), num_rows),
+        "update": (_update(network, spec, unroll_length, batch_size), unroll_length * batch_size),
+    }
+    floor = {name: _cpu_us(call, seconds) / num_steps for name, (call, num_steps) in pieces.items()}
+    envs.close()
+    return floor
+
+
+def _cpu_us(call: Callable[[], object], seconds: float) -> float:
+    """CPU time of one call, in microseconds; the first calls, which compile and fill caches, are left out."""
+    for _ in range(WARMUP_CALLS):
+        call()
+    started, cpu_s, num_calls = time.monotonic(), time.process_time(), 0
+    while time.monotonic() - started < seconds:
+        call()
+        num_calls += 1
+    return (time.process_time() - cpu_s) / num_calls * 1e6
+
+
+def _env(envs: HostedEnv) -> Callable[[], object]:
+    (action,) = envs.spec_action
+    random = np.random.default_rng(1)
+    actions = [[random.integers(action.num_categories, size=envs.num_envs)] for _ in range(256)]
+    turns = itertools.cycle(actions)
+    envs.reset()
+    return lambda: envs.step(next(turns))
+
+
+def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], object]:
+    weights = WeightPublisher(network)
+    generator = torch.Generator().manual_seed(1)
+    inputs = _inputs(spec, 1, num_rows)
+    core_state = network.initial_state(num_rows)
+
+    def act() -> np.ndarray:
+        with torch.inference_mode(), weights.acquire() as (model, _):
+            output, _ = model(inputs, core_state)
+            actions: np.ndarray = sample_actions(output.policy_logits[0], generator).numpy()
+            return actions
+
+    return act
+
+
+def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
+    learner = Learner(network, OptimizerConfig(), LossConfig())
+    rows = _inputs(spec, unroll_length + 1, batch_size)
+    never = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
+    rollout = Rollout(
+        observation=rows.observation,
+        rewards=rows.reward,
+        terminated=never,
+        truncated=never,
+        is_first=rows.is_first,
+        last_action=rows.last_action,
+        action=rows.last_action[1:],
+        policy_logits=torch.zeros(unroll_length, batch_size, network.num_actions),
+        valid=~never[1:],
+        policy_version=torch.zeros(unroll_length, batch_size, dtype=torch.int64),
+        core_state=network.initial_state(batch_size),
+    )
+    return lambda: learner.update(rollout, learning_rate=1e-4)
+
+
+def _inputs(spec: EnvSpec, num_steps: int, num_rows: int) -> ModelInputs:
+    """Random inputs, [num_steps, num_rows] rows."""
+    random = np.random.default_rng(1)
+    rows = (num_steps, num_rows)
+    (action,) = spec.action
+    observation = tuple(
+        torch.from_numpy(random.integers(2, size=rows + leaf.row_shape).astype(leaf.dtype)) for leaf in spec.observation
+    )
+    return ModelInputs(
+        observation=observation,
+        reward=torch.zeros(rows),
+        last_action=torch.from_numpy(random.integers(action.num_categories, size=rows)),
+        is_first=torch.zeros(rows, dtype=torch.bool),
+    )

@@ -1,0 +1,60 @@
+"""An env-server whose environments only replay a recording: what remains is the cost of streaming."""
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import frames
+from benchmarks.cell import Cell
+from kubebeast_envserver.connection import open_channel
+from kubebeast_envserver.rows import Array, StepRows
+from kubebeast_envserver.session import Identity, Session
+from kubebeast_envserver.spaces import Leaf
+
+
+def observation_leaves(cell: Cell) -> list[Leaf]:
+    return [Leaf("", "uint8", (84, 84), frame_stack=cell.frame_stack)]
+
+
+def action_leaves() -> list[Leaf]:
+    return [Leaf("", "int64", (), num_categories=frames.NUM_ACTIONS)]
+
+
+class RecordedEnv:
+    """A HostedEnv of endless episodes without rewards; a step costs the slicing of an array."""
+
+    def __init__(self, cell: Cell, recording: Path) -> None:
+        self.num_envs = cell.num_envs
+        self.spec_observation = observation_leaves(cell)
+        self.spec_action = action_leaves()
+        self._frames = np.ascontiguousarray(frames.load(recording)[:, : cell.num_envs])
+        self._step = 0
+        self._false = np.zeros(cell.num_envs, np.bool_)
+
+    def reset(self) -> StepRows:
+        return self._rows(is_first=~self._false)
+
+    def step(self, actions: list[Array]) -> StepRows:
+        self._step += 1
+        return self._rows(is_first=self._false)
+
+    def close(self) -> None:
+        pass
+
+    def _rows(self, is_first: Array) -> StepRows:
+        return StepRows(
+            observation=[self._frames[self._step % len(self._frames)]],
+            rewards=np.zeros(self.num_envs, np.float32),
+            terminated=self._false,
+            truncated=self._false,
+            is_first=is_first,
+            episodes=[],
+        )
+
+
+def run(cell: Cell, streams: range, address: str, recording: Path) -> None:
+    """Streams one environment vector, as one env-server process does, until the stream ends, which is an error."""
+    (stream,) = streams
+    identity = Identity(env_server_id=f"recorded-{stream}", instance_id=f"recorded-{stream}", env_id="Recorded-v0")
+    env = RecordedEnv(cell, recording)
+    Session(open_channel(address), env, identity, lz4=cell.codec == "lz4", welcome_timeout_s=60.0).run()

@@ -1,0 +1,62 @@
+"""Results as a table for people and as a JSON file for comparisons."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+RESULTS = Path(__file__).parent / "results"
+MAX_WIDTH = 160
+"""Of a table that goes to a file, in characters."""
+
+
+def print_table(title: str, rows: Sequence["DataclassInstance"]) -> None:
+    """Prints one line a row, one column a field; underscores in field names become spaces."""
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left")
+    for field in dataclasses.fields(rows[0]):
+        table.add_column(field.name.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(_cell(getattr(row, field.name)) for field in dataclasses.fields(row)))
+    console = Console()
+    if not console.is_terminal:
+        console.width = MAX_WIDTH
+    console.print(table)
+
+
+def write_json(benchmark: str, settings: "DataclassInstance", results: dict[str, Any]) -> Path:
+    """Writes results/<benchmark>-<hardware>-<date>.json and returns its path; a result of the same day is replaced."""
+    description = machine.describe()
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{benchmark}-{machine.slug()}-{description['date']}.json"
+    document = {
+        "benchmark": benchmark,
+        "machine": description,
+        "settings": dataclasses.asdict(settings),
+        "results": results,
+    }
+    path.write_text(json.dumps(document, indent=2, default=_plain) + "\n")
+    return path
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    return "" if value is None else str(value)
+
+
+def _plain(value: object) -> object:
+    """Dataclasses as objects, everything else that JSON does not know as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return str(value)

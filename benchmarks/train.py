@@ -1,0 +1,101 @@
+"""How much of this machine a training run turns into learning: its speed next to the floor that its pieces set.
+
+    python -m benchmarks.train --seconds 30
+
+The pieces that no system can leave out are measured alone, on one thread each: stepping the environments, running the
+model on batches of the size that the run saw, updating the model. Their sum is the floor: a machine with that many
+cores cannot train faster. Everything else (transport, batching, copies, waking up, Python) is the rest.
+"""
+
+import dataclasses
+import os
+
+import tyro
+
+from benchmarks import end_to_end, pieces, report
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    seconds: float = 30.0
+    """Length of the measured window of the run, and of all pieces together, in seconds."""
+    warmup_seconds: float = 10.0
+    """Time the run trains after its first updates before it is measured, in seconds."""
+    env: str = "PongNoFrameskip-v4"
+    """Environment."""
+    num_actors: int = 48
+    """Environments."""
+    num_servers: int = 3
+    """Env-server processes."""
+    unroll_length: int = 20
+    batch_size: int = 8
+    model: str = "shallow"
+    """Network, as in `kubebeast train`."""
+
+    @property
+    def flags(self) -> list[str]:
+        """The same for `kubebeast train`; all else is the environment's recipe."""
+        names = ("env", "num_actors", "num_servers", "unroll_length", "batch_size", "model")
+        return [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    piece: str
+    us_per_step: float
+    """CPU time, microseconds."""
+    percent: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    steps_per_s: float
+    floor_steps_per_s: float
+    percent_of_floor: float
+    cores_used: float
+    cores_used_by_others: float
+    """Far from 0, the figures say little: something else was running."""
+    rows_per_inference: float
+
+
+def split(window: end_to_end.Window, floor: dict[str, float]) -> list[Share]:
+    """The run's CPU time per env-step: the pieces, and the rest that they don't explain."""
+    total = window.cpu_us_per_step
+    parts = {**floor, "rest": total - sum(floor.values()), "total": total}
+    return [Share(piece=name, us_per_step=us, percent=us / total * 100) for name, us in parts.items()]
+
+
+def summarize(window: end_to_end.Window, floor: dict[str, float], num_cores: int) -> Summary:
+    floor_steps_per_s = num_cores / sum(floor.values()) * 1e6
+    return Summary(
+        steps_per_s=window.steps_per_s,
+        floor_steps_per_s=floor_steps_per_s,
+        percent_of_floor=window.steps_per_s / floor_steps_per_s * 100,
+        cores_used=window.cores_used,
+        cores_used_by_others=window.cores_used_by_others,
+        rows_per_inference=window.rows_per_inference,
+    )
+
+
+def main() -> None:
+    settings = tyro.cli(Settings, description=__doc__)
+    window = end_to_end.measure(settings.flags, warmup_seconds=settings.warmup_seconds, seconds=settings.seconds)
+    floor = pieces.measure_all(
+        settings.env,
+        num_envs=settings.num_actors // settings.num_servers,
+        num_rows=round(window.rows_per_inference),
+        unroll_length=settings.unroll_length,
+        batch_size=settings.batch_size,
+        model=settings.model,
+        seconds=settings.seconds / 3,
+    )
+    shares = split(window, floor)
+    summary = summarize(window, floor, len(os.sched_getaffinity(0)))
+    report.print_table(f"{settings.env}, {settings.model}: CPU time of an env-step", shares)
+    report.print_table("whole run against the floor", [summary])
+    results = {"window": window, "shares": shares, "summary": summary}
+    print("Results:", report.write_json("train", settings, results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""What an env-step costs in transport: CPU time, bytes on the wire and throughput, with nothing to compute.
+
+    python -m benchmarks.transport --seconds 10
+
+Server and clients are processes of their own on this machine and share its cores, so costs are CPU time of a process
+(user and system, all threads) over the env-steps that it moved; steps per second is what this machine did with clients
+beside the server. The server's share holds the whole way of a step through the learner but the model: it is received,
+answered in an inference batch and delivered in a training batch.
+
+Two loads: `replay` re-sends serialised messages, so that little but the server's work is measured; `env-server` is the
+real session with environments that replay a recording, for what an env-server spends beside stepping. The reference is
+a grpcio server under the replay load in the same run, uncompressed and without training batches.
+"""
+
+import dataclasses
+import functools
+import tempfile
+import time
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from benchmarks import frames, grpcio_server, native_server, recorded_env, replay_client, report
+from benchmarks.cell import Cell, Snapshot
+from benchmarks.processes import loading, running
+
+SERVERS = {"native": native_server.serve, "grpcio": grpcio_server.serve}
+CLIENTS = {"replay": replay_client.run, "env-server": recorded_env.run}
+NUM_REPLAY_PROCESSES = 2
+"""More than one, so that an interpreter lock limits the load less."""
+
+ServerName = Literal["native", "grpcio"]
+ClientName = Literal["replay", "env-server"]
+Grid = tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    seconds: float = 10.0
+    """Length of each measurement, in seconds."""
+    warmup_seconds: float = 2.0
+    """Time that every cell runs before it is measured, in seconds."""
+    game: str = "pong"
+    """The Atari game whose frames travel."""
+    grid: Grid = ((16, 32), (16, 8), (16, 1), (1, 32), (4, 32))
+    """Streams and environments a stream, measured with replayed messages."""
+    env_server_grid: Grid = ((1, 32), (1, 8), (1, 1))
+    """Streams and environments a stream, measured with env-server processes."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One measured cell; us is CPU time in microseconds, bytes are message payloads without HTTP/2 and TCP framing."""
+
+    server: ServerName
+    clients: ClientName
+    streams: int
+    num_envs: int
+    codec: str
+    frame_stack: int
+    server_us_per_step: float
+    client_us_per_step: float
+    steps_per_s: float
+    bytes_per_step: float
+    reference_ratio: float | None = None
+    """server_us_per_step of the grpcio reference, for the same streams and environments, over this one."""
+
+
+def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Settings, recording: Path) -> Row:
+    """Puts the cell's load on a fresh server and measures it once it is warm. RuntimeError when it stands still."""
+    num_processes = cell.streams if clients == "env-server" else min(cell.streams, NUM_REPLAY_PROCESSES)
+    shares = [range(first, cell.streams, num_processes) for first in range(num_processes)]
+    with (
+        running(SERVERS[server], cell) as (address, snapshot),
+        loading(CLIENTS[clients], shares, cell, address, recording) as client_cpu_s,
+    ):
+        while snapshot().steps < 4 * cell.streams * cell.num_envs:
+            client_cpu_s()
+            time.sleep(0.1)
+        time.sleep(settings.warmup_seconds)
+        before, client_before = snapshot(), client_cpu_s()
+        time.sleep(settings.seconds)
+        after, client_after = snapshot(), client_cpu_s()
+    row = functools.partial(Row, server=server, clients=clients, streams=cell.streams, num_envs=cell.num_envs)
+    return row(
+        codec=cell.codec,
+        frame_stack=cell.frame_stack,
+        client_us_per_step=(client_after - client_before) / num_steps(before, after) * 1e6,
+        server_us_per_step=(after.cpu_s - before.cpu_s) / num_steps(before, after) * 1e6,
+        steps_per_s=num_steps(before, after) / (after.time_s - before.time_s),
+        bytes_per_step=(after.bytes_received - before.bytes_received) / num_steps(before, after),
+    )
+
+
+def num_steps(before: Snapshot, after: Snapshot) -> int:
+    if after.steps == before.steps or after.steps_delivered == before.steps_delivered:
+        raise RuntimeError(f"the server stands still: {before}, then {after}")
+    return after.steps - before.steps
+
+
+def measure_servers(settings: Settings, recording: Path) -> list[Row]:
+    """Every pair of the grid: the reference first, then the native server with each frame stack and codec."""
+    rows = []
+    for streams, num_envs in settings.grid:
+        plain = Cell(streams=streams, num_envs=num_envs, codec="raw")
+        reference = measure("grpcio", "replay", plain, settings, recording)
+        rows.append(reference)
+        for cell in variants(plain):
+            row = measure("native", "replay", cell, settings, recording)
+            ratio = reference.server_us_per_step / row.server_us_per_step
+            rows.append(dataclasses.replace(row, reference_ratio=ratio))
+    return rows
+
+
+def measure_env_servers(settings: Settings, recording: Path) -> list[Row]:
+    cells = [Cell(streams=streams, num_envs=num_envs) for streams, num_envs in settings.env_server_grid]
+    return [
+        measure("native", "env-server", variant, settings, recording) for cell in cells for variant in variants(cell)
+    ]
+
+
+def variants(cell: Cell) -> list[Cell]:
+    """The cell with single frames and with stacks of four, each raw and compressed."""
+    return [
+        dataclasses.replace(cell, frame_stack=frame_stack, codec=codec)
+        for frame_stack in (1, 4)
+        for codec in ("raw", "lz4")
+    ]
+
+
+def main() -> None:
+    settings = tyro.cli(Settings, description=__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        recording = Path(folder, "frames.npy")
+        frames.record(recording, settings.game)
+        rows = measure_servers(settings, recording) + measure_env_servers(settings, recording)
+    report.print_table(f"transport of {settings.game} frames, {settings.seconds:g} s a row", rows)
+    print("Results:", report.write_json("transport", settings, {"rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
