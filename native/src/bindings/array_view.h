@@ -17,11 +17,9 @@ namespace kubebeast {
 
 // A writable numpy view; it keeps the memory alive.
 inline pybind11::array AsNumpy(const Array& array) {
-  auto owner = std::make_unique<std::shared_ptr<std::uint8_t[]>>(array.data);
-  const pybind11::capsule base(owner.get(),
-                               [](void* held) { delete static_cast<std::shared_ptr<std::uint8_t[]>*>(held); });
-  owner.release();
-  return {pybind11::dtype(DTypeName(array.dtype)), array.shape, array.data.get(), base};
+  using Owner = std::shared_ptr<std::uint8_t[]>;
+  const pybind11::capsule owner(new Owner(array.data), [](void* held) { delete static_cast<Owner*>(held); });
+  return {pybind11::dtype(DTypeName(array.dtype)), array.shape, array.data.get(), owner};
 }
 
 inline pybind11::list AsNumpy(const std::vector<Array>& arrays) {

@@ -57,7 +57,7 @@ void Answer(InferenceBatch& batch, const std::vector<py::array>& actions, const 
 
 }  // namespace
 
-void BindInference(py::module_& module) {
+void BindInference(const py::module_& module) {
   const auto view = [](auto member) {
     return [member](const InferenceBatch& batch) { return AsNumpy(batch.*member); };
   };

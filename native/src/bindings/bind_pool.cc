@@ -73,7 +73,7 @@ auto OrNone(const Wait& wait) {
     const py::gil_scoped_release release;
     return wait();
   }();
-  using Value = typename decltype(result)::value_type;
+  using Value = decltype(result)::value_type;
   if (absl::IsDeadlineExceeded(result.status())) return std::optional<Value>();
   ThrowIfError(result.status());
   return std::optional<Value>(*std::move(result));
@@ -142,7 +142,7 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
 
 }  // namespace
 
-void BindPool(py::module_& module) {
+void BindPool(const py::module_& module) {
   py::register_exception<ClosedError>(module, "ClosedError", PyExc_RuntimeError);
   py::class_<ActorPool, PoolHolder> pool(module, "ActorPool");
   pool.def(py::init(&MakePool), py::kw_only(), py::arg("address"), py::arg("run_id"), py::arg("unroll_length"),

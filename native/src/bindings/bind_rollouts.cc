@@ -9,7 +9,7 @@ namespace kubebeast {
 
 namespace py = pybind11;
 
-void BindRollouts(py::module_& module) {
+void BindRollouts(const py::module_& module) {
   const auto view = [](auto member) { return [member](const RolloutBatch& batch) { return AsNumpy(batch.*member); }; };
   py::class_<RolloutBatch>(module, "RolloutBatch")
       .def_property_readonly("observation", view(&RolloutBatch::observation))

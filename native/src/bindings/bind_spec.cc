@@ -43,7 +43,7 @@ std::string Describe(const EnvSpec& spec) {
 
 }  // namespace
 
-void BindSpec(py::module_& module) {
+void BindSpec(const py::module_& module) {
   py::class_<LeafSpec>(module, "LeafSpec")
       .def(py::init(&MakeLeafSpec), py::arg("path"), py::arg("dtype"), py::arg("shape"), py::arg("frame_stack") = 1,
            py::arg("num_categories") = 0)

@@ -5,9 +5,9 @@
 
 namespace kubebeast {
 
-void BindSpec(pybind11::module_& module);
-void BindInference(pybind11::module_& module);
-void BindRollouts(pybind11::module_& module);
-void BindPool(pybind11::module_& module);
+void BindSpec(const pybind11::module_& module);
+void BindInference(const pybind11::module_& module);
+void BindRollouts(const pybind11::module_& module);
+void BindPool(const pybind11::module_& module);
 
 }  // namespace kubebeast

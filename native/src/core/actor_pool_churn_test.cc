@@ -18,7 +18,7 @@ void LiveOnce(const std::string& address, std::uint32_t first_env, std::mt19937&
   ASSERT_TRUE(actor.Join());
   for (unsigned steps = random() % 25; steps > 0 && actor.Step(); --steps) {
   }
-  v1::ActRequest garbage;
+  const v1::ActRequest garbage;
   switch (random() % 5) {
     case 0:
       actor.SendBye(v1::Bye::REASON_SHUTDOWN);
@@ -58,13 +58,13 @@ TEST(ActorPoolChurnTest, BooksBalanceUnderChurn) {
     }
     return steps;
   });
-  std::vector<std::future<void>> actors;
+  std::vector<std::future<void>> actors(kThreads);
   const TestLearner learner(*pool, 2);
   for (std::uint32_t i = 0; i < kThreads; ++i) {
-    actors.push_back(std::async(std::launch::async, [&pool, i] {
+    actors[i] = std::async(std::launch::async, [&pool, i] {
       std::mt19937 random(i);
       for (int life = 0; life < kLives; ++life) LiveOnce(pool->address(), 3 * i, random);
-    }));
+    });
   }
   for (auto& actor : actors) actor.get();
   EXPECT_TRUE(StatBecomes(*pool, "streams", 0));
@@ -86,17 +86,18 @@ TEST(ActorPoolChurnTest, BooksBalanceUnderChurn) {
 TEST(ActorPoolChurnTest, BooksBalanceWhenClosedInFullFlow) {
   const auto pool = StartPool([](PoolOptions& options) { options.expected = RolloutSpec(); });
   ASSERT_TRUE(pool->Open(2, 2).ok());
-  std::vector<std::future<void>> actors;
+  constexpr std::uint32_t kActors = 8;
+  std::vector<std::future<void>> actors(kActors);
   const TestLearner learner(*pool);
-  for (std::uint32_t i = 0; i < 8; ++i) {
-    actors.push_back(std::async(std::launch::async, [&pool, i] {
+  for (std::uint32_t i = 0; i < kActors; ++i) {
+    actors[i] = std::async(std::launch::async, [&pool, i] {
       TestActor actor(pool->address(), 3, 3 * i);
       ASSERT_TRUE(actor.Join());
       while (actor.Step()) {
       }
-    }));
+    });
   }
-  ASSERT_TRUE(StatBecomes(*pool, "streams_accepted", 8));
+  ASSERT_TRUE(StatBecomes(*pool, "streams_accepted", kActors));
   ASSERT_TRUE(pool->NextRollouts(kPatience).ok());
   pool->Close(milliseconds(1000));
   for (auto& actor : actors) actor.get();

@@ -96,7 +96,7 @@ TEST(ActorPoolTest, ListensOnAUnixSocket) {
 
 TEST(ActorPoolTest, AddressInUseIsAnError) {
   const auto pool = StartPool();
-  PoolOptions options{.address = pool->address(), .run_id = "other", .unroll_length = 1, .batch_size = 1};
+  const PoolOptions options{.address = pool->address(), .run_id = "other", .unroll_length = 1, .batch_size = 1};
   const auto second = ActorPool::Create(options);
   ASSERT_TRUE(second.ok());
   const absl::Status status = (*second)->Start();
@@ -145,8 +145,8 @@ TEST(ActorPoolTest, CloseWakesEveryWaiter) {
 
 TEST(ActorPoolTest, CloseIsIdempotentFromAnyThread) {
   const auto pool = StartPool();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&pool] { pool->Close(milliseconds(100)); });
+  std::vector<std::thread> threads(4);
+  for (std::thread& thread : threads) thread = std::thread([&pool] { pool->Close(milliseconds(100)); });
   for (std::thread& thread : threads) thread.join();
   pool->Close(milliseconds(0));
   EXPECT_EQ(pool->Start().code(), absl::StatusCode::kFailedPrecondition);

@@ -2,7 +2,6 @@
 
 #include <grpcpp/support/proto_buffer_reader.h>
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -65,9 +64,9 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::kActions) return;
   const std::vector<LeafSpec>& leaves = shape_->spec.action;
-  std::vector<const std::uint8_t*> actions;
+  std::vector<const std::uint8_t*> actions(leaves.size());
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    actions.push_back(outputs->actions[i].data() + first_output * leaves[i].row_bytes());
+    actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
   }
   std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions);
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
@@ -101,8 +100,8 @@ void ActorStream::OnWriteDone(bool ok) {
   writing_ = false;
   if (!ok) {
     End(Cause::kDisconnect, absl::OkStatus());
-  } else if (phase_ != Phase::kEnded && next_write_.has_value()) {
-    Send(*std::exchange(next_write_, std::nullopt));
+  } else if (phase_ != Phase::kEnded && !next_write_.empty()) {
+    Send(std::exchange(next_write_, {}));
   }
 }
 
@@ -136,11 +135,10 @@ absl::Status ActorStream::ReceiveHello(const Hello& hello) {
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  accepted_ = true;
   env_server_id_ = hello.env_server_id;
   env_id_ = hello.spec.env_id;
   compression_ = ChooseCompression(hello);
-  codec_.emplace(hello.spec, hello.num_envs, compression_, pool_->options.wire);
+  codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello.num_envs;
@@ -151,7 +149,7 @@ absl::Status ActorStream::ReceiveHello(const Hello& hello) {
 
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   shape_ = std::move(shape);
-  assembler_.emplace(shape_, static_cast<std::uint32_t>(slots_.size()));
+  assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   Send(EncodeWelcome(pool_->options.run_id, compression_));
@@ -172,21 +170,16 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   pool_->rollouts.CountSampled(added.num_steps);
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
   phase_ = Phase::kActions;
-  Submit();
+  if (!assembler_->at_unroll_start() || !Park()) Submit();
   return absl::OkStatus();
 }
 
-void ActorStream::Submit() {
-  if (assembler_->at_unroll_start()) {
-    ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
-      if (const auto stream = weak.lock()) stream->Unpark();
-    });
-    if (ticket_.has_value()) {
-      pool_->batcher.Leave(this);
-      return;
-    }
-  }
-  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start()});
+bool ActorStream::Park() {
+  ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
+    if (const auto stream = weak.lock()) stream->Unpark();
+  });
+  if (ticket_.has_value()) pool_->batcher.Leave(this);
+  return ticket_.has_value();
 }
 
 void ActorStream::Unpark() {
@@ -194,7 +187,11 @@ void ActorStream::Unpark() {
   if (phase_ != Phase::kActions) return;
   ticket_.reset();
   pool_->batcher.Join(this);
-  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), true});
+  Submit();
+}
+
+void ActorStream::Submit() {
+  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start()});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
@@ -205,10 +202,10 @@ void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
 void ActorStream::Send(std::string message) {
   if (writing_) {
     // The reply before this one is still on its way although its answer has come: wait for the transport's word, once.
-    if (next_write_.has_value()) {
-      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
-    } else {
+    if (next_write_.empty()) {
       next_write_ = std::move(message);
+    } else {
+      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
     }
     return;
   }
@@ -226,7 +223,7 @@ void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) 
   if (ticket_.has_value()) pool_->rollouts.Cancel(*ticket_);
   pool_->batcher.Leave(this);
   CountEnd(cause);
-  if (assembler_.has_value()) {
+  if (assembler_ != nullptr) {
     const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
     if (unroll != nullptr) pool_->rollouts.Deliver(unroll);
     assembler_.reset();
@@ -236,7 +233,7 @@ void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) 
 
 void ActorStream::CountEnd(Cause cause) {
   Stats& stats = *pool_->stats;
-  if (!accepted_) {
+  if (codec_ == nullptr) {  // not accepted
     if (cause != Cause::kDisconnect && cause != Cause::kClosed) ++stats.streams_rejected;
     return;
   }

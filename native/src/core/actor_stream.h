@@ -62,14 +62,17 @@ class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
   enum class Cause { kBye, kDisconnect, kInvalid, kTimeout, kDropped, kClosed };
 
+  void Unpark();
+
   // The methods below need mutex_.
   absl::Status Receive();
   absl::Status ReceiveHello(const Hello& hello);
   absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation);
   void Welcome(std::shared_ptr<const UnrollShape> shape);
-  // Gives the newest row to the batcher, or parks it.
+  // Whether the newest row must wait for room in the rollout queue; Unpark runs when there is some.
+  bool Park();
+  // Gives the newest row to the batcher.
   void Submit();
-  void Unpark();
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout);
   void Send(std::string message);
   void End(Cause cause, const absl::Status& status, bool terminated = false);
@@ -82,20 +85,19 @@ class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   grpc::CallbackServerContext* context_;  // null when the transport has let go
   Phase phase_ = Phase::kHello;
   Clock::time_point deadline_;  // of the peer, in kHello and kStep; of the transport, in kEnded
-  bool accepted_ = false;
 
   std::string env_server_id_;
   std::string env_id_;
-  std::vector<std::int32_t> slots_;  // set once, before anyone else knows the stream
+  std::vector<std::int32_t> slots_;  // set once, by acceptance
   std::vector<Compression> compression_;
-  std::optional<StreamCodec> codec_;            // from acceptance on
-  std::shared_ptr<const UnrollShape> shape_;    // from Welcome on
-  std::optional<RolloutAssembler> assembler_;   // from Welcome to the end
-  std::optional<RolloutQueue::Ticket> ticket_;  // while parked
+  std::unique_ptr<StreamCodec> codec_;           // from acceptance on
+  std::shared_ptr<const UnrollShape> shape_;     // from Welcome on
+  std::unique_ptr<RolloutAssembler> assembler_;  // from Welcome to the end
+  std::optional<RolloutQueue::Ticket> ticket_;   // while parked
 
   grpc::ByteBuffer read_;
   grpc::ByteBuffer write_;
-  std::optional<std::string> next_write_;
+  std::string next_write_;  // empty, or the reply that follows write_
   bool writing_ = false;
 };
 

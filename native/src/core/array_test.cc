@@ -42,10 +42,8 @@ TEST(BufferPoolTest, SmallBuffersAreNotKept) {
 
 TEST(BufferPoolTest, KeepsABoundedNumberOfBuffers) {
   const auto pool = std::make_shared<BufferPool>();
-  std::vector<Array> arrays;
-  for (std::size_t i = 0; i < 2 * BufferPool::kMaxFreeBuffers; ++i) {
-    arrays.push_back(pool->Allocate(DType::kUint8, {kLarge}));
-  }
+  std::vector<Array> arrays(2 * BufferPool::kMaxFreeBuffers);
+  for (Array& array : arrays) array = pool->Allocate(DType::kUint8, {kLarge});
   arrays.clear();
   EXPECT_EQ(pool->num_free(), BufferPool::kMaxFreeBuffers);
 }

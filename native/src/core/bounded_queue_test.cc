@@ -90,10 +90,9 @@ TEST(BoundedQueueTest, CancelledProducerIsNotResumed) {
 
 TEST(BoundedQueueTest, CloseWakesEveryPop) {
   Queue queue(4);
-  std::vector<std::future<absl::StatusCode>> waiters;
-  for (int i = 0; i < 4; ++i) {
-    waiters.push_back(
-        std::async(std::launch::async, [&queue] { return queue.Pop(1, Clock::now() + hours(1)).status().code(); }));
+  std::vector<std::future<absl::StatusCode>> waiters(4);
+  for (auto& waiter : waiters) {
+    waiter = std::async(std::launch::async, [&queue] { return queue.Pop(1, Clock::now() + hours(1)).status().code(); });
   }
   queue.Close();
   for (auto& waiter : waiters) EXPECT_EQ(waiter.get(), absl::StatusCode::kCancelled);
@@ -125,6 +124,7 @@ TEST(BoundedQueueTest, ManyProducersAndConsumersLoseNothing) {
   Queue queue(4);
   std::atomic<std::int64_t> sum = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kConsumers + kProducers);
   for (int i = 0; i < kConsumers; ++i) {
     threads.emplace_back([&] {
       for (int taken = 0; taken < kProducers * kItems / kConsumers; taken += 2) {

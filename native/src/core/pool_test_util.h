@@ -23,7 +23,7 @@ namespace kubebeast {
 // Longer than any test: a wait that takes so long has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
-inline std::unique_ptr<ActorPool> StartPool(std::function<void(PoolOptions&)> adjust = [](PoolOptions&) {}) {
+inline std::unique_ptr<ActorPool> StartPool(const std::function<void(PoolOptions&)>& adjust = [](PoolOptions&) {}) {
   PoolOptions options;
   options.address = "127.0.0.1:0";
   options.run_id = "test-run";
@@ -112,7 +112,7 @@ class TestLearner {
 // A pool that is open for RolloutSpec() and has no learner: the tests answer when they want to.
 class OpenPoolTest : public ::testing::Test {
  protected:
-  void StartOpenPool(std::function<void(PoolOptions&)> adjust = [](PoolOptions&) {}) {
+  void StartOpenPool(const std::function<void(PoolOptions&)>& adjust = [](PoolOptions&) {}) {
     pool_ = StartPool([&adjust](PoolOptions& options) {
       options.expected = RolloutSpec();
       adjust(options);

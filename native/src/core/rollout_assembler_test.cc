@@ -80,7 +80,7 @@ class RolloutAssemblerTest : public ::testing::Test {
     std::shared_ptr<const Unroll> finished;
     for (int row = 0; row < rows; ++row) {
       if (row == final_row) (terminated ? flags_.terminated : flags_.truncated)[0] = 1;
-      if (auto added = Step(); added.finished != nullptr) finished = added.finished;
+      if (const auto added = Step(); added.finished != nullptr) finished = added.finished;
     }
     return finished;
   }

@@ -60,6 +60,7 @@ class Evaluation:
 def run(config: EvalConfig) -> int:
     """The command. Returns the exit status; ConfigError when there is nothing that could play."""
     console = Console()
+    torch.set_num_threads(1)  # a handful of rows is too little to share; threads would only wait for each other
     try:
         evaluation = evaluate(config)
     except (CheckpointError, EnvironmentFailure) as error:
@@ -161,7 +162,8 @@ def play(
 
 def print_table(evaluation: Evaluation, console: Console) -> None:
     """Episodes, mean and standard deviation, and every setting that the score depends on."""
-    table = Table("episode", "return", "length", title=f"{evaluation.env}, checkpoint at step {evaluation.step:,}")
+    title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
+    table = Table("episode", "return", "length", title=title, min_width=len(title))
     for number, episode in enumerate(evaluation.episodes, start=1):
         length = f"{episode.length:,}" + (" (cut off)" if episode.cut_off else "")
         table.add_row(str(number), f"{episode.episode_return:g}", length)
