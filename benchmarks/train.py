@@ -23,7 +23,7 @@ class Settings:
     """Time the run trains after its first updates before it is measured, in seconds."""
     env: str = "PongNoFrameskip-v4"
     """Environment."""
-    num_actors: int = 48
+    num_actors: int = 32
     """Environments."""
     num_servers: int = 3
     """Env-server processes."""

@@ -185,7 +185,7 @@ class LocalFleetConfig:
 
     env: str = "PongNoFrameskip-v4"
     """Environment: a gymnasium id or module:Id."""
-    num_actors: int = 48
+    num_actors: int = 32
     """Environments, over all env-server processes."""
     num_servers: int = 3
     """Env-server processes; each carries its share of num_actors on one stream."""

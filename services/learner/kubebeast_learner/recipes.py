@@ -45,7 +45,7 @@ RECIPES = (
             "model": "shallow",
             "initialisation": "orthogonal",
             "num_servers": 3,
-            "num_actors": 48,
+            "num_actors": 32,
             "unroll_length": 5,
             "batch_size": 16,
             "total_steps": 6_000_000,
