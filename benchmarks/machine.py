@@ -21,7 +21,6 @@ def describe() -> dict[str, object]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpu": _gpu_model(),
-        "kernel": platform.release(),
         "python": platform.python_version(),
         "packages": {name: version for name in _DISTRIBUTIONS if (version := _version(name))},
         "commit": _commit(),
