@@ -1,80 +1,11 @@
-"""What can be configured: one frozen dataclass per room, every field with its unit and its default.
-
-The names are TorchBeast's where it has the same knob. Validation errors name the field, the value and the reason.
-"""
+"""What a training run consists of: its size and place, how rollouts are made, which processes take part."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-
-class ConfigError(ValueError):
-    """A configuration value that cannot be used; the message names the field, the value and the reason."""
-
-
-def _require(condition: bool, name: str, value: object, reason: str) -> None:
-    if not condition:
-        raise ConfigError(f"{name} = {value!r}: {reason}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig:
-    model: Literal["auto", "shallow", "deep", "mlp"] = "auto"
-    """Network: shallow or deep IMPALA convolutions for images, mlp for vectors; auto is shallow or mlp by shape."""
-    use_lstm: bool = False
-    """Put an LSTM between the torso and the heads."""
-    hidden_sizes: tuple[int, ...] = (64, 64)
-    """Widths of the mlp's hidden layers."""
-    initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
-    """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
-
-    def __post_init__(self) -> None:
-        _require(
-            len(self.hidden_sizes) > 0 and min(self.hidden_sizes) > 0,
-            "hidden_sizes",
-            self.hidden_sizes,
-            "needs at least one positive width",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LossConfig:
-    discounting: float = 0.99
-    """Discount factor of the return, gamma."""
-    baseline_cost: float = 0.5
-    """Weight of the baseline loss."""
-    entropy_cost: float = 0.0006
-    """Weight of the entropy bonus."""
-    reward_clipping: Literal["abs_one", "none"] = "abs_one"
-    """abs_one clips every reward to [-1, 1] for the loss; logged returns are never clipped."""
-    loss_reduction: Literal["sum", "mean"] = "sum"
-    """Losses are summed (TorchBeast) or averaged over the valid transitions of [T, B]."""
-
-    def __post_init__(self) -> None:
-        _require(0.0 <= self.discounting <= 1.0, "discounting", self.discounting, "must lie in [0, 1]")
-        _require(self.baseline_cost >= 0.0, "baseline_cost", self.baseline_cost, "must not be negative")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OptimizerConfig:
-    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
-    """Optimizer. alpha and momentum belong to rmsprop, epsilon to both."""
-    learning_rate: float = 0.00048
-    """Initial learning rate, annealed linearly to 0 over total_steps."""
-    alpha: float = 0.99
-    """RMSProp's smoothing constant."""
-    momentum: float = 0.0
-    """RMSProp's momentum."""
-    epsilon: float = 0.01
-    """Added to the denominator of the update."""
-    grad_norm_clipping: float = 40.0
-    """Largest global gradient norm; larger gradients are scaled down. 0 turns clipping off."""
-
-    def __post_init__(self) -> None:
-        _require(self.learning_rate > 0.0, "learning_rate", self.learning_rate, "must be positive")
-        _require(self.epsilon > 0.0, "epsilon", self.epsilon, "must be positive")
-        _require(0.0 <= self.alpha < 1.0, "alpha", self.alpha, "must lie in [0, 1)")
-        _require(self.grad_norm_clipping >= 0.0, "grad_norm_clipping", self.grad_norm_clipping, "must not be negative")
+from kubebeast_learner.config.checks import require
+from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,8 +42,8 @@ class RolloutConfig:
     def __post_init__(self) -> None:
         for name in ("unroll_length", "batch_size", "num_inference_threads", "min_inference_rows", "max_message_mib"):
             value = getattr(self, name)
-            _require(value >= 1, name, value, "must be at least 1")
-        _require(
+            require(value >= 1, name, value, "must be at least 1")
+        require(
             self.max_inference_rows >= self.min_inference_rows,
             "max_inference_rows",
             self.max_inference_rows,
@@ -150,17 +81,17 @@ class RunConfig:
     """Arithmetic of the convolutional networks: auto is bf16 where the hardware has it."""
 
     def __post_init__(self) -> None:
-        _require(self.total_steps >= 1, "total_steps", self.total_steps, "must be at least 1")
-        _require(
+        require(self.total_steps >= 1, "total_steps", self.total_steps, "must be at least 1")
+        require(
             self.checkpoint_interval_minutes > 0,
             "checkpoint_interval_minutes",
             self.checkpoint_interval_minutes,
             "must be positive",
         )
-        _require(self.keep_checkpoints >= 1, "keep_checkpoints", self.keep_checkpoints, "must be at least 1")
-        _require(self.learner_threads >= 0, "learner_threads", self.learner_threads, "must not be negative")
-        _require(self.log_interval_s > 0, "log_interval_s", self.log_interval_s, "must be positive")
-        _require(
+        require(self.keep_checkpoints >= 1, "keep_checkpoints", self.keep_checkpoints, "must be at least 1")
+        require(self.learner_threads >= 0, "learner_threads", self.learner_threads, "must not be negative")
+        require(self.log_interval_s > 0, "log_interval_s", self.log_interval_s, "must be positive")
+        require(
             "/" not in self.xpid and self.xpid not in (".", "..", "latest"),
             "xpid",
             self.xpid,
@@ -193,8 +124,8 @@ class LocalFleetConfig:
     """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
 
     def __post_init__(self) -> None:
-        _require(self.num_servers >= 1, "num_servers", self.num_servers, "must be at least 1")
-        _require(
+        require(self.num_servers >= 1, "num_servers", self.num_servers, "must be at least 1")
+        require(
             self.num_actors >= self.num_servers,
             "num_actors",
             self.num_actors,
@@ -208,33 +139,3 @@ class TrainConfig(LearnerConfig):
 
     rollout: RolloutConfig = field(default_factory=lambda: RolloutConfig(address=""))
     fleet: LocalFleetConfig = field(default_factory=LocalFleetConfig)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvalConfig:
-    """Everything `kubebeast eval` needs."""
-
-    xpid: str = "latest"
-    """Run whose newest checkpoint plays; latest is the run that started last."""
-    savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs."""
-    checkpoint: Path | None = None
-    """Checkpoint file to play with instead of the run's newest."""
-    episodes: int = 10
-    """Whole episodes to play; returns are never clipped."""
-    seed: int = 1
-    """Seed of the environments and of action sampling."""
-    mode: Literal["greedy", "sample"] = "greedy"
-    """Take the likeliest action, or sample one from the policy as in training."""
-    env: str = ""
-    """Environment to play in; empty is the one of the training run."""
-    preset: Literal["train", "auto", "none", "atari-v4", "atari-v5"] = "train"
-    """Preprocessing; train is the training run's. An atari preset plays whole games here, never single lives."""
-    max_episode_steps: int = 100_000
-    """An episode that is longer, in decisions of the agent, is cut off and marked."""
-    json: bool = False
-    """Print one JSON line instead of the table."""
-
-    def __post_init__(self) -> None:
-        _require(self.episodes >= 1, "episodes", self.episodes, "must be at least 1")
-        _require(self.max_episode_steps >= 1, "max_episode_steps", self.max_episode_steps, "must be at least 1")
