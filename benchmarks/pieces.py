@@ -12,7 +12,8 @@ from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.inference import sample_actions
 from kubebeast_learner.learner import Learner
-from kubebeast_learner.models import Model, ModelInputs, make_model
+from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.models.dummy import dummy_inputs
 from kubebeast_learner.rollout import Rollout
 from kubebeast_learner.weights import WeightPublisher
 
@@ -29,8 +30,7 @@ def measure_all(
     torch.set_num_threads(1)
     envs = make_vector_env(env, num_envs, seed=1, full_stacks=False)
     spec = EnvSpec.of(env, envs.spec_observation, envs.spec_action)
-    config = ModelConfig(model=model)  # type: ignore[arg-type]
-    network = make_model(spec.observation, spec.action, config)
+    network = make_model(spec.observation, spec.action, ModelConfig(model=model))
     pieces = {
         "env": (_env(envs), num_envs),
         "inference": (_inference(network, spec, num_rows), num_rows),
@@ -64,7 +64,7 @@ def _env(envs: HostedEnv) -> Callable[[], object]:
 def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], object]:
     weights = WeightPublisher(network)
     generator = torch.Generator().manual_seed(1)
-    inputs = _inputs(spec, 1, num_rows)
+    inputs = dummy_inputs(spec.observation, network.num_actions, 1, num_rows)
     core_state = network.initial_state(num_rows)
 
     def act() -> np.ndarray:
@@ -77,8 +77,8 @@ def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], obj
 
 
 def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
-    learner = Learner(network, OptimizerConfig(), LossConfig())
-    rows = _inputs(spec, unroll_length + 1, batch_size)
+    learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1)
+    rows = dummy_inputs(spec.observation, network.num_actions, unroll_length + 1, batch_size)
     never = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
     rollout = Rollout(
         observation=rows.observation,
@@ -93,20 +93,4 @@ def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) 
         policy_version=torch.zeros(unroll_length, batch_size, dtype=torch.int64),
         core_state=network.initial_state(batch_size),
     )
-    return lambda: learner.update(rollout, learning_rate=1e-4)
-
-
-def _inputs(spec: EnvSpec, num_steps: int, num_rows: int) -> ModelInputs:
-    """Random inputs, [num_steps, num_rows] rows."""
-    random = np.random.default_rng(1)
-    rows = (num_steps, num_rows)
-    (action,) = spec.action
-    observation = tuple(
-        torch.from_numpy(random.integers(2, size=rows + leaf.row_shape).astype(leaf.dtype)) for leaf in spec.observation
-    )
-    return ModelInputs(
-        observation=observation,
-        reward=torch.zeros(rows),
-        last_action=torch.from_numpy(random.integers(action.num_categories, size=rows)),
-        is_first=torch.zeros(rows, dtype=torch.bool),
-    )
+    return lambda: learner.update(rollout, step=0)

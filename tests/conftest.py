@@ -1,6 +1,6 @@
-"""Settings for every test: no accelerator, two threads at most, so that results do not depend on the machine."""
+"""Settings for every test: no accelerator, one thread an operation, so that results do not depend on the machine."""
 
 import os
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -13,12 +13,13 @@ import psutil
 import pytest
 import torch
 
-from kubebeast_learner import app, inference, training
+from kubebeast_learner import app, distributed, inference, remote_actors
 from kubebeast_learner.checkpoint import CheckpointStore
 from kubebeast_learner.config import (
     LearnerConfig,
     LocalFleetConfig,
     ModelConfig,
+    PoolConfig,
     RolloutConfig,
     RunConfig,
     TrainConfig,
@@ -50,7 +51,7 @@ class Watcher:
 def config(savedir: Path, total_steps: int, **run: Any) -> TrainConfig:
     return TrainConfig(
         run=RunConfig(xpid="run", savedir=savedir, total_steps=total_steps, compile="off", progress="none", **run),
-        rollout=RolloutConfig(address="", unroll_length=10, batch_size=4),
+        rollout=RolloutConfig(unroll_length=10, batch_size=4),
         model=ModelConfig(model="mlp"),
         fleet=LocalFleetConfig(env="CartPole-v1", num_actors=4, num_servers=2),
     )
@@ -87,14 +88,14 @@ def test_a_full_disk_is_counted_and_training_goes_on(
     save = CheckpointStore.save
     monkeypatch.setattr(CheckpointStore, "save", disk_full)
     stop_when(monkeypatch, free_space_after_two_failures)
-    assert app.train(config(tmp_path, 10**9, checkpoint_interval_minutes=0.001)) == 0
+    assert distributed.train(config(tmp_path, 10**9, checkpoint_interval_minutes=0.001)) == 0
     assert failures[-1] >= 2 and len(saved_steps(tmp_path)) >= 1
     assert "not saved: [Errno 28] No space left on device" in caplog.text
 
 
 def test_a_last_checkpoint_that_is_lost_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckpointStore, "save", disk_full)
-    assert app.train(config(tmp_path, 200)) == 1
+    assert distributed.train(config(tmp_path, 200)) == 1
     assert not was_successful(tmp_path)
 
 
@@ -111,7 +112,7 @@ def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, mo
         return bool(returned_at) and snapshot.step > returned_at[0]
 
     stop_when(monkeypatch, kill_one_and_wait_for_its_return)
-    assert app.train(config(tmp_path, 10**9)) == 0
+    assert distributed.train(config(tmp_path, 10**9)) == 0
     assert saved_steps(tmp_path)[0] > returned_at[0] > 0
 
 
@@ -126,7 +127,7 @@ def test_divergence_ends_the_run_with_a_checkpoint(
         return update(learner, *arguments)
 
     monkeypatch.setattr(Learner, "update", diverge_after_five)
-    assert app.train(config(tmp_path, 10**9)) == 1
+    assert distributed.train(config(tmp_path, 10**9)) == 1
     assert len(saved_steps(tmp_path)) == 1 and not was_successful(tmp_path)
     assert "the run failed: not finite" in caplog.text
 
@@ -145,7 +146,7 @@ def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
         return sample(*arguments)
 
     monkeypatch.setattr(inference, "sample_actions", fail_late)
-    assert app.train(config(tmp_path, 10**9)) == 1
+    assert distributed.train(config(tmp_path, 10**9)) == 1
     assert saved_steps(tmp_path)[0] > 0
     assert "out of memory" in caplog.text
 
@@ -157,13 +158,13 @@ def test_a_learner_without_env_servers_says_so_and_stops_when_asked(
         def emit(self, record: logging.LogRecord) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(training, "HINT_INTERVAL_S", 0.0)
+    monkeypatch.setattr(remote_actors, "HINT_INTERVAL_S", 0.0)
     handler = StoppingHandler()
     handler.addFilter(lambda record: record.getMessage().startswith("waiting for env-servers on 127.0.0.1:"))
-    training.logger.addHandler(handler)
+    remote_actors.logger.addHandler(handler)
     try:
         run = RunConfig(xpid="run", savedir=tmp_path, progress="none")
-        assert app.learn(LearnerConfig(run=run, rollout=RolloutConfig(address="127.0.0.1:0"))) == 0
+        assert distributed.learn(LearnerConfig(run=run, pool=PoolConfig(address="127.0.0.1:0"))) == 0
     finally:
-        training.logger.removeHandler(handler)
+        remote_actors.logger.removeHandler(handler)
     assert saved_steps(tmp_path) == []

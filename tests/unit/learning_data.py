@@ -5,8 +5,9 @@ from typing import Any
 
 import torch
 
-from kubebeast_learner.config import ModelConfig
-from kubebeast_learner.models import CoreState, Model, make_model
+from kubebeast_learner.config import LossConfig, ModelConfig
+from kubebeast_learner.losses import LossOutput, impala_loss
+from kubebeast_learner.models import CoreState, Model, ModelOutput, make_model
 from kubebeast_learner.rollout import Rollout
 
 
@@ -31,6 +32,12 @@ def make_mlp(num_actions: int = 3, *, use_lstm: bool = False, seed: int = 0) -> 
     torch.manual_seed(seed)
     config = ModelConfig(model="mlp", use_lstm=use_lstm, hidden_sizes=(8,))
     return make_model([VECTOR], [discrete(num_actions)], config)
+
+
+def loss_of(output: ModelOutput, rollout: Rollout, config: LossConfig | None = None) -> LossOutput:
+    """The loss at step 0."""
+    config = config or LossConfig()
+    return impala_loss(output, rollout, config, torch.tensor(config.entropy_cost))
 
 
 def random_rollout(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 
 from kubebeast_learner import checkpoint
@@ -56,15 +57,18 @@ def test_crash_before_the_rename_leaves_the_older_checkpoint(tmp_path: Path, mon
         store.save(state(2))
     found = store.load_newest()
     assert found is not None and found[1]["step"] == 1
-    assert names(tmp_path) == ["checkpoint-000000000001.pt"]
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "weights.safetensors"]
 
 
-def test_process_killed_while_writing_leaves_a_file_that_is_never_read(tmp_path: Path) -> None:
+def test_what_a_killed_process_was_writing_is_never_read_and_goes_with_the_next_save(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep=3)
     path = store.save(state(1))
-    (tmp_path / "checkpoint-000000000002.pt.tmp").write_bytes(path.read_bytes()[:100])
+    for unfinished in ("checkpoint-000000000002.pt.tmp", "weights.safetensors.tmp"):
+        (tmp_path / unfinished).write_bytes(path.read_bytes()[:100])
     found = store.load_newest()
     assert found is not None and found[1]["step"] == 1
+    store.save(state(3))
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "checkpoint-000000000003.pt", "weights.safetensors"]
 
 
 def test_data_is_on_disk_before_the_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +84,7 @@ def test_data_is_on_disk_before_the_name_is(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
     monkeypatch.setattr(os, "replace", noted("replace", os.replace))
     CheckpointStore(tmp_path, keep=3).save(state(1))
-    assert order == ["fsync", "replace", "fsync"]
+    assert order == ["fsync", "replace", "fsync"] * 2  # the checkpoint, then the weights
 
 
 def test_full_disk_is_an_error_that_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +98,63 @@ def test_full_disk_is_an_error_that_leaves_nothing_behind(tmp_path: Path, monkey
     monkeypatch.setattr(torch, "save", disk_full)
     with pytest.raises(OSError, match="No space left"):
         store.save(state(2))
-    assert names(tmp_path) == ["checkpoint-000000000001.pt"]
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "weights.safetensors"]
+
+
+def test_a_disk_that_fills_up_after_the_checkpoint_keeps_the_older_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+    replace = os.replace
+
+    def disk_full(source: Path, target: Path) -> None:
+        if target.name == "weights.safetensors":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", disk_full)
+    store.save(state(2))
+    assert names(tmp_path) == ["checkpoint-000000000002.pt", "weights.safetensors"]
+    assert checkpoint.load(tmp_path / "weights.safetensors")["step"] == 1
+    assert "weights.safetensors not written" in caplog.text and "No space left" in caplog.text
+
+
+def test_weights_are_the_newest_and_say_what_they_are_for(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    config = {"model": "mlp", "hidden_sizes": [8], "env": "CartPole-v1", "preset": "none", "savedir": "/secret"}
+    for step in (1, 2):
+        store.save(state(step, env_spec={"env_id": "CartPole-v1"}, config=config))
+    path = tmp_path / "weights.safetensors"
+    loaded = checkpoint.load(path)
+    assert loaded["step"] == 2 and loaded["env_spec"] == {"env_id": "CartPole-v1"}
+    assert loaded["config"] == {name: value for name, value in config.items() if name != "savedir"}
+    torch.testing.assert_close(loaded["learner"]["model"]["weight"], torch.arange(1000.0) + 2)
+    assert b"/secret" not in path.read_bytes()
+
+
+def test_weights_that_share_memory_are_written_each(tmp_path: Path) -> None:
+    weight = torch.arange(6.0).reshape(2, 3)
+    learner = {"model": {"a": weight, "b": weight, "c": weight.T}}
+    CheckpointStore(tmp_path, keep=1).save(state(1) | {"learner": learner})
+    model = checkpoint.load(tmp_path / "weights.safetensors")["learner"]["model"]
+    assert model["a"].equal(weight) and model["b"].equal(weight) and model["c"].equal(weight.T)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-10], lambda content: b"", lambda content: b"{" * 100])
+def test_damaged_weights_are_an_error_that_names_them(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    CheckpointStore(tmp_path, keep=1).save(state(1))
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"weights.safetensors cannot be read"):
+        checkpoint.load(path)
+
+
+def test_weights_of_another_project_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    safetensors.torch.save_file({"weight": torch.zeros(1)}, path)
+    with pytest.raises(CheckpointError, match=r"other.safetensors.*metadata lack env_spec, settings, step"):
+        checkpoint.load(path)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
@@ -112,6 +172,15 @@ def test_damaged_newest_is_passed_over_with_a_warning(
         found = store.load_newest()
     assert found is not None and found[1]["step"] == 1
     assert str(newest) in caplog.text
+
+
+def test_a_damaged_newest_gives_way_to_the_next_checkpoint(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+    (tmp_path / "checkpoint-000000000300.pt").write_bytes(b"damaged")
+    store.load_newest()
+    store.save(state(200))
+    assert [path.name for path in store.paths()] == ["checkpoint-000000000200.pt"]
 
 
 def test_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:

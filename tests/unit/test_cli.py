@@ -1,5 +1,6 @@
 """The command line, up to the function that a subcommand starts."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from kubebeast_learner import __version__, cli
-from kubebeast_learner.config import ConfigError, EvalConfig, TrainConfig
+from kubebeast_learner.config import ConfigError, EvalConfig, MonoConfig, PlotConfig, TrainConfig
 from kubebeast_learner.config_sources import as_settings
 
 
@@ -25,8 +26,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         configs.append(config)
         return 0
 
-    for name in ("app", "evaluate"):
-        module = ModuleType(f"kubebeast_learner.{name}")
+    for name in {command.target.partition(":")[0] for command in cli.COMMANDS.values()}:
+        module = ModuleType(name)
         for function in ("train", "learn", "run"):
             setattr(module, function, start)
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -44,7 +45,7 @@ def test_flags_of_torchbeast_are_understood(started: list[TrainConfig]) -> None:
     assert config.run.savedir == Path("logs") and config.run.disable_checkpoint
     assert config.model.use_lstm and config.loss.reward_clipping == "none"
     assert config.optimizer.alpha == 0.9 and config.optimizer.grad_norm_clipping == 30
-    assert config.rollout.max_learner_queue_size == 9
+    assert config.pool.max_learner_queue_size == 9
 
 
 def test_hyphens_and_underscores_are_the_same(started: list[TrainConfig]) -> None:
@@ -64,7 +65,7 @@ def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_recip
     (config,) = started
     assert (config.fleet.num_actors, config.rollout.unroll_length, config.rollout.batch_size) == (12, 13, 14)
     assert config.fleet.num_servers == 3  # the recipe's
-    assert config.rollout.max_inference_rows == 256  # the default
+    assert config.pool.max_inference_rows == 256  # the default
 
 
 def test_a_saved_config_starts_the_same_run_again(started: list[TrainConfig], tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_sources_are_shown_at_the_start(started: list[TrainConfig], capsys: pyte
         (["--unroll_length", "0"], ["unroll_length = 0: must be at least 1"]),
         (["--num_actors", "2"], ["num_actors = 2", "num_servers (3)"]),
         (["--total_steps", "many"], ["--total-steps", "'many'"]),
-        (["--model", "huge"], ["--model", "huge"]),
+        (["--model", "huge"], ["model = 'huge'", "shallow"]),
         (["--unroll_lenght", "20"], ["--unroll_lenght", "--unroll-length"]),
         (["--recipe", "chess"], ["recipe = 'chess'", "CartPole-v1"]),
     ],
@@ -101,6 +102,43 @@ def test_bad_flags_are_named_and_exit_with_2(
     text = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert status == 2 and started == []
     assert [part for part in parts if part not in text] == []
+
+
+def test_plot_takes_runs_and_flags_in_any_order(started: list[PlotConfig]) -> None:
+    cli.main(["plot", "one", "two", "--threshold", "475", "--csv"])
+    cli.main(["plot", "--threshold", "475", "--csv", "one", "two"])
+    assert started[0] == started[1]
+    assert (started[0].runs, started[0].threshold, started[0].csv) == (("one", "two"), 475, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("plot", "runs = ()"),
+        ("plot run --x-max 0", "x_max = 0.0"),
+        ("render --out film.avi", "out = 'film.avi'"),
+        ("render --fps 0", "fps = 0.0"),
+        ("eval --episodes 0", "episodes = 0"),
+        ("export --format onnx", "onnx"),
+        ("export --out model.pt", "out = 'model.pt'"),
+    ],
+)
+def test_bad_flags_of_the_tools_are_named(
+    started: list[Any], words: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(words.split())
+    assert end.value.code == 2 and started == []
+    assert reason in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_every_command_of_the_guide_to_runs_is_accepted(started: list[Any]) -> None:
+    guide = Path(__file__).resolve().parents[2] / "docs" / "runs.md"
+    lines = [line.strip() for line in guide.read_text(encoding="utf-8").splitlines()]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("kubebeast ")]
+    assert {words[0] for words in commands} >= {"plot", "eval", "render", "export"}
+    assert [words for words in commands if cli.main(words) != 0] == []
+    assert len(started) == len(commands)
 
 
 def test_a_bad_variable_is_shown_with_its_source(
@@ -130,9 +168,11 @@ def test_a_missing_native_package_is_explained(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "kubebeast_native", None)
-    monkeypatch.delitem(sys.modules, "kubebeast_learner.app", raising=False)
+    for name in ("distributed", "remote_actors"):
+        monkeypatch.delitem(sys.modules, f"kubebeast_learner.{name}", raising=False)
     assert cli.main(["train"]) == 1
-    assert "kubebeast-learner[distributed]" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "kubebeast-learner[distributed]" in error and "kubebeast mono" in error
 
 
 def test_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,3 +192,10 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_does_not_wait_for_torch() -> None:
     code = "import sys; from kubebeast_learner.cli import main; main(['--help']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
+
+def test_mono_takes_the_recipe_of_its_environment(started: list[MonoConfig]) -> None:
+    assert cli.main(["mono", "--env", "CartPole-v1", "--num_buffers", "60"]) == 0
+    (config,) = started
+    assert config.actors.num_actor_processes == 1 and config.rollout.unroll_length == 20
+    assert config.actors.num_buffers == 60

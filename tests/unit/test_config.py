@@ -4,9 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tyro
 import yaml
 
-from kubebeast_learner.config import ConfigError, LearnerConfig, ModelConfig, RolloutConfig, TrainConfig
+from kubebeast_learner.config import (
+    ConfigError,
+    LearnerConfig,
+    LossConfig,
+    ModelConfig,
+    PoolConfig,
+    RolloutConfig,
+    TrainConfig,
+)
 from kubebeast_learner.config_sources import as_settings, layer_flags, section_from_settings, setting_types
 
 
@@ -86,8 +95,10 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
     ("section", "values", "message"),
     [
         (RolloutConfig, {"unroll_length": 0}, "unroll_length = 0: must be at least 1"),
-        (RolloutConfig, {"min_inference_rows": 300}, "max_inference_rows = 256: .*min_inference_rows"),
+        (PoolConfig, {"min_inference_rows": 300}, "max_inference_rows = 256: .*min_inference_rows"),
         (ModelConfig, {"hidden_sizes": ()}, "hidden_sizes = "),
+        (LossConfig, {"vtrace_lambda": 1.5}, r"vtrace_lambda = 1.5: must lie in \[0, 1\]"),
+        (LossConfig, {"clip_c_threshold": -0.5}, "clip_c_threshold = -0.5: must not be negative; None"),
     ],
 )
 def test_validation_names_field_value_and_reason(section: type, values: dict[str, Any], message: str) -> None:
@@ -98,6 +109,27 @@ def test_validation_names_field_value_and_reason(section: type, values: dict[str
 def test_setting_names_are_unique_over_all_sections() -> None:
     names = list(as_settings(TrainConfig()))
     assert len(names) == len(set(names)) == len(setting_types(TrainConfig))
+
+
+@pytest.mark.parametrize("null", ["null", "~", "None", ""])
+def test_a_threshold_is_turned_off_by_null_in_a_file_and_none_in_a_flag(null: str, tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, f"clip_rho_threshold: {null}\n")
+    flags = layer_flags(LearnerConfig, ["--config", path], {"KUBEBEAST_CLIP_C_THRESHOLD": null}).flags
+    assert flags[:2] == ["--clip-rho-threshold=None", "--clip-c-threshold=None"]
+    config = tyro.cli(LossConfig, args=[*flags[:2], "--clip-pg-rho-threshold", "2.5"])
+    assert (config.clip_rho_threshold, config.clip_c_threshold, config.clip_pg_rho_threshold) == (None, None, 2.5)
+
+
+def test_unclipped_thresholds_survive_the_files_of_a_run() -> None:
+    config = TrainConfig(loss=LossConfig(clip_rho_threshold=None, clip_c_threshold=2.0))
+    restored = yaml.safe_load(yaml.safe_dump(as_settings(config)))
+    assert section_from_settings(LossConfig, restored) == config.loss
+
+
+def test_checkpoints_without_a_setting_get_its_default() -> None:
+    settings = {"model": "shallow", "use_lstm": True, "hidden_sizes": [64, 64], "initialisation": "pytorch"}
+    expected = ModelConfig(model="shallow", use_lstm=True, reward_input="auto", last_action_input="auto")
+    assert section_from_settings(ModelConfig, settings) == expected
 
 
 def test_saved_settings_are_plain_and_rebuild_a_section() -> None:

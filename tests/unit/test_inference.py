@@ -1,8 +1,11 @@
 """The inference worker against a pool that hands out prepared batches and keeps the replies."""
 
+import ctypes
 import queue
+import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 
 from kubebeast_learner.inference import CoreStateTable, InferenceError, InferenceWorker, sample_actions
 from kubebeast_learner.models import Model, ModelInputs
+from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.weights import WeightPublisher
 from tests.unit.learning_data import make_mlp
 
@@ -121,6 +125,7 @@ def test_reply_holds_the_models_outputs(pool: FakePool) -> None:
 
 def test_newly_published_weights_act_at_once(pool: FakePool) -> None:
     model = make_mlp(A)
+    assert isinstance(model, ActorCritic)
     worker, weights = make_worker(pool, model)
     pool.ask([0])
     with torch.no_grad():
@@ -236,3 +241,31 @@ def test_pool_that_closes_while_stopping_is_no_error() -> None:
 def test_idle_worker_stops(pool: FakePool) -> None:
     worker, _ = make_worker(pool, make_mlp(A))
     worker.stop(TIMEOUT_S)
+
+
+def openmp_threads() -> int:
+    """Threads that a parallel region of the calling thread would get."""
+    libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libgomp" in line}
+    return int(ctypes.CDLL(libraries.pop()).omp_get_max_threads())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_worker_computes_with_as_many_threads_as_were_set(pool: FakePool) -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+    torch.set_num_threads(before + 1)
+    try:
+        worker = InferenceWorker(pool, WeightPublisher(make_mlp(A)))
+        next_inference = pool.next_inference
+
+        def look(timeout_ms: int) -> Any:
+            seen.append(openmp_threads())
+            return next_inference(timeout_ms)
+
+        pool.next_inference = look  # type: ignore[method-assign]
+        worker.start()
+        pool.ask([0])
+        worker.stop()
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {before + 1}

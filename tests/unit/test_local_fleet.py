@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kubebeast_learner import local_fleet
+from kubebeast_learner import local_fleet, restarts
 from kubebeast_learner.config import LocalFleetConfig
 from kubebeast_learner.local_fleet import FleetError, LocalFleet, dialable
 
@@ -105,15 +105,15 @@ def test_a_dead_process_is_replaced_after_its_back_off(tmp_path: Path, caplog: p
 def test_a_process_that_keeps_dying_ends_the_run(tmp_path: Path) -> None:
     clock = Clock()
     with make_fleet(tmp_path, clock) as fleet:
-        for _ in range(local_fleet.MAX_QUICK_DEATHS - 1):
+        for _ in range(restarts.MAX_QUICK_DEATHS - 1):
             kill_server()
             fleet.check()
-            clock.now += local_fleet.MAX_BACK_OFF_S
+            clock.now += restarts.MAX_BACK_OFF_S
             fleet.check()
         kill_server()
         with pytest.raises(FleetError, match="ended with status -9"):
             fleet.check()
-        assert fleet.num_restarts == local_fleet.MAX_QUICK_DEATHS - 1
+        assert fleet.num_restarts == restarts.MAX_QUICK_DEATHS - 1
 
 
 def test_an_unknown_environment_ends_the_run_at_once_with_the_reason(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """The models: shapes, choice by shape, the recurrent core and what a model refuses."""
 
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 import torch
 
 from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.config.learning import InputChoice
 from kubebeast_learner.models import CoreState, Model, ModelInputs, ModelSpecError, make_model
+from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.deep import DeepTorso
 from kubebeast_learner.models.image import ImageLayout
 from kubebeast_learner.models.mlp import MLPTorso
@@ -15,7 +16,6 @@ from kubebeast_learner.models.shallow import ShallowTorso
 from tests.unit.learning_data import FRAMES, VECTOR, Leaf, discrete, make_mlp
 
 A = 4
-Name = Literal["auto", "shallow", "deep", "mlp"]
 
 
 def random_leaf(leaf: Leaf, T: int, B: int) -> torch.Tensor:
@@ -47,7 +47,7 @@ def rows(inputs: ModelInputs, start: int, end: int) -> ModelInputs:
         ("mlp", [VECTOR, Leaf((3,), "uint8", "pixels"), Leaf((), "int64", "room", num_categories=7)]),
     ],
 )
-def test_output_and_state_shapes(name: Name, observation: list[Leaf], use_lstm: bool) -> None:
+def test_output_and_state_shapes(name: str, observation: list[Leaf], use_lstm: bool) -> None:
     model = make_model(observation, [discrete(A)], ModelConfig(model=name, use_lstm=use_lstm))
     T, B = 3, 2
     core_state = model.initial_state(B)
@@ -63,13 +63,116 @@ def test_output_and_state_shapes(name: Name, observation: list[Leaf], use_lstm: 
 
 def test_shallow_and_deep_have_the_published_sizes() -> None:
     shallow = make_model([FRAMES], [discrete(6)], ModelConfig(model="shallow", use_lstm=True))
+    assert isinstance(shallow, ActorCritic)
     assert isinstance(shallow.torso, ShallowTorso)
     assert shallow.torso.fc.in_features == 3136
     assert shallow.core_state_size == 2 * 2 * (512 + 1 + 6)
     deep = make_model([FRAMES], [discrete(6)], ModelConfig(model="deep", use_lstm=True))
+    assert isinstance(deep, ActorCritic)
     assert isinstance(deep.torso, DeepTorso)
     assert deep.torso.fc.in_features == 3872
     assert deep.core_state_size == 2 * 256
+
+
+LSTM_NAMES = [
+    f"core.lstm.{kind}_{part}_l{layer}" for layer in (0, 1) for kind in ("weight", "bias") for part in ("ih", "hh")
+]
+HEAD_SHAPES = {"policy.bias": (6,), "baseline.bias": (1,)}
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        (
+            "shallow",
+            {
+                "torso.conv1.weight": (32, 4, 8, 8),
+                "torso.conv1.bias": (32,),
+                "torso.conv2.weight": (64, 32, 4, 4),
+                "torso.conv2.bias": (64,),
+                "torso.conv3.weight": (64, 64, 3, 3),
+                "torso.conv3.bias": (64,),
+                "torso.fc.weight": (512, 3136),
+                "torso.fc.bias": (512,),
+                "policy.weight": (6, 519),
+                "baseline.weight": (1, 519),
+                **HEAD_SHAPES,
+            },
+        ),
+        (
+            "deep",
+            {
+                **{
+                    f"torso.sections.{4 * i}.{kind}": (size, *rest)
+                    for i, (before, size) in enumerate([(4, 16), (16, 32), (32, 32)])
+                    for kind, rest in (("weight", (before, 3, 3)), ("bias", ()))
+                },
+                **{
+                    f"torso.sections.{4 * i + block}.conv{j}.{kind}": (size, *rest)
+                    for i, size in enumerate([16, 32, 32])
+                    for block in (2, 3)
+                    for j in (1, 2)
+                    for kind, rest in (("weight", (size, 3, 3)), ("bias", ()))
+                },
+                "torso.fc.weight": (256, 3872),
+                "torso.fc.bias": (256,),
+                "policy.weight": (6, 257),
+                "baseline.weight": (1, 257),
+                **HEAD_SHAPES,
+            },
+        ),
+    ],
+)
+def test_weights_keep_the_names_and_shapes_of_saved_checkpoints(name: str, shapes: dict[str, tuple[int, ...]]) -> None:
+    model = make_model([FRAMES], [discrete(6)], ModelConfig(model=name))
+    assert {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()} == shapes
+    recurrent = make_model([FRAMES], [discrete(6)], ModelConfig(model=name, use_lstm=True)).state_dict()
+    num_lstm_weights = 8 if name == "shallow" else 4
+    assert sorted(recurrent.keys() - shapes.keys()) == sorted(LSTM_NAMES[:num_lstm_weights])
+
+
+@pytest.mark.parametrize(
+    ("name", "reward", "last_action", "num_inputs"),
+    [
+        ("mlp", "auto", "auto", 0),
+        ("mlp", "on", "off", 1),
+        ("mlp", "on", "on", 1 + A),
+        ("shallow", "auto", "auto", 1 + A),
+        ("shallow", "off", "auto", A),
+        ("shallow", "off", "off", 0),
+        ("deep", "auto", "auto", 1),
+        ("deep", "auto", "on", 1 + A),
+    ],
+)
+def test_reward_and_last_action_enter_as_chosen(
+    name: str, reward: InputChoice, last_action: InputChoice, num_inputs: int
+) -> None:
+    observation = [VECTOR] if name == "mlp" else [FRAMES]
+    config = ModelConfig(model=name, hidden_sizes=(8,), reward_input=reward, last_action_input=last_action)
+    model = make_model(observation, [discrete(A)], config)
+    assert isinstance(model, ActorCritic)
+    assert model.policy.in_features == model.torso.output_size + num_inputs
+    inputs = random_inputs(observation, 1, 3)
+    with_reward = model(inputs._replace(reward=inputs.reward * 0), ())[0].baseline
+    with_action = model(inputs._replace(last_action=(inputs.last_action + 1) % A), ())[0].baseline
+    before = model(inputs, ())[0].baseline
+    assert torch.equal(with_reward, before) == (num_inputs in (0, A))
+    assert torch.equal(with_action, before) == (num_inputs < A)
+
+
+def test_core_sees_features_then_clipped_reward_then_last_action() -> None:
+    config = ModelConfig(model="mlp", hidden_sizes=(8,), reward_input="on", last_action_input="on")
+    model = make_model([VECTOR], [discrete(A)], config)
+    assert isinstance(model, ActorCritic)
+    seen = []
+    model.policy.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
+    inputs = random_inputs([VECTOR], 2, 3)
+    model(inputs, ())
+    features, reward, last_action = seen[0].split([8, 1, A], dim=-1)
+    torch.testing.assert_close(features, model.torso(inputs))
+    torch.testing.assert_close(reward.squeeze(-1), inputs.reward.clamp(-1, 1))
+    torch.testing.assert_close(last_action.argmax(-1), inputs.last_action)
+    torch.testing.assert_close(last_action.sum(-1), torch.ones(2, 3))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +189,9 @@ def test_shallow_and_deep_have_the_published_sizes() -> None:
     ],
 )
 def test_auto_chooses_by_shape(leaf: Leaf, torso: type) -> None:
-    assert type(make_model([leaf], [discrete(A)], ModelConfig()).torso) is torso
+    model = make_model([leaf], [discrete(A)], ModelConfig())
+    assert isinstance(model, ActorCritic)
+    assert type(model.torso) is torso
 
 
 @pytest.mark.parametrize("leaf", [Leaf((40, 38), "uint8"), Leaf((40, 38, 3), "uint8"), Leaf((3, 40, 38), "uint8")])
@@ -155,6 +260,23 @@ def test_an_unroll_equals_its_single_steps() -> None:
     torch.testing.assert_close(state, last)
 
 
+def test_core_state_is_carried_over_eleven_unrolls_and_zeroed_at_episode_starts() -> None:
+    """Every unroll starts from the state the one before ended with: together they are one long pass."""
+    T, B, num_unrolls = 5, 3, 11
+    model, inputs, core_state = lstm_and_inputs(num_unrolls * T, B)
+    whole, _ = model(inputs, core_state)
+    fresh = model.initial_state(B)
+    for first in range(0, num_unrolls * T, T):
+        unroll = rows(inputs, first, first + T)
+        output, next_state = model(unroll, core_state)
+        torch.testing.assert_close(output.baseline, whole.baseline[first : first + T])
+        from_zeros, _ = model(unroll, fresh)
+        started = unroll.is_first[0]
+        torch.testing.assert_close(output.baseline[0, started], from_zeros.baseline[0, started])
+        assert not torch.isclose(output.baseline[0, ~started], from_zeros.baseline[0, ~started]).any()
+        core_state = next_state
+
+
 def test_packing_a_core_state_is_reversible_and_by_environment() -> None:
     model = make_model([FRAMES], [discrete(2)], ModelConfig(model="shallow", use_lstm=True))
     core_state = tuple(torch.randn_like(tensor) for tensor in model.initial_state(3))
@@ -166,14 +288,15 @@ def test_packing_a_core_state_is_reversible_and_by_environment() -> None:
 
 
 def test_seed_decides_the_initial_weights() -> None:
-    first, second, other = (make_mlp(seed=seed).policy.weight for seed in (1, 1, 2))
+    first, second, other = (make_mlp(seed=seed).state_dict() for seed in (1, 1, 2))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
-    assert not torch.equal(first, other)
+    assert not torch.equal(first["policy.weight"], other["policy.weight"])
 
 
 def test_orthogonal_initialisation_keeps_the_scale_and_starts_with_a_nearly_uniform_policy() -> None:
     torch.manual_seed(0)
     model = make_model([FRAMES], [discrete(A)], ModelConfig(model="shallow", initialisation="orthogonal"))
+    assert isinstance(model, ActorCritic)
     assert isinstance(model.torso, ShallowTorso)
     weight = model.torso.conv2.weight.flatten(1)
     torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(len(weight)), rtol=0, atol=1e-4)
@@ -192,7 +315,7 @@ def test_orthogonal_initialisation_keeps_the_scale_and_starts_with_a_nearly_unif
         ("mlp", [], "no leaf"),
     ],
 )
-def test_observation_a_model_cannot_take_is_named(name: Name, observation: list[Leaf], message: str) -> None:
+def test_observation_a_model_cannot_take_is_named(name: str, observation: list[Leaf], message: str) -> None:
     with pytest.raises(ModelSpecError, match=message):
         make_model(observation, [discrete(A)], ModelConfig(model=name))
 

@@ -56,6 +56,7 @@ RUNNING = replace(
         policy_lag=1.25,
         num_transitions=160,
         learning_rate=0.0006,
+        entropy_cost=0.01,
         version=312,
         skipped=False,
     ),

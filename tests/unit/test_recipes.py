@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubebeast_learner.config import ConfigError, TrainConfig
+from kubebeast_learner.config import ConfigError, MonoConfig, TrainConfig
 from kubebeast_learner.config_sources import setting_types
 from kubebeast_learner.recipes import RECIPES, choose_recipe
 
@@ -13,6 +13,7 @@ from kubebeast_learner.recipes import RECIPES, choose_recipe
         ("CartPole-v1", "CartPole-v1"),
         ("PongNoFrameskip-v4", "atari"),
         ("ALE/Breakout-v5", "atari"),
+        ("kubebeast_envserver.catch:Catch-v0", "Catch"),
         ("MyCartPole-v1", None),
         ("Acrobot-v1", None),
     ],
@@ -32,10 +33,11 @@ def test_none_is_no_recipe() -> None:
 
 
 def test_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, atari"):
+    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, Catch, atari"):
         choose_recipe("chess", "CartPole-v1")
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_every_setting_of_a_recipe_exists(recipe: object) -> None:
-    assert recipe.settings.keys() <= setting_types(TrainConfig).keys()  # type: ignore[attr-defined]
+    known = setting_types(TrainConfig).keys() | setting_types(MonoConfig).keys()
+    assert recipe.settings.keys() <= known  # type: ignore[attr-defined]

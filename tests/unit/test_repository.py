@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_learner.config import EvalConfig, LearnerConfig, TrainConfig
+from kubebeast_learner.cli import COMMANDS
 from kubebeast_learner.config_sources import setting_types
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,9 @@ def test_every_path_of_the_readme_exists() -> None:
 
 def test_every_flag_of_the_readme_is_accepted_by_its_command() -> None:
     env_server = {field.name for field in dataclasses.fields(EnvServerConfig)}
-    kubebeast = {"config", "recipe", "help"}.union(*map(setting_types, (TrainConfig, LearnerConfig, EvalConfig)))
+    kubebeast = {"config", "recipe", "help"}.union(
+        *(setting_types(command.config_type) for command in COMMANDS.values())
+    )
     flags = [
         (line, flag.replace("-", "_"))
         for line in readme().splitlines()

@@ -3,12 +3,15 @@
 import csv
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
+from kubebeast_learner.config import ConfigError
 from kubebeast_learner.run_log import RunLog
 
 
@@ -20,7 +23,10 @@ def root_handlers() -> Iterator[None]:
     assert logging.getLogger().handlers == before
 
 
-def write(savedir: Path, *rows: dict[str, float | int | None], successful: bool = True) -> Path:
+Row = dict[str, float | int | tuple[float, ...] | None]
+
+
+def write(savedir: Path, *rows: Row, successful: bool = True) -> Path:
     with RunLog(savedir, "run", {"unroll_length": 20}) as log:
         for row in rows:
             log.log(row)
@@ -34,6 +40,35 @@ def read(folder: Path) -> list[dict[str, str | None]]:
         names = list(csv.reader(file))[-1]
     with open(folder / "logs.csv", newline="", encoding="utf-8") as file:
         return list[dict[str, str | None]](csv.DictReader((line for line in file if not line.startswith("#")), names))
+
+
+def read_by_header(folder: Path) -> dict[str, list[float]]:
+    """Columns of logs.csv as a plotting script reads them: a line "# a,b,c" names the columns of what follows."""
+    columns: dict[str, list[float]] = {}
+    names: list[str] = []
+    with open(folder / "logs.csv", newline="", encoding="utf-8") as file:
+        for fields in csv.reader(file):
+            if fields[0].startswith("# "):
+                names = [fields[0][2:], *fields[1:]]
+                continue
+            for name, field in zip(names, fields, strict=True):
+                columns.setdefault(name, []).append(float(field))
+    return columns
+
+
+def test_a_plotting_script_reads_a_log_through_a_resume_and_a_growth(tmp_path: Path) -> None:
+    write(tmp_path, {"step": 10, "mean_episode_return": 1.5}, {"step": 20, "mean_episode_return": 2.5})
+    write(tmp_path, {"step": 30, "mean_episode_return": 3.5})
+    folder = write(tmp_path, {"step": 40, "extra": 7, "mean_episode_return": 4.5})
+    columns = read_by_header(folder)
+    assert columns["step"] == [10, 20, 30, 40] and columns["mean_episode_return"] == [1.5, 2.5, 3.5, 4.5]
+    assert columns["_tick"] == [0, 1, 2, 3] and columns["extra"] == [7]
+
+
+def test_returns_of_episodes_are_written_as_polybeast_writes_them(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"step": 1, "episode_returns": (1.0, 21.0)}, {"step": 2, "episode_returns": ()})
+    assert [row["episode_returns"] for row in read(folder)] == ["(1.0, 21.0)", "()"]
+    assert '"(1.0, 21.0)"' in (folder / "logs.csv").read_text()
 
 
 def test_rows_come_back_with_tick_and_time(tmp_path: Path) -> None:
@@ -80,6 +115,18 @@ def test_meta_tells_arguments_dates_and_success(tmp_path: Path, successful: bool
     assert meta["date_start"] <= meta["date_end"]
 
 
+def test_a_run_that_ends_with_an_error_is_not_successful(tmp_path: Path) -> None:
+    def fail_late() -> None:
+        with RunLog(tmp_path, "run", {}) as log:
+            log.successful = True
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_late()
+    meta = json.loads((tmp_path / "run" / "meta.json").read_text())
+    assert meta["successful"] is False and meta["date_end"] is not None
+
+
 def test_a_run_that_was_killed_is_not_successful(tmp_path: Path) -> None:
     with RunLog(tmp_path, "run", {}) as log:
         log.successful = True
@@ -87,13 +134,13 @@ def test_a_run_that_was_killed_is_not_successful(tmp_path: Path) -> None:
     assert meta["successful"] is False and meta["date_end"] is None
 
 
-def test_meta_keeps_the_job_but_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_its_job_but_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     monkeypatch.setenv("SLURM_JWT", "hush-hush")
     monkeypatch.setenv("WANDB_API_KEY", "hush-hush")
-    text = (write(tmp_path) / "meta.json").read_text()
-    assert json.loads(text)["slurm"]["job_id"] == "4711"
-    assert "hush-hush" not in text
+    folder = write(tmp_path, {"step": 1})
+    assert json.loads((folder / "meta.json").read_text())["slurm"]["job_id"] == "4711"
+    assert [path for path in folder.rglob("*") if path.is_file() and b"hush-hush" in path.read_bytes()] == []
 
 
 def test_messages_land_in_out_log(tmp_path: Path) -> None:
@@ -109,9 +156,53 @@ def test_latest_points_at_the_run_that_started_last(tmp_path: Path) -> None:
     assert (tmp_path / "latest").resolve() == (tmp_path / "two").resolve()
 
 
+HOLDER = """
+import sys
+from pathlib import Path
+from kubebeast_learner.run_log import RunLog
+with RunLog(Path(sys.argv[1]), "run", {}):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that trains the run."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "holds\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    before = (tmp_path / "run" / "meta.json").read_text()
+    with pytest.raises(ConfigError, match=rf"xpid = 'run': process {holder.pid} on .* trains this run"):
+        RunLog(tmp_path, "run", {"other": 1})
+    assert (tmp_path / "run" / "meta.json").read_text() == before
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    holder.wait()
+    assert write(tmp_path, {"step": 1}).name == "run"
+
+
 def test_tensorboard_gets_every_finite_number_at_its_step(tmp_path: Path) -> None:
     folder = write(tmp_path, {"step": 10, "total_loss": 0.5, "grad_norm": float("nan"), "sps": None})
     events = EventAccumulator(str(folder / "tensorboard")).Reload()
     assert events.Tags()["scalars"] == ["total_loss"]
     (event,) = events.Scalars("total_loss")
     assert (event.step, event.value) == (10, 0.5)
+
+
+def test_tensorboard_holds_what_logs_csv_holds(tmp_path: Path) -> None:
+    write(tmp_path, {"step": 10, "total_loss": 0.5, "entropy": 0.25}, {"step": 20, "total_loss": 0.75, "entropy": 0.5})
+    folder = write(tmp_path, {"step": 30, "total_loss": 1.5, "entropy": 0.125})
+    columns = read_by_header(folder)
+    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    assert set(events.Tags()["scalars"]) == columns.keys() - {"_tick", "_time", "step"}
+    for name in events.Tags()["scalars"]:
+        scalars = [(event.step, event.value) for event in events.Scalars(name)]
+        assert scalars == list(zip(columns["step"], columns[name], strict=True))

@@ -19,6 +19,7 @@ UPDATE = UpdateStats(
     policy_lag=1.5,
     num_transitions=100,
     learning_rate=0.01,
+    entropy_cost=0.01,
     version=1,
     skipped=False,
 )
@@ -39,7 +40,15 @@ class Episode:
 
 
 def pool(**values: int) -> Mapping[str, int]:
-    return {"inference_batches": 0, "inference_rows": 0, "rollouts_queued": 0, "streams": 0, "envs": 0, **values}
+    return {
+        "inference_batches": 0,
+        "inference_rows": 0,
+        "rollouts_queued": 0,
+        "streams": 0,
+        "envs": 0,
+        "restarts": 0,
+        **values,
+    }
 
 
 @pytest.fixture
@@ -97,6 +106,14 @@ def test_mean_return_is_over_the_newest_episodes(stats: RunStats) -> None:
     assert snapshot.episodes == 5 + RECENT_EPISODES + RECENT_EPISODES // 2
     assert (snapshot.mean_episode_return, snapshot.mean_episode_step) == (3.0, 20.0)
     assert stats.mean_of_last(20) == 4.0
+
+
+def test_every_return_is_taken_once(stats: RunStats) -> None:
+    stats.add_episodes([Episode(1.0)] * (RECENT_EPISODES + 1))
+    stats.add_episodes([Episode(21.0)])
+    assert stats.take_episode_returns() == (1.0,) * (RECENT_EPISODES + 1) + (21.0,)
+    assert stats.take_episode_returns() == ()
+    assert stats.snapshot(pool()).episodes == RECENT_EPISODES + 2
 
 
 def test_a_skipped_update_consumes_its_steps(stats: RunStats) -> None:

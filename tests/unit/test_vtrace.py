@@ -28,18 +28,49 @@ def random_arguments(T: int, B: int, seed: int) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, max_examples=60)
-@given(T=st.integers(1, 12), B=st.integers(1, 4), seed=st.integers(0, 999), rho=THRESHOLDS, pg_rho=THRESHOLDS)
-def test_equals_the_definition(T: int, B: int, seed: int, rho: float | None, pg_rho: float | None) -> None:
+@settings(deadline=None, max_examples=80)
+@given(
+    T=st.integers(1, 12),
+    B=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    rho=THRESHOLDS,
+    pg_rho=THRESHOLDS,
+    c=THRESHOLDS,
+    lambda_=st.sampled_from([0.0, 0.6, 1.0]),
+)
+def test_equals_the_definition(
+    T: int, B: int, seed: int, rho: float | None, pg_rho: float | None, c: float | None, lambda_: float
+) -> None:
     arguments = random_arguments(T, B, seed)
-    returns = vtrace.from_importance_weights(**arguments, clip_rho_threshold=rho, clip_pg_rho_threshold=pg_rho)
+    options = {"clip_rho_threshold": rho, "clip_pg_rho_threshold": pg_rho, "clip_c_threshold": c, "lambda_": lambda_}
+    returns = vtrace.from_importance_weights(**arguments, **options)  # type: ignore[arg-type]
     expected = vtrace_reference.vtrace(
         **{name: argument.numpy() for name, argument in arguments.items()},
-        clip_rho_threshold=rho,
-        clip_pg_rho_threshold=pg_rho,
+        **options,  # type: ignore[arg-type]
     )
     np.testing.assert_allclose(returns.vs, expected.vs, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(returns.pg_advantages, expected.pg_advantages, rtol=1e-10, atol=1e-12)
+
+
+def test_defaults_are_those_of_the_published_agent() -> None:
+    arguments = random_arguments(6, 3, seed=6)
+    returns = vtrace.from_importance_weights(**arguments)
+    expected = vtrace_reference.vtrace(
+        **{name: argument.numpy() for name, argument in arguments.items()},
+        clip_rho_threshold=1.0,
+        clip_pg_rho_threshold=1.0,
+        clip_c_threshold=1.0,
+        lambda_=1.0,
+    )
+    np.testing.assert_allclose(returns.vs, expected.vs, rtol=1e-10, atol=1e-12)
+
+
+def test_lambda_zero_gives_one_step_targets() -> None:
+    arguments = random_arguments(5, 2, seed=7)
+    arguments["log_rhos"][:], arguments["valid"][:] = 0.0, True
+    returns = vtrace.from_importance_weights(**arguments, lambda_=0.0)
+    next_values = torch.cat([arguments["values"][1:], arguments["bootstrap_value"].unsqueeze(0)])
+    torch.testing.assert_close(returns.vs, arguments["rewards"] + arguments["discounts"] * next_values)
 
 
 def test_on_policy_targets_are_the_discounted_returns() -> None:
@@ -97,7 +128,8 @@ def test_from_logits_uses_the_log_ratio_of_both_policies() -> None:
     rest = {name: x.float() if name != "valid" else x for name, x in random_arguments(6, 3, seed=5).items()}
     valid = rest["valid"]
     del rest["log_rhos"]
-    returns = vtrace.from_logits(behavior, target, actions, **rest)
+    options: dict[str, Any] = {"clip_rho_threshold": 2.0, "clip_c_threshold": 0.8, "lambda_": 0.7}
+    returns = vtrace.from_logits(behavior, target, actions, **rest, **options)
 
     def log_probs(logits: Tensor) -> Tensor:
         chosen = torch.distributions.Categorical(logits=logits).log_prob(actions)  # type: ignore[no-untyped-call]
@@ -106,7 +138,7 @@ def test_from_logits_uses_the_log_ratio_of_both_policies() -> None:
     torch.testing.assert_close(returns.behavior_action_log_probs, log_probs(behavior))
     torch.testing.assert_close(returns.target_action_log_probs, log_probs(target))
     torch.testing.assert_close(returns.log_rhos, log_probs(target) - log_probs(behavior))
-    expected = vtrace.from_importance_weights(returns.log_rhos, **rest)
+    expected = vtrace.from_importance_weights(returns.log_rhos, **rest, **options)
     torch.testing.assert_close(returns.vs, expected.vs)
     torch.testing.assert_close(returns.pg_advantages, expected.pg_advantages)
 
@@ -140,6 +172,8 @@ def test_nothing_returned_carries_a_gradient() -> None:
         ("rewards", torch.zeros(3, 2, dtype=torch.int64), TypeError),
         ("valid", torch.ones(3, 2), TypeError),
         ("clip_rho_threshold", -1.0, ValueError),
+        ("clip_c_threshold", -1.0, ValueError),
+        ("lambda_", 1.1, ValueError),
     ],
 )
 def test_bad_argument_is_named(name: str, bad: Tensor | float, error: type[Exception]) -> None:

@@ -6,6 +6,7 @@ import torch
 
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.weights import WeightPublisher
 from tests.unit.learning_data import FRAMES, discrete, make_mlp
 
@@ -77,6 +78,7 @@ def test_only_the_torso_is_kept_in_bf16() -> None:
     source = make_model([FRAMES], [discrete(3)], ModelConfig(model="shallow", use_lstm=True))
     publisher = WeightPublisher(source, precision="bf16")
     with publisher.acquire() as (model, _):
+        assert isinstance(model, ActorCritic)
         assert {p.dtype for p in model.torso.parameters()} == {torch.bfloat16}
         assert {p.dtype for room in (model.core, model.policy, model.baseline) for p in room.parameters()} == {
             torch.float32

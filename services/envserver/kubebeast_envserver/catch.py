@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROWS, COLUMNS = 10, 5
+CELL_SIZE = 16
+"""Pixels of a rendered cell."""
+BACKGROUND, BALL, PADDLE = (24, 26, 32), (230, 159, 0), (86, 180, 233)
 
 Board = NDArray[np.float32]
 
@@ -17,7 +20,10 @@ Board = NDArray[np.float32]
 class Catch(gymnasium.Env[Board, np.int64]):
     """Actions: 0 left, 1 stay, 2 right. An episode takes 9 decisions; the last reward is 1 for a catch, else -1."""
 
-    def __init__(self) -> None:
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012 - as gymnasium declares it
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (ROWS, COLUMNS), np.float32)
         self.action_space = gymnasium.spaces.Discrete(3)
         self._ball_row = self._ball_column = 0
@@ -37,6 +43,13 @@ class Catch(gymnasium.Env[Board, np.int64]):
         caught = self._ball_column == self._paddle
         reward = (1.0 if caught else -1.0) if landed else 0.0
         return self._board(), reward, landed, False, {}
+
+    def render(self) -> NDArray[np.uint8]:
+        """The board in colour, CELL_SIZE pixels a cell; a caught ball covers the paddle."""
+        cells = np.full((ROWS, COLUMNS, 3), BACKGROUND, np.uint8)
+        cells[ROWS - 1, self._paddle] = PADDLE
+        cells[self._ball_row, self._ball_column] = BALL
+        return cells.repeat(CELL_SIZE, axis=0).repeat(CELL_SIZE, axis=1)
 
     def _board(self) -> Board:
         board = np.zeros((ROWS, COLUMNS), np.float32)

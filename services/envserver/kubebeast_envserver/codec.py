@@ -108,4 +108,4 @@ def _decode_leaf(data: bytes, leaf: Leaf, num_envs: int) -> Array:
 
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)

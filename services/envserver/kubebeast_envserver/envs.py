@@ -2,15 +2,29 @@
 
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from kubebeast_envserver.frame_stack import FullStacks
 from kubebeast_envserver.gymnasium_env import GymnasiumEnv
 from kubebeast_envserver.mock import MockEnv
-from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv, StepRows
+from kubebeast_envserver.observation_frames import ObservationFrames
+from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
 from kubebeast_envserver.spaces import Leaf
 
-__all__ = ["EnvConfig", "EnvironmentFailure", "HostedEnv", "Leaf", "Preset", "StepRows", "make_vector_env"]
+if TYPE_CHECKING:
+    from kubebeast_envserver.atari import AtariSettings
+
+__all__ = [
+    "EnvConfig",
+    "EnvironmentFailure",
+    "HostedEnv",
+    "Leaf",
+    "Preset",
+    "RenderedEnv",
+    "StepRows",
+    "make_rendered_env",
+    "make_vector_env",
+]
 
 Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
 
@@ -63,16 +77,55 @@ def make_vector_env(
     return FullStacks(hosted) if full_stacks and stacked else hosted
 
 
+def make_rendered_env(
+    env: str, num_envs: int, preset: Preset = "auto", *, seed: int, evaluation: bool = False
+) -> RenderedEnv:
+    """`make_vector_env` for people to watch; draws as the environment does, else its image observation.
+
+    Raises ValueError also for an environment that has neither.
+    """
+    config = EnvConfig(env=env, num_envs=num_envs, preset=preset, seed=seed, evaluation=evaluation)
+    hosted = make_vector_env(env, num_envs, preset, seed=seed, evaluation=evaluation)
+    if isinstance(hosted, GymnasiumEnv) and hosted.can_render:
+        hosted.close()
+        return GymnasiumEnv(env, num_envs, {}, seed, render=True)
+    atari = _find_atari(config)
+    if atari is not None:
+        from kubebeast_envserver.atari_screens import AtariScreens
+
+        return AtariScreens(hosted, atari.game, atari.settings, seed)
+    try:
+        return ObservationFrames(hosted)
+    except ValueError as error:
+        hosted.close()
+        raise ValueError(f"env = {env!r} cannot be shown: {error}") from error
+
+
 def _make(config: EnvConfig) -> HostedEnv:
     if config.env == "Mock":
         return _mock(config)
-    atari = _import_atari(config)
-    preset = config.preset if config.preset != "auto" or atari is None else atari.find_preset(config.env)
-    if atari is None or preset is None or preset == "none":
+    atari = _find_atari(config)
+    if atari is None:
         return GymnasiumEnv(config.env, config.num_envs, config.env_kwargs, config.seed)
-    settings = atari.settings_for(preset, config.env_kwargs, config.evaluation)
-    hosted: HostedEnv = atari.AtariEnv(atari.find_game(config.env), config.num_envs, settings, config.seed)
-    return hosted
+    from kubebeast_envserver.atari import AtariEnv
+
+    return AtariEnv(atari.game, config.num_envs, atari.settings, config.seed)
+
+
+class _Atari(NamedTuple):
+    game: str
+    settings: "AtariSettings"
+
+
+def _find_atari(config: EnvConfig) -> _Atari | None:
+    """The game and how it is played; None for environments without an Atari preset."""
+    atari = None if config.env == "Mock" else _import_atari(config)
+    if atari is None:
+        return None
+    preset = atari.find_preset(config.env) if config.preset == "auto" else config.preset
+    if preset is None or preset == "none":
+        return None
+    return _Atari(atari.find_game(config.env), atari.settings_for(preset, config.env_kwargs, config.evaluation))
 
 
 def _mock(config: EnvConfig) -> HostedEnv:

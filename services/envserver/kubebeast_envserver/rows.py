@@ -54,6 +54,20 @@ class HostedEnv(Protocol):
     def close(self) -> None: ...
 
 
+class RenderedEnv(HostedEnv, Protocol):
+    """A HostedEnv that people can watch."""
+
+    render_fps: float
+    """Frames a second at the game's own speed."""
+
+    def render(self) -> NDArray[np.uint8]:
+        """uint8 [B, H, W, 3]: the moment of the newest rows, a final one before the next reset included.
+
+        After a reset. Raises EnvironmentFailure.
+        """
+        ...
+
+
 def checked_rewards(rewards: Array) -> NDArray[np.float32]:
     """The rewards as a float32 array [B] of its own; EnvironmentFailure names the first that is not finite."""
     result = np.array(rewards, dtype=np.float32)

@@ -2,7 +2,6 @@
 
 import io
 import logging
-import os
 import re
 import zipfile
 from collections.abc import Mapping
@@ -10,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from kubebeast_learner import atomic_file, weights_file
+from kubebeast_learner.atomic_file import write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -23,40 +25,37 @@ class CheckpointError(RuntimeError):
 
 
 class CheckpointStore:
-    """The checkpoints of one run, `checkpoint-<step>.pt` in its folder. For one thread."""
+    """The checkpoints of one run, `checkpoint-<step>.pt` in its folder, beside the newest weights. For one thread."""
 
     def __init__(self, folder: Path, keep: int) -> None:
         self._folder = folder
         self._keep = keep
+        self._damaged: list[Path] = []
 
     def save(self, state: Mapping[str, Any]) -> Path:
-        """Writes `state` under its step and deletes all but the newest `keep` files.
+        """Writes `state` under its step, keeps the newest `keep` readable files, and replaces the weights' file.
 
         state: REQUIRED_KEYS and more; values are tensors and plain Python values, as `torch.load(weights_only=True)`
         demands. A crash at any moment leaves the older checkpoints and either no new one or a whole one. OSError when
-        the disk is full; the unfinished file is removed.
+        the disk is full; the unfinished file is removed. Weights that cannot be written are only logged: the
+        checkpoint holds them too.
         """
         missing = REQUIRED_KEYS - state.keys()
         if missing:
             raise ValueError(f"state lacks {sorted(missing)}")
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._remove_unfinished()
         path = self._folder / f"checkpoint-{state['step']:012d}.pt"
-        unfinished = path.with_name(path.name + ".tmp")
-        try:
-            # Written from memory: torch hides the operating system's reason when a write fails.
-            content = io.BytesIO()
-            torch.save(dict(state), content)
-            with open(unfinished, "wb") as file:
-                file.write(content.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-        _fsync_folder(self._folder)
+        # Written from memory: torch hides the operating system's reason when a write fails.
+        content = io.BytesIO()
+        torch.save(dict(state), content)
+        write_atomically(path, content.getbuffer())
+        # A damaged file may have a higher step than this one: it must not count as one of the newest.
+        while self._damaged:
+            self._damaged.pop().unlink(missing_ok=True)
         for old in self.paths()[self._keep :]:
             old.unlink(missing_ok=True)
+        self._save_weights(state)
         return path
 
     def paths(self) -> list[Path]:
@@ -69,6 +68,8 @@ class CheckpointStore:
     def load_newest(self) -> tuple[Path, dict[str, Any]] | None:
         """The newest checkpoint that can be read, with a warning for each that cannot; None when there is none.
 
+        The next `save` deletes those that cannot.
+
         CheckpointError when there are checkpoints and none can be read: starting afresh would overwrite them.
         """
         paths = self.paths()
@@ -77,14 +78,33 @@ class CheckpointStore:
                 return path, load(path)
             except CheckpointError as error:
                 logger.warning("%s; trying the one before", error)
+                self._damaged.append(path)
         if paths:
             raise CheckpointError(f"none of the {len(paths)} checkpoints in {self._folder} can be read")
         return None
 
+    def _save_weights(self, state: Mapping[str, Any]) -> None:
+        path = self._folder / weights_file.NAME
+        try:
+            write_atomically(path, weights_file.encode(state))
+        except OSError as error:
+            logger.error("%s not written: %s", path, error)
+
+    def _remove_unfinished(self) -> None:
+        """What a process that was killed while it saved has left."""
+        for pattern in ("checkpoint-*.pt", weights_file.NAME):
+            for path in self._folder.glob(pattern + atomic_file.SUFFIX):
+                path.unlink(missing_ok=True)
+
 
 def load(path: Path) -> dict[str, Any]:
-    """Reads one checkpoint onto the CPU without running code from it. CheckpointError names the file and the reason."""
+    """Reads one checkpoint onto the CPU without running code from it. CheckpointError names the file and the reason.
+
+    Of a weights' file (.safetensors) the state has what playing needs: step, env_spec, settings, the model's weights.
+    """
     try:
+        if path.suffix == weights_file.SUFFIX:
+            return weights_file.read(path)
         with zipfile.ZipFile(path) as archive:  # torch.load does not look at the checksums
             if damaged := archive.testzip():
                 raise zipfile.BadZipFile(f"the checksum of {damaged} is wrong")
@@ -110,12 +130,3 @@ def restore_rng_state(state: Mapping[str, Any]) -> None:
     torch.set_rng_state(state["cpu"])
     for device, device_state in enumerate(state["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(device_state, device)
-
-
-def _fsync_folder(folder: Path) -> None:
-    """Makes a rename inside `folder` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,16 @@ from typing import Annotated, Any
 import tyro
 
 from kubebeast_learner import __version__
-from kubebeast_learner.config import ConfigError, EvalConfig, LearnerConfig, TrainConfig
+from kubebeast_learner.config import (
+    ConfigError,
+    EvalConfig,
+    ExportConfig,
+    LearnerConfig,
+    MonoConfig,
+    PlotConfig,
+    RenderConfig,
+    TrainConfig,
+)
 from kubebeast_learner.config_sources import LayeredFlags, layer_flags
 
 EXIT_USAGE = 2
@@ -29,11 +38,27 @@ class Command:
 
 COMMANDS = {
     "train": Command(
-        "Train on this machine: env-server processes and the learner.", TrainConfig, "kubebeast_learner.app:train"
+        "Train on this machine: env-server processes and the learner.",
+        TrainConfig,
+        "kubebeast_learner.distributed:train",
     ),
-    "learner": Command("Run the learner; env-servers elsewhere dial in.", LearnerConfig, "kubebeast_learner.app:learn"),
+    "mono": Command(
+        "Train on this machine without env-servers and native code.", MonoConfig, "kubebeast_learner.mono.app:train"
+    ),
+    "learner": Command(
+        "Run the learner; env-servers elsewhere dial in.", LearnerConfig, "kubebeast_learner.distributed:learn"
+    ),
     "eval": Command(
         "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.evaluate:run", has_sources=False
+    ),
+    "render": Command(
+        "Make a video of whole episodes.", RenderConfig, "kubebeast_learner.render:run", has_sources=False
+    ),
+    "export": Command(
+        "Write a trained actor for other programs.", ExportConfig, "kubebeast_learner.export:run", has_sources=False
+    ),
+    "plot": Command(
+        "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.plot.command:run", has_sources=False
     ),
 }
 
@@ -62,7 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name != "kubebeast_native":
             raise
-        print("kubebeast: kubebeast-native is missing: pip install 'kubebeast-learner[distributed]'", file=sys.stderr)
+        print(
+            "kubebeast: kubebeast-native is missing: pip install 'kubebeast-learner[distributed]', or train with "
+            "kubebeast mono, which needs none",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         return 130

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 
@@ -21,6 +21,8 @@ SectionT = TypeVar("SectionT")
 
 ENVIRONMENT_PREFIX = "KUBEBEAST_"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+# Of YAML's core schema, and Python's, which is what the flags take.
+_NULLS = ("", "~", "null", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +159,6 @@ def _as_flags(name: str, value: object, kind: Any, source: str) -> list[str]:
         return [flag, *map(str, value)]
     if isinstance(value, (list, tuple, dict)):
         raise ConfigError(f"{name} = {value!r}: {source}: must be a single value")
+    if type(None) in get_args(kind) and str(value).lower() in _NULLS:
+        value = None
     return [f"{flag}={value}"]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from kubebeast_learner.models import Model, ModelInputs, ModelOutput
+from kubebeast_learner.profiling import span
 from kubebeast_learner.rollout import to_device
 from kubebeast_learner.weights import WeightPublisher
 
@@ -113,6 +114,9 @@ class InferenceWorker(threading.Thread):
 
     def run(self) -> None:
         """The thread's loop; called by `start`."""
+        # OpenMP keeps this number for each thread: without this, matrix products here would take all cores
+        # and spin in barriers beside the learner.
+        torch.set_num_threads(torch.get_num_threads())
         try:
             with torch.inference_mode(), _own_stream(self._device):
                 while not self.stopping.is_set():
@@ -125,7 +129,8 @@ class InferenceWorker(threading.Thread):
 
     def _answer(self, batch: "InferenceBatch") -> None:
         started = time.perf_counter()
-        self._act(batch)
+        with span("inference"):
+            self._act(batch)
         busy_s = time.perf_counter() - started
         before = self._stats
         self._stats = InferenceStats(before.num_batches + 1, before.num_rows + batch.num_rows, before.busy_s + busy_s)

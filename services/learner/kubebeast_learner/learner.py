@@ -7,19 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from kubebeast_learner.config import LossConfig, OptimizerConfig
-from kubebeast_learner.losses import LossOutput, impala_loss, policy_lag
+from kubebeast_learner.loss_choice import make_loss
+from kubebeast_learner.losses import LossOutput, policy_lag
 from kubebeast_learner.models import Model
 from kubebeast_learner.optimizers import make_optimizer
-from kubebeast_learner.precision import CompileChoice, PrecisionChoice, should_compile, torso_dtype, use_channels_last
+from kubebeast_learner.precision import (
+    CompileChoice,
+    PrecisionChoice,
+    low_precision_dtype,
+    should_compile,
+    use_channels_last,
+)
+from kubebeast_learner.profiling import span
 from kubebeast_learner.rollout import Rollout
+from kubebeast_learner.schedules import entropy_cost_at, learning_rate_at
 
 _log = logging.getLogger(__name__)
 
 MAX_SKIPPED_UPDATES = 10
 """Updates skipped in a row, for losses or gradients that are not finite, after which training stops."""
+
+_Forward = Callable[[Rollout, Tensor], LossOutput]
 
 
 class DivergedError(RuntimeError):
@@ -28,7 +39,7 @@ class DivergedError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateStats:
-    """What one update did. The three losses are weighted by their costs and add up to total_loss."""
+    """What one update did. impala's three losses are weighted by their costs and add up to total_loss."""
 
     total_loss: float
     pg_loss: float
@@ -41,10 +52,12 @@ class UpdateStats:
     grad_norm: float
     """Global norm of the gradient before clipping."""
     policy_lag: float
-    """Mean number of updates between the weights that acted and the weights that were updated."""
+    """Mean number of updates between the weights that acted and the weights that were updated, where not replayed."""
     num_transitions: int
-    """Valid transitions in the batch."""
+    """Valid transitions in the batch that were not replayed: the env-steps it counts for."""
     learning_rate: float
+    entropy_cost: float
+    """Weight of the entropy bonus in this update."""
     version: int
     """The learner's version after this call."""
     skipped: bool
@@ -54,7 +67,7 @@ class UpdateStats:
 class Learner:
     """Owns the float32 weights, the optimizer and the version of the weights. For one thread.
 
-    The model is moved to `device`, its torso computes in the chosen precision by autocast.
+    The model is moved to `device`, its low_precision_part computes in the chosen precision by autocast.
     """
 
     def __init__(
@@ -63,10 +76,12 @@ class Learner:
         optimizer: OptimizerConfig,
         loss: LossConfig,
         *,
+        total_steps: int,
         device: torch.device | str = "cpu",
         precision: PrecisionChoice = "auto",
         compile: CompileChoice = "auto",
     ) -> None:
+        """total_steps: env-steps over which learning rate and entropy cost follow their schedules."""
         self.device = torch.device(device)
         self.model = model
         use_channels_last(model, self.device)
@@ -78,30 +93,44 @@ class Learner:
         """Updates skipped since the start."""
         self._skipped_in_a_row = 0
         self._max_grad_norm = optimizer.grad_norm_clipping or math.inf
+        self._total_steps = total_steps
+        self._optimizer_config = optimizer
         self._loss_config = loss
-        self._torso_dtype = torso_dtype(precision, model, self.device)
-        self._forward: Callable[[Rollout], LossOutput] = self._forward_eager
+        self._loss = make_loss(loss)
+        # A tensor filled in place: a number that changes would be compiled anew with every update.
+        self._entropy_cost = torch.zeros((), device=self.device)
+        self._low_precision_dtype = low_precision_dtype(precision, model, self.device)
+        self._forward: _Forward = self._forward_eager
         if should_compile(compile, model, self.device):
             self._forward = _CompiledOrEager(self._forward_eager)
 
-    def update(self, rollout: Rollout, learning_rate: float) -> UpdateStats:
+    def update(self, rollout: Rollout, step: int) -> UpdateStats:
         """One gradient step on a batch that lies on the learner's device; waits for the device once.
 
+        step: env-steps trained on before this batch, where the schedules stand.
         A batch whose loss or gradient is not finite changes nothing and is counted; raises DivergedError when
         MAX_SKIPPED_UPDATES of them come in a row.
         """
+        learning_rate = learning_rate_at(step, self._total_steps, self._optimizer_config)
+        entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
+        self._entropy_cost.fill_(entropy_cost)
         self.optimizer.zero_grad()
-        loss = self._forward(rollout)
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        with span("forward"):
+            loss = self._forward(rollout, self._entropy_cost)
+        with span("backward"):
+            loss.total.backward()  # type: ignore[no-untyped-call]
         grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._max_grad_norm)
-        lag = policy_lag(rollout.policy_version, rollout.valid, self.version)
-        *losses, norm, mean_lag = torch.stack([*(x.float() for x in loss), grad_norm, lag]).tolist()
+        fresh = slice(rollout.batch_size - rollout.num_replayed)
+        lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
+        scalars = [*loss, rollout.valid[:, fresh].sum(), grad_norm, lag]
+        *losses, num_transitions, norm, mean_lag = torch.stack([scalar.float() for scalar in scalars]).tolist()
 
         skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
         if skipped:
             self._count_skipped(losses[0], norm)
         else:
-            self._step(learning_rate)
+            with span("optimizer"):
+                self._step(learning_rate)
         values = dict(zip(LossOutput._fields, losses, strict=True))
         return UpdateStats(
             total_loss=values["total"],
@@ -112,8 +141,9 @@ class Learner:
             mean_rho=values["mean_rho"],
             grad_norm=norm,
             policy_lag=mean_lag,
-            num_transitions=int(values["num_transitions"]),
+            num_transitions=int(num_transitions),
             learning_rate=learning_rate,
+            entropy_cost=entropy_cost,
             version=self.version,
             skipped=skipped,
         )
@@ -133,11 +163,11 @@ class Learner:
         self.version = int(state["version"])
         self._skipped_in_a_row = 0
 
-    def _forward_eager(self, rollout: Rollout) -> LossOutput:
-        low_precision = self._torso_dtype != torch.float32
+    def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
+        low_precision = self._low_precision_dtype != torch.float32
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=low_precision):
             output, _ = self.model(rollout.model_inputs, rollout.core_state)
-        return impala_loss(output, rollout, self._loss_config)
+        return self._loss(output, rollout, self._loss_config, entropy_cost)
 
     def _step(self, learning_rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -161,18 +191,18 @@ class Learner:
 class _CompiledOrEager:
     """A compiled function that turns eager, with one warning, when its first call cannot be compiled."""
 
-    def __init__(self, function: Callable[[Rollout], LossOutput]) -> None:
+    def __init__(self, function: _Forward) -> None:
         self._eager = function
         self._function = torch.compile(function, dynamic=False)
         self._proven = False
 
-    def __call__(self, rollout: Rollout) -> LossOutput:
+    def __call__(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
         if self._proven:
-            return self._function(rollout)
+            return self._function(rollout, entropy_cost)
         try:
-            result = self._function(rollout)
+            result = self._function(rollout, entropy_cost)
         except Exception as error:  # the compiler's own errors have no common base
-            result = self._eager(rollout)
+            result = self._eager(rollout, entropy_cost)
             _log.warning("torch.compile failed, the update runs without it: %s", str(error).partition("\n")[0])
             self._function = self._eager
         self._proven = True

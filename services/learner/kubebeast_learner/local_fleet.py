@@ -8,26 +8,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
 import numpy as np
 
+from kubebeast_learner.actors import ActorsError, spread
 from kubebeast_learner.config import LocalFleetConfig
+from kubebeast_learner.restarts import RestartPolicy
 
 logger = logging.getLogger(__name__)
 
 FINAL_STATUSES = frozenset({2, 3})
 """Of the env-server: unusable settings, and refused by the learner. Starting it again changes nothing."""
-MAX_QUICK_DEATHS = 3
-"""An env-server that dies this often in a row, each time soon after its start, will not come up: the run ends."""
-QUICK_DEATH_S = 60.0
-MAX_BACK_OFF_S = 30.0
 STOP_GRACE_S = 10.0
 
 
-class FleetError(RuntimeError):
+class FleetError(ActorsError):
     """An env-server that cannot be kept running; the message carries the end of its output."""
 
 
@@ -35,11 +33,8 @@ class FleetError(RuntimeError):
 class _Server:
     index: int
     num_envs: int
+    restarts: RestartPolicy
     process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    num_starts: int = 0
-    quick_deaths: int = 0
-    restart_at: float = field(default=0.0)
 
 
 class LocalFleet:
@@ -62,10 +57,10 @@ class LocalFleet:
         self._address = dialable(address)
         self._seed = seed
         self._log_path = log_path
-        self._clock = clock
         self._log: IO[bytes] | None = None
-        share, extra = divmod(config.num_actors, config.num_servers)
-        self._servers = [_Server(i, share + (i < extra)) for i in range(config.num_servers)]
+        shares = spread(config.num_actors, config.num_servers)
+        self._servers = [_Server(index, share, RestartPolicy(clock)) for index, share in enumerate(shares)]
+        self._stopped = False
         self.num_restarts = 0
 
     def __enter__(self) -> Self:
@@ -84,14 +79,13 @@ class LocalFleet:
 
         FleetError when one cannot be kept running, at once where its status says so.
         """
-        now = self._clock()
         for server in self._servers:
             if server.process is None:
-                if now >= server.restart_at:
+                if server.restarts.is_due and not self._stopped:
                     self.num_restarts += 1
                     self._start(server)
             elif (status := server.process.poll()) is not None:
-                self._note_death(server, status, now)
+                self._note_death(server, status)
 
     def stop(self) -> None:
         """Asks every process to end, then kills what is left after the grace period. Idempotent."""
@@ -109,7 +103,7 @@ class LocalFleet:
                 process.stdin.close()
         for server in self._servers:
             server.process = None
-            server.restart_at = float("inf")
+        self._stopped = True
         if self._log is not None:
             self._log.close()
 
@@ -129,26 +123,23 @@ class LocalFleet:
     def _start(self, server: _Server) -> None:
         command = [sys.executable, "-m", "kubebeast_learner.child_process", "kubebeast_envserver"]
         server.process = subprocess.Popen(
-            [*command, *self.arguments(server.index, server.num_starts)],
+            [*command, *self.arguments(server.index, server.restarts.num_starts)],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             process_group=0,  # Ctrl-C on the terminal is for the learner, which then stops them
         )
-        server.started_at = self._clock()
-        server.num_starts += 1
+        server.restarts.note_start()
 
-    def _note_death(self, server: _Server, status: int, now: float) -> None:
+    def _note_death(self, server: _Server, status: int) -> None:
         assert server.process is not None and server.process.stdin is not None
         server.process.stdin.close()
         server.process = None
-        server.quick_deaths = server.quick_deaths + 1 if now - server.started_at < QUICK_DEATH_S else 1
+        wait_s = server.restarts.note_death()
         what = f"env-server local-{server.index} ended with status {status}"
-        if status in FINAL_STATUSES or server.quick_deaths >= MAX_QUICK_DEATHS:
+        if status in FINAL_STATUSES or wait_s is None:
             raise FleetError(f"{what}; the end of {self._log_path}:\n{self._log_tail()}")
-        wait_s = min(MAX_BACK_OFF_S, 2.0 ** (server.quick_deaths - 1))
-        server.restart_at = now + wait_s
         logger.warning("%s; restarting it in %.0f s (output in %s)", what, wait_s, self._log_path)
 
     def _log_tail(self, num_lines: int = 8) -> str:

@@ -8,7 +8,7 @@ received on arrival at row t+1, gamma_t = discounting * (1 - terminated_{t+1}). 
     entropy          entropy_cost * sum_t sum_a pi(a|x_t) log pi(a|x_t)
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from kubebeast_learner.rollout import Rollout
 
 
 class LossOutput(NamedTuple):
-    """float32 scalars. The three parts are weighted by their costs and add up to the total."""
+    """float32 scalars. impala_loss's three parts are weighted by their costs and add up to the total."""
 
     total: Tensor
     """What is minimised. The only one that carries a gradient."""
@@ -36,16 +36,14 @@ class LossOutput(NamedTuple):
     """Number of valid transitions."""
 
 
-def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig) -> LossOutput:
+def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     """The loss of one batch: a sum over the valid transitions of [T, B], or their mean, as loss_reduction says.
 
     output: the target model's outputs at all rows, policy_logits [T+1, B, A] and baseline [T+1, B].
+    entropy_cost: float32 scalar, the schedule's value, which counts instead of config.entropy_cost.
     Invalid transitions contribute nothing: a batch padded with them has the gradients of the batch without padding.
     """
     valid = rollout.valid
-    rewards = rollout.rewards[1:]
-    if config.reward_clipping == "abs_one":
-        rewards = rewards.clamp(-1, 1)
     # Masked before any arithmetic: the gradient of a masked result is NaN where its argument is NaN or infinite.
     policy_logits = output.policy_logits[:-1].masked_fill(~valid.unsqueeze(-1), 0.0)
     values = output.baseline.detach()
@@ -55,10 +53,14 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig) -> Lo
         target_policy_logits=policy_logits,
         actions=rollout.action,
         discounts=config.discounting * (~rollout.terminated[1:]).float(),
-        rewards=rewards,
+        rewards=clip_rewards(rollout.rewards[1:], config.reward_clipping),
         values=values[:-1],
         bootstrap_value=values[-1],
+        clip_rho_threshold=config.clip_rho_threshold,
+        clip_pg_rho_threshold=config.clip_pg_rho_threshold,
         valid=valid,
+        clip_c_threshold=config.clip_c_threshold,
+        lambda_=config.vtrace_lambda,
     )
 
     log_policy = F.log_softmax(policy_logits, dim=-1)
@@ -72,7 +74,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig) -> Lo
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
     pg_loss = -scale * (target_action_log_probs * returns.pg_advantages).sum()
     baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
-    entropy_loss = scale * config.entropy_cost * negative_entropies.sum()
+    entropy_loss = scale * entropy_cost * negative_entropies.sum()
 
     rhos = returns.log_rhos.exp().masked_fill(~valid, 0.0)
     return LossOutput(
@@ -84,6 +86,20 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig) -> Lo
         mean_rho=mean_scale * rhos.sum(),
         num_transitions=num_transitions,
     )
+
+
+def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric", "none"]) -> Tensor:
+    """Rewards as the loss sees them.
+
+    soft_asymmetric is 5 tanh(r / 5), times 0.3 where negative: the optimistic clipping of the paper's experiments on
+    DMLab-30, in the scale of https://github.com/google-deepmind/scalable_agent.
+    """
+    if clipping == "abs_one":
+        return rewards.clamp(-1, 1)
+    if clipping == "soft_asymmetric":
+        squeezed = 5.0 * torch.tanh(rewards / 5.0)
+        return torch.where(rewards < 0, 0.3 * squeezed, squeezed)
+    return rewards
 
 
 def policy_lag(policy_version: Tensor, valid: Tensor, version: int) -> Tensor:

@@ -11,12 +11,12 @@ PrecisionChoice = Literal["auto", "fp32", "bf16"]
 CompileChoice = Literal["auto", "on", "off"]
 
 
-def torso_dtype(choice: PrecisionChoice, model: Model, device: torch.device) -> torch.dtype:
-    """The dtype in which the model's torso computes on `device`; weights and optimizer always stay float32.
+def low_precision_dtype(choice: PrecisionChoice, model: Model, device: torch.device) -> torch.dtype:
+    """The dtype in which the model's low_precision_part computes on `device`; weights and optimizer stay float32.
 
-    auto is bfloat16 where both the torso gains from it and the hardware computes in it.
+    auto is bfloat16 where both the model gains from it and the hardware computes in it.
     """
-    if choice == "fp32" or not model.torso.supports_bf16:
+    if choice == "fp32" or model.low_precision_part is None:
         return torch.float32
     return torch.bfloat16 if choice == "bf16" or has_bf16_arithmetic(device) else torch.float32
 

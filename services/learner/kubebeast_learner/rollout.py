@@ -1,7 +1,8 @@
 """A batch of unrolls as tensors: what the learner trains on."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,6 +41,8 @@ class Rollout:
     """int64 [T, B]: version of the weights that chose `action`."""
     core_state: CoreState
     """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
+    num_replayed: int = 0
+    """The last unrolls of the batch that were trained on before."""
 
     @property
     def unroll_length(self) -> int:
@@ -53,6 +56,28 @@ class Rollout:
     def model_inputs(self) -> ModelInputs:
         """All T+1 rows."""
         return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first)
+
+    def to(self, device: torch.device | str) -> "Rollout":
+        """On `device`: itself on a CPU; to a GPU in asynchronous copies on the current stream, from pinned memory."""
+        device = torch.device(device)
+        if device.type != "cuda" or self.rewards.device == device:
+            return self
+        return map_tensors(lambda tensor: tensor.pin_memory().to(device, non_blocking=True), self)
+
+
+def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Rollout, **changes: Any) -> Rollout:
+    """A rollout of function(tensor, *its namesakes in others) for every tensor of `rollout`.
+
+    Unrolls lie along dimension 1 of every tensor, core_state's among them. changes: other fields by name.
+    """
+    values: dict[str, Any] = {}
+    for field in fields(Rollout):
+        value, *namesakes = (getattr(each, field.name) for each in (rollout, *others))
+        if isinstance(value, tuple):
+            values[field.name] = tuple(map(function, value, *namesakes))
+        else:
+            values[field.name] = function(value, *namesakes) if isinstance(value, Tensor) else value
+    return Rollout(**values | changes)
 
 
 def rollout_from_native(batch: "RolloutBatch", model: Model, device: torch.device | str = "cpu") -> Rollout:

@@ -6,6 +6,7 @@
                  fields.csv one row of names for every growth of the schema
                  meta.json  arguments, dates, git commit, SLURM job, success
                  tensorboard/
+                 .lock      held by the process that trains the run
 """
 
 import csv
@@ -22,6 +23,8 @@ from typing import Any, Self
 
 from torch.utils.tensorboard import SummaryWriter
 
+from kubebeast_learner.run_lock import lock_run
+
 logger = logging.getLogger(__name__)
 
 # Named one by one: SLURM_JWT is a credential.
@@ -35,10 +38,14 @@ class RunLog:
     """
 
     def __init__(self, savedir: Path, xpid: str, args: Mapping[str, Any]) -> None:
-        """args: plain values for meta.json. OSError when the folder cannot be written."""
+        """args: plain values for meta.json.
+
+        OSError when the folder cannot be written, ConfigError when another process trains the same run.
+        """
         self.folder = savedir / xpid
         self.successful = False
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_run(self.folder)
         _point_latest(savedir, xpid)
         self._handler = logging.FileHandler(self.folder / "out.log", encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
@@ -58,30 +65,35 @@ class RunLog:
         self._csv = open(self.folder / "logs.csv", "a", newline="", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
         self._tensorboard = SummaryWriter(str(self.folder / "tensorboard"))
 
-    def log(self, values: Mapping[str, float | int | str | None]) -> None:
-        """Appends one row to logs.csv and its numbers to TensorBoard at values["step"]; None leaves a field empty."""
+    def log(self, values: Mapping[str, float | int | str | tuple[float, ...] | None]) -> None:
+        """Appends one row to logs.csv and its numbers to TensorBoard at the number "step"; None leaves a field empty.
+
+        A tuple is written as in TorchBeast: "(1.0, 21.0)".
+        """
         row = {"_tick": self._tick, "_time": time.time(), **values}
         new_names = [name for name in row if name not in self._names]
         if new_names:
             self._grow(new_names)
         csv.DictWriter(self._csv, self._names).writerow(row)
         self._csv.flush()
-        step = int(values["step"] or 0)
-        for name, value in values.items():
-            if isinstance(value, (int, float)) and name != "step" and math.isfinite(value):
+        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+        step = int(numbers.pop("step"))
+        for name, value in numbers.items():
+            if math.isfinite(value):
                 self._tensorboard.add_scalar(name, value, step)
         self._tick += 1
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._meta |= {"successful": self.successful, "date_end": _now()}
+    def __exit__(self, error_type: type[BaseException] | None, *error: object) -> None:
+        self._meta |= {"successful": self.successful and error_type is None, "date_end": _now()}
         self._write_meta()
         self._csv.close()
         self._tensorboard.close()
         logging.getLogger().removeHandler(self._handler)
         self._handler.close()
+        self._lock.close()
 
     def _grow(self, new_names: list[str]) -> None:
         self._names += new_names

@@ -68,6 +68,7 @@ class RunStats:
         self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0)])
         self._returns: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
+        self._untaken_returns: list[float] = []
         self._checkpoint_at: float | None = None
         self._last_update: UpdateStats | None = None
         self.step = 0
@@ -87,6 +88,7 @@ class RunStats:
         for episode in episodes:
             self._returns.append(float(episode.episode_return))
             self._lengths.append(int(episode.length))
+            self._untaken_returns.append(float(episode.episode_return))
             self.num_episodes += 1
 
     def note_checkpoint(self, *, failed: bool = False) -> None:
@@ -95,9 +97,9 @@ class RunStats:
         else:
             self._checkpoint_at = self._clock()
 
-    def snapshot(self, pool: Mapping[str, int], env_server_restarts: int = 0) -> Snapshot:
-        """pool: ActorPool.stats()."""
-        now = _Totals(self._clock(), self.step, pool["inference_batches"], pool["inference_rows"])
+    def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
+        """actors: Actors.stats()."""
+        now = _Totals(self._clock(), self.step, actors["inference_batches"], actors["inference_rows"])
         since = self._slide_window(now)
         sps = _ratio(now.step - since.step, now.time_s - since.time_s)
         return Snapshot(
@@ -112,12 +114,12 @@ class RunStats:
             mean_episode_return=_mean(self._returns),
             mean_episode_step=_mean(self._lengths),
             last_update=self._last_update,
-            learner_queue_size=pool["rollouts_queued"],
+            learner_queue_size=actors["rollouts_queued"],
             learner_queue_capacity=self._learner_queue_capacity,
             rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
-            streams=pool["streams"],
-            envs=pool["envs"],
-            env_server_restarts=env_server_restarts,
+            streams=actors["streams"],
+            envs=actors["envs"],
+            env_server_restarts=actors["restarts"],
             checkpoint_age_s=None if self._checkpoint_at is None else now.time_s - self._checkpoint_at,
             checkpoint_failures=self.checkpoint_failures,
         )
@@ -125,6 +127,12 @@ class RunStats:
     def mean_of_last(self, num_episodes: int) -> float | None:
         """Mean unclipped return of the newest episodes, at most RECENT_EPISODES; None before the first."""
         return _mean(list(self._returns)[-num_episodes:])
+
+    def take_episode_returns(self) -> tuple[float, ...]:
+        """Unclipped returns of the episodes since the last call: PolyBeast's column episode_returns."""
+        returns = tuple(self._untaken_returns)
+        self._untaken_returns.clear()
+        return returns
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""

@@ -54,6 +54,9 @@ def from_logits(
     clip_rho_threshold: float | None = 1.0,
     clip_pg_rho_threshold: float | None = 1.0,
     valid: Tensor | None = None,
+    *,
+    clip_c_threshold: float | None = 1.0,
+    lambda_: float = 1.0,
 ) -> VTraceFromLogitsReturns:
     """V-trace for softmax policies.
 
@@ -73,7 +76,16 @@ def from_logits(
         behavior, target = behavior.masked_fill(~valid, 0.0), target.masked_fill(~valid, 0.0)
     log_rhos = target - behavior
     returns = from_importance_weights(
-        log_rhos, discounts, rewards, values, bootstrap_value, clip_rho_threshold, clip_pg_rho_threshold, valid
+        log_rhos,
+        discounts,
+        rewards,
+        values,
+        bootstrap_value,
+        clip_rho_threshold,
+        clip_pg_rho_threshold,
+        valid,
+        clip_c_threshold=clip_c_threshold,
+        lambda_=lambda_,
     )
     return VTraceFromLogitsReturns(*returns, log_rhos, behavior, target)
 
@@ -88,6 +100,9 @@ def from_importance_weights(
     clip_rho_threshold: float | None = 1.0,
     clip_pg_rho_threshold: float | None = 1.0,
     valid: Tensor | None = None,
+    *,
+    clip_c_threshold: float | None = 1.0,
+    lambda_: float = 1.0,
 ) -> VTraceReturns:
     """V-trace from log importance weights.
 
@@ -96,10 +111,11 @@ def from_importance_weights(
     rewards: float [T, B], received on arrival at x_{t+1}.
     values: float [T, B], V(x_t). bootstrap_value: float [B], V(x_T).
     clip_rho_threshold: rho bar in the paper. clip_pg_rho_threshold: the same for the advantages. None: not clipped.
-    c bar is 1, lambda is 1.
+    clip_c_threshold: c bar in the paper. lambda_: lambda of Remark 2; c_t = lambda min(c bar, rho_t).
     valid: bool [T, B], all true by default. Where it is false the transition joins no two rows of one episode: rho_t
     and c_t are 0, so that vs_t = V(x_t) and pg_advantages_t = 0, and the rewards, log_rhos and discounts are ignored.
-    ValueError names an argument of the wrong shape or a negative threshold, TypeError one of the wrong dtype.
+    ValueError names an argument of the wrong shape or a threshold or lambda_ out of range, TypeError one of the
+    wrong dtype.
     """
     _check(log_rhos, "log_rhos", log_rhos.shape)
     if log_rhos.ndim != 2:
@@ -110,16 +126,19 @@ def from_importance_weights(
     for name, threshold in (
         ("clip_rho_threshold", clip_rho_threshold),
         ("clip_pg_rho_threshold", clip_pg_rho_threshold),
+        ("clip_c_threshold", clip_c_threshold),
     ):
         if threshold is not None and threshold < 0:
             raise ValueError(f"{name} = {threshold}: must not be negative")
+    if not 0 <= lambda_ <= 1:
+        raise ValueError(f"lambda_ = {lambda_}: must lie in [0, 1]")
 
     rhos = log_rhos.exp()
     if valid is not None:
         _check(valid, "valid", log_rhos.shape, floating=False)
         rhos, rewards, discounts = (x.masked_fill(~valid, 0.0) for x in (rhos, rewards, discounts))
-    clipped_rhos = rhos if clip_rho_threshold is None else rhos.clamp(max=clip_rho_threshold)
-    cs = rhos.clamp(max=1.0)
+    clipped_rhos = _clipped(rhos, clip_rho_threshold)
+    cs = lambda_ * _clipped(rhos, clip_c_threshold)
 
     next_values = torch.cat([values[1:], bootstrap_value.unsqueeze(0)])
     deltas = clipped_rhos * (rewards + discounts * next_values - values)
@@ -129,11 +148,14 @@ def from_importance_weights(
 
     vs = values + _backward_sums(deltas, discounts * cs)
     next_vs = torch.cat([vs[1:], bootstrap_value.unsqueeze(0)])
-    pg_rhos = rhos if clip_pg_rho_threshold is None else rhos.clamp(max=clip_pg_rho_threshold)
-    pg_advantages = pg_rhos * (rewards + discounts * next_vs - values)
+    pg_advantages = _clipped(rhos, clip_pg_rho_threshold) * (rewards + discounts * next_vs - values)
     if valid is not None:
         pg_advantages = pg_advantages.masked_fill(~valid, 0.0)
     return VTraceReturns(vs, pg_advantages)
+
+
+def _clipped(rhos: Tensor, threshold: float | None) -> Tensor:
+    return rhos if threshold is None else rhos.clamp(max=threshold)
 
 
 def _backward_sums(deltas: Tensor, factors: Tensor) -> Tensor:

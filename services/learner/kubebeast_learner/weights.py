@@ -11,11 +11,11 @@ from contextlib import contextmanager
 import torch
 
 from kubebeast_learner.models import Model
-from kubebeast_learner.precision import PrecisionChoice, torso_dtype, use_channels_last
+from kubebeast_learner.precision import PrecisionChoice, low_precision_dtype, use_channels_last
 
 
 class WeightPublisher:
-    """Replicas of the learner's model for inference, its torso in low precision where that is chosen.
+    """Replicas of the learner's model for inference.
 
     A replica is overwritten only when it is neither current nor read. So there are never more of them than concurrent
     readers plus two, and usually two.
@@ -32,9 +32,9 @@ class WeightPublisher:
         """Publishes `source` as it is under `version`. source may live on another device."""
         self._source = source
         self._device = torch.device(device)
-        self._dtype = torso_dtype(precision, source, self._device)
+        self._precision: PrecisionChoice = precision
         self._lock = threading.Lock()
-        self._current = _Replica(source, self._dtype, self._device)
+        self._current = self._make_replica()
         self._current.load(source, version)
         self._replicas = [self._current]
 
@@ -77,24 +77,22 @@ class WeightPublisher:
             for replica in self._replicas:
                 if replica is not self._current and replica.num_readers == 0:
                     return replica
-        self._replicas.append(_Replica(self._source, self._dtype, self._device))
+        self._replicas.append(self._make_replica())
         return self._replicas[-1]
+
+    def _make_replica(self) -> "_Replica":
+        return _Replica(make_replica(self._source, self._precision, self._device), self._device)
 
 
 class _Replica:
-    def __init__(self, source: Model, dtype: torch.dtype, device: torch.device) -> None:
-        self.model = copy.deepcopy(source).eval().requires_grad_(False)
-        self.model.zero_grad()
-        self.model.torso.to(dtype)
-        use_channels_last(self.model, device)
+    def __init__(self, model: Model, device: torch.device) -> None:
+        self.model = model
         self.version = -1
         self.num_readers = 0
         self._loaded = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    @torch.no_grad()
     def load(self, source: Model, version: int) -> None:
-        for mine, new in zip(self.model.parameters(), source.parameters(), strict=True):
-            mine.copy_(new, non_blocking=True)
+        copy_weights(source, self.model)
         self.version = version
         if self._loaded is not None:
             self._loaded.record()
@@ -103,3 +101,21 @@ class _Replica:
         """Orders the current stream after the copy, which another stream made."""
         if self._loaded is not None:
             torch.cuda.current_stream().wait_event(self._loaded)
+
+
+def make_replica(source: Model, precision: PrecisionChoice, device: torch.device) -> Model:
+    """A copy of `source` for inference on `device`, its low_precision_part in the chosen precision."""
+    replica = copy.deepcopy(source).eval().requires_grad_(False)
+    replica.zero_grad()
+    if replica.low_precision_part is not None:
+        replica.low_precision_part.to(low_precision_dtype(precision, source, device))
+    use_channels_last(replica, device)
+    return replica
+
+
+@torch.no_grad()
+def copy_weights(source: Model, replica: Model) -> None:
+    """Parameters and buffers of `source` into its replica; asynchronously where a GPU takes part."""
+    for name in ("parameters", "buffers"):
+        for mine, new in zip(getattr(replica, name)(), getattr(source, name)(), strict=True):
+            mine.copy_(new, non_blocking=True)

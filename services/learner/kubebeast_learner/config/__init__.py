@@ -4,19 +4,48 @@ The names are TorchBeast's where it has the same knob. Validation errors name th
 """
 
 from kubebeast_learner.config.checks import ConfigError
-from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.config.running import LearnerConfig, LocalFleetConfig, RolloutConfig, RunConfig, TrainConfig
-from kubebeast_learner.config.tools import EvalConfig
+from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
+from kubebeast_learner.config.running import (
+    ActorProcessesConfig,
+    LearnerConfig,
+    LocalEnvsConfig,
+    LocalFleetConfig,
+    MonoConfig,
+    PoolConfig,
+    RolloutConfig,
+    RunConfig,
+    TrainConfig,
+    TrainingConfig,
+)
+from kubebeast_learner.config.tools import (
+    CheckpointConfig,
+    EvalConfig,
+    ExportConfig,
+    PlayConfig,
+    PlotConfig,
+    RenderConfig,
+)
 
 __all__ = [
+    "ActorProcessesConfig",
+    "CheckpointConfig",
     "ConfigError",
     "EvalConfig",
+    "ExportConfig",
     "LearnerConfig",
+    "LocalEnvsConfig",
     "LocalFleetConfig",
     "LossConfig",
     "ModelConfig",
+    "MonoConfig",
     "OptimizerConfig",
+    "PlayConfig",
+    "PlotConfig",
+    "PoolConfig",
+    "RenderConfig",
+    "ReplayConfig",
     "RolloutConfig",
     "RunConfig",
     "TrainConfig",
+    "TrainingConfig",
 ]

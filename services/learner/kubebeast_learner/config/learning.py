@@ -1,23 +1,33 @@
-"""What is learnt, and how: the model, the losses, the optimizer."""
+"""What is learnt, and how: the model, the losses, the optimizer, the replay."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from kubebeast_learner.config.checks import require
 
+Schedule = Literal["constant", "linear", "cosine"]
+InputChoice = Literal["auto", "on", "off"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    model: Literal["auto", "shallow", "deep", "mlp"] = "auto"
-    """Network: shallow or deep IMPALA convolutions for images, mlp for vectors; auto is shallow or mlp by shape."""
+    model: str = "auto"
+    """Network: shallow or deep IMPALA convolutions for images, mlp for vectors; auto is shallow or mlp by shape.
+    module:Class is a torch module of your own, which the settings below do not concern."""
     use_lstm: bool = False
     """Put an LSTM between the torso and the heads."""
+    reward_input: InputChoice = "auto"
+    """Show the last reward, clipped to [-1, 1], to the network; auto does so for shallow and deep."""
+    last_action_input: InputChoice = "auto"
+    """Show the last action, one-hot, to the network; auto does so for shallow."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
     """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
 
     def __post_init__(self) -> None:
+        _require_choice("model", self.model, ("auto", "shallow", "deep", "mlp"), "module:Class")
         require(
             len(self.hidden_sizes) > 0 and min(self.hidden_sizes) > 0,
             "hidden_sizes",
@@ -28,20 +38,43 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossConfig:
+    loss: str = "impala"
+    """What is minimised: impala, or a function of your own, module:function, which is given these settings."""
     discounting: float = 0.99
     """Discount factor of the return, gamma."""
     baseline_cost: float = 0.5
     """Weight of the baseline loss."""
     entropy_cost: float = 0.0006
-    """Weight of the entropy bonus."""
-    reward_clipping: Literal["abs_one", "none"] = "abs_one"
-    """abs_one clips every reward to [-1, 1] for the loss; logged returns are never clipped."""
+    """Weight of the entropy bonus, at step 0."""
+    entropy_schedule: Schedule = "constant"
+    """How the entropy bonus's weight goes to entropy_cost_final over total_steps."""
+    entropy_cost_final: float = 0.0
+    """Weight of the entropy bonus at total_steps, unless it is constant."""
+    reward_clipping: Literal["abs_one", "soft_asymmetric", "none"] = "abs_one"
+    """For the loss, abs_one clips rewards to [-1, 1], soft_asymmetric squeezes them into (-1.5, 5); logged returns are
+    never clipped."""
     loss_reduction: Literal["sum", "mean"] = "sum"
     """Losses are summed (TorchBeast) or averaged over the valid transitions of [T, B]."""
+    clip_rho_threshold: float | None = 1.0
+    """Largest importance weight of a temporal difference, rho bar of V-trace; None does not clip."""
+    clip_c_threshold: float | None = 1.0
+    """Largest importance weight of a trace coefficient, c bar of V-trace; None does not clip."""
+    clip_pg_rho_threshold: float | None = 1.0
+    """Largest importance weight of the policy gradient; None does not clip."""
+    vtrace_lambda: float = 1.0
+    """Discount of the trace coefficients, lambda of V-trace: 1 is the n-step return, 0 one-step targets."""
 
     def __post_init__(self) -> None:
-        require(0.0 <= self.discounting <= 1.0, "discounting", self.discounting, "must lie in [0, 1]")
-        require(self.baseline_cost >= 0.0, "baseline_cost", self.baseline_cost, "must not be negative")
+        _require_choice("loss", self.loss, ("impala",), "module:function")
+        for name in ("discounting", "vtrace_lambda"):
+            value = getattr(self, name)
+            require(0.0 <= value <= 1.0, name, value, "must lie in [0, 1]")
+        for name in ("baseline_cost", "entropy_cost", "entropy_cost_final"):
+            value = getattr(self, name)
+            require(value >= 0.0, name, value, "must not be negative")
+        for name in ("clip_rho_threshold", "clip_c_threshold", "clip_pg_rho_threshold"):
+            value = getattr(self, name)
+            require(value is None or value >= 0.0, name, value, "must not be negative; None does not clip")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +82,13 @@ class OptimizerConfig:
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """Optimizer. alpha and momentum belong to rmsprop, epsilon to both."""
     learning_rate: float = 0.00048
-    """Initial learning rate, annealed linearly to 0 over total_steps."""
+    """Learning rate at step 0, or after the warm-up."""
+    learning_rate_schedule: Schedule = "linear"
+    """How the learning rate goes to learning_rate_final over total_steps."""
+    learning_rate_final: float = 0.0
+    """Learning rate at total_steps, unless it is constant."""
+    learning_rate_warmup_steps: int = 0
+    """Env-steps over which the learning rate rises from 0; the schedule runs from step 0 all the same."""
     alpha: float = 0.99
     """RMSProp's smoothing constant."""
     momentum: float = 0.0
@@ -63,4 +102,32 @@ class OptimizerConfig:
         require(self.learning_rate > 0.0, "learning_rate", self.learning_rate, "must be positive")
         require(self.epsilon > 0.0, "epsilon", self.epsilon, "must be positive")
         require(0.0 <= self.alpha < 1.0, "alpha", self.alpha, "must lie in [0, 1)")
-        require(self.grad_norm_clipping >= 0.0, "grad_norm_clipping", self.grad_norm_clipping, "must not be negative")
+        for name in ("learning_rate_final", "learning_rate_warmup_steps", "grad_norm_clipping"):
+            value = getattr(self, name)
+            require(value >= 0, name, value, "must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplayConfig:
+    replay_share: float = 0.0
+    """Share of every training batch that is replayed, in [0, 1); the rest is fresh. 0 turns replay off."""
+    replay_capacity: int = 1000
+    """Newest unrolls that can be replayed, kept in memory on the CPU."""
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.replay_share < 1.0, "replay_share", self.replay_share, "must lie in [0, 1)")
+        require(self.replay_capacity >= 1, "replay_capacity", self.replay_capacity, "must be at least 1")
+
+    def num_replayed(self, batch_size: int) -> int:
+        """Replayed unrolls in a training batch: replay_share of it, rounded, but never all."""
+        return min(round(self.replay_share * batch_size), batch_size - 1)
+
+    def num_fresh(self, batch_size: int) -> int:
+        """Fresh unrolls in a training batch, at least one."""
+        return batch_size - self.num_replayed(batch_size)
+
+
+def _require_choice(name: str, value: str, choices: tuple[str, ...], own: str) -> None:
+    """ConfigError unless `value` is one of `choices`, or names an object of the user's as `own` shows."""
+    known = value in choices or re.fullmatch(r"[\w.]+:\w+", value) is not None
+    require(known, name, value, f"must be {', '.join(choices)} or {own}")

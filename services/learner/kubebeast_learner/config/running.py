@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from kubebeast_learner.config.checks import require
-from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig
+from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,6 +14,16 @@ class RolloutConfig:
     """Transitions in an unroll (T)."""
     batch_size: int = 8
     """Unrolls in a training batch (B)."""
+
+    def __post_init__(self) -> None:
+        for name in ("unroll_length", "batch_size"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolConfig:
+    """The native pool that env-servers dial."""
+
     max_learner_queue_size: int = 0
     """Finished unrolls that may wait for the learner; 0 means 2 * batch_size. A full queue holds env-servers back."""
     min_partial_steps: int = 1
@@ -40,9 +50,8 @@ class RolloutConfig:
     """How long a stream may take to step its environments before it is closed, in seconds."""
 
     def __post_init__(self) -> None:
-        for name in ("unroll_length", "batch_size", "num_inference_threads", "min_inference_rows", "max_message_mib"):
-            value = getattr(self, name)
-            require(value >= 1, name, value, "must be at least 1")
+        for name in ("num_inference_threads", "min_inference_rows", "max_message_mib"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
         require(
             self.max_inference_rows >= self.min_inference_rows,
             "max_inference_rows",
@@ -75,6 +84,8 @@ class RunConfig:
     """What the terminal shows: auto is a live table on a terminal and JSON lines elsewhere."""
     learner_threads: int = 0
     """Threads of one torch operation on the CPU; 0 leaves a core to every local env-server, at least 1, at most 4."""
+    profile: bool = False
+    """Record 20 updates after the first 10 into trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile for the update: auto does so on a GPU for models without an LSTM; on a CPU it gains nothing."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -100,42 +111,78 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LearnerConfig:
-    """Everything `kubebeast learner` needs."""
+class TrainingConfig:
+    """What every training has, wherever its environments run."""
 
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LocalFleetConfig:
-    """The env-server processes that `kubebeast train` starts beside the learner."""
+class LearnerConfig(TrainingConfig):
+    """Everything `kubebeast learner` needs."""
+
+    pool: PoolConfig = field(default_factory=PoolConfig)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalEnvsConfig:
+    """The environments of a training that hosts them on its own machine."""
 
     env: str = "PongNoFrameskip-v4"
     """Environment: a gymnasium id or module:Id."""
     num_actors: int = 32
-    """Environments, over all env-server processes."""
-    num_servers: int = 3
-    """Env-server processes; each carries its share of num_actors on one stream."""
+    """Environments, over all processes."""
     preset: Literal["auto", "none", "atari-v4", "atari-v5"] = "auto"
     """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
 
+    def require_one_each(self, name: str, num_processes: int) -> None:
+        """ConfigError unless every one of num_processes, the value of field `name`, gets an environment."""
+        require(num_processes >= 1, name, num_processes, "must be at least 1")
+        reason = f"must be at least {name} ({num_processes}), one environment each"
+        require(self.num_actors >= num_processes, "num_actors", self.num_actors, reason)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalFleetConfig(LocalEnvsConfig):
+    """The env-server processes that `kubebeast train` starts beside the learner."""
+
+    num_servers: int = 3
+    """Env-server processes; each carries its share of num_actors on one stream."""
+
     def __post_init__(self) -> None:
-        require(self.num_servers >= 1, "num_servers", self.num_servers, "must be at least 1")
-        require(
-            self.num_actors >= self.num_servers,
-            "num_actors",
-            self.num_actors,
-            f"must be at least num_servers ({self.num_servers}), one environment each",
-        )
+        self.require_one_each("num_servers", self.num_servers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(LearnerConfig):
     """Everything `kubebeast train` needs."""
 
-    rollout: RolloutConfig = field(default_factory=lambda: RolloutConfig(address=""))
+    pool: PoolConfig = field(default_factory=lambda: PoolConfig(address=""))
     fleet: LocalFleetConfig = field(default_factory=LocalFleetConfig)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActorProcessesConfig(LocalEnvsConfig):
+    """The processes of `kubebeast mono` that step environments and run a copy of the model for them."""
+
+    num_actor_processes: int = 0
+    """Processes; each carries its share of num_actors. 0 means one for every core, at most num_actors."""
+    num_buffers: int = 0
+    """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
+    or more where a training batch needs more."""
+
+    def __post_init__(self) -> None:
+        self.require_one_each("num_actor_processes", self.num_actor_processes or 1)
+        require(self.num_buffers >= 0, "num_buffers", self.num_buffers, "must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MonoConfig(TrainingConfig):
+    """Everything `kubebeast mono` needs."""
+
+    actors: ActorProcessesConfig = field(default_factory=ActorProcessesConfig)

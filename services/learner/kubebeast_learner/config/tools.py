@@ -4,21 +4,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import tyro
+
 from kubebeast_learner.config.checks import require
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EvalConfig:
-    """Everything `kubebeast eval` needs."""
+class CheckpointConfig:
+    """Which trained model is meant."""
 
     xpid: str = "latest"
-    """Run whose newest checkpoint plays; latest is the run that started last."""
+    """Run whose newest checkpoint is taken; latest is the run that started last."""
     savedir: Path = Path("~/logs/kubebeast")
     """Folder that holds the runs."""
     checkpoint: Path | None = None
-    """Checkpoint file to play with instead of the run's newest."""
-    episodes: int = 10
-    """Whole episodes to play; returns are never clipped."""
+    """Checkpoint (.pt) or weights (.safetensors) to take instead of the run's newest."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlayConfig(CheckpointConfig):
+    """How a trained model plays."""
+
     seed: int = 1
     """Seed of the environments and of action sampling."""
     mode: Literal["greedy", "sample"] = "greedy"
@@ -29,9 +35,82 @@ class EvalConfig:
     """Preprocessing; train is the training run's. An atari preset plays whole games here, never single lives."""
     max_episode_steps: int = 100_000
     """An episode that is longer, in decisions of the agent, is cut off and marked."""
+
+    def __post_init__(self) -> None:
+        require(self.max_episode_steps >= 1, "max_episode_steps", self.max_episode_steps, "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvalConfig(PlayConfig):
+    """Everything `kubebeast eval` needs."""
+
+    episodes: int = 10
+    """Whole episodes to play; returns are never clipped."""
     json: bool = False
     """Print one JSON line instead of the table."""
 
     def __post_init__(self) -> None:
+        PlayConfig.__post_init__(self)
         require(self.episodes >= 1, "episodes", self.episodes, "must be at least 1")
-        require(self.max_episode_steps >= 1, "max_episode_steps", self.max_episode_steps, "must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderConfig(PlayConfig):
+    """Everything `kubebeast render` needs."""
+
+    out: Path = Path("episode.mp4")
+    """Video to write; mp4 or gif by its ending."""
+    episodes: int = 1
+    """Whole episodes to show, one after the other; those that eval plays with the same seed."""
+    fps: float | None = None
+    """Frames a second; None is the environment's own speed, for Atari 60 over the frame skip."""
+
+    def __post_init__(self) -> None:
+        PlayConfig.__post_init__(self)
+        require(self.episodes >= 1, "episodes", self.episodes, "must be at least 1")
+        require(self.fps is None or self.fps > 0, "fps", self.fps, "must be positive")
+        require(self.out.suffix in (".mp4", ".gif"), "out", str(self.out), "must end in .mp4 or .gif")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportConfig(CheckpointConfig):
+    """Everything `kubebeast export` needs."""
+
+    out: Path | None = None
+    """File to write, None is model.pt2 or model.pt by the format; its description goes beside it, as .json."""
+    format: Literal["export", "torchscript"] = "export"
+    """torch.export (.pt2), or TorchScript (.pt)."""
+
+    def __post_init__(self) -> None:
+        if self.out is not None and self.format == "export":
+            require(self.out.suffix == ".pt2", "out", str(self.out), "must end in .pt2, torch.export.load demands it")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlotConfig:
+    """Everything `kubebeast plot` needs."""
+
+    runs: tyro.conf.Positional[tuple[str, ...]]
+    """Runs to draw: folders, or names under savedir. Runs that differ only in their seed share a line."""
+    savedir: Path = Path("~/logs/kubebeast")
+    """Folder that holds the runs."""
+    out: Path = Path("plot.png")
+    """Picture to write; png, svg or pdf by its ending."""
+    csv: bool = False
+    """Write the curves beside the picture, at most 200 rows a run."""
+    threshold: float | None = None
+    """Return to mark, and to count the steps to."""
+    bin_steps: int | None = None
+    """Draw the mean return of the episodes that ended in every so many env-steps; None draws the logged mean of the
+    newest episodes, which is smoother and lags."""
+    x_max: float | None = None
+    """Draw up to so many env-steps."""
+    title: str = ""
+    """Heading of the picture."""
+    json: bool = False
+    """Print one JSON line instead of the table."""
+
+    def __post_init__(self) -> None:
+        require(len(self.runs) > 0, "runs", self.runs, "name at least one")
+        require(self.x_max is None or self.x_max > 0, "x_max", self.x_max, "must be positive")
+        require(self.bin_steps is None or self.bin_steps > 0, "bin_steps", self.bin_steps, "must be positive")

@@ -1,14 +1,14 @@
-"""What every model is: a torso over the observations, a recurrent or empty core, a policy head and a value head.
+"""What every model is to the rest of KubeBeast: inputs to policy_logits and baseline, with a core state in between.
 
 Notation: T rows in time, B environments, A actions; every input is time-major, T may be 1.
 """
 
-from typing import ClassVar, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Protocol
 
-import torch
 from torch import Tensor, nn
 
-from kubebeast_learner.models.core import Core, CoreState, pack_core_state, unpack_core_state
+from kubebeast_learner.models.core import CoreState, pack_core_state, unpack_core_state
 
 
 class LeafSpec(Protocol):
@@ -27,7 +27,7 @@ class LeafSpec(Protocol):
 
 
 class ModelSpecError(ValueError):
-    """A model cannot take these observations or actions; the message names the leaf and what to use instead."""
+    """A model and an environment do not fit, or a model breaks its contract; the message says what to change."""
 
 
 class ModelInputs(NamedTuple):
@@ -38,7 +38,7 @@ class ModelInputs(NamedTuple):
     last_action: Tensor
     """int64 [T, B]: the action that led to the row."""
     is_first: Tensor
-    """bool [T, B]: an episode starts with the row; core_state is zeroed before it."""
+    """bool [T, B]: an episode starts with the row; core_state is reset before it."""
 
 
 class ModelOutput(NamedTuple):
@@ -48,43 +48,31 @@ class ModelOutput(NamedTuple):
     """float32 [T, B]: the value estimate V(x_t)."""
 
 
-class Torso(nn.Module):
-    """Maps ModelInputs to float32 features [T, B, output_size], each row on its own."""
+class Model(nn.Module, ABC):
+    """What acts and what is trained."""
 
-    supports_bf16: ClassVar[bool] = False
-    """Whether bfloat16 arithmetic is faster and accurate enough here."""
-    output_size: int
+    num_actions: int
+    state_shapes: tuple[tuple[int, int], ...] = ()
+    """(num_layers, size) of every tensor of the core state; () without a recurrent core."""
 
-
-class Model(nn.Module):
-    """An actor-critic model. Only the torso may run in low precision: core and heads always compute in float32."""
-
-    def __init__(self, torso: Torso, core: Core, num_actions: int) -> None:
-        super().__init__()
-        self.torso = torso
-        self.core = core
-        self.policy = nn.Linear(core.output_size, num_actions)
-        self.baseline = nn.Linear(core.output_size, 1)
-        self.num_actions = num_actions
-
+    @abstractmethod
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """Runs T rows of B environments; core_state is the state before row 0, its is_first not yet applied."""
-        features = self.torso(inputs)
-        with torch.autocast(features.device.type, enabled=False):
-            features, core_state = self.core(features, inputs.is_first, core_state)
-            policy_logits = self.policy(features)
-            baseline = self.baseline(features).squeeze(-1)
-        return ModelOutput(policy_logits, baseline), core_state
+
+    @property
+    def low_precision_part(self) -> nn.Module | None:
+        """The part that gains from bfloat16 and stands it; the rest always computes in float32."""
+        return None
 
     def initial_state(self, batch_size: int) -> CoreState:
         """Zeros for batch_size environments, on the model's device; () without a recurrent core."""
-        weight = self.policy.weight
-        return tuple(weight.new_zeros(n, batch_size, size) for n, size in self.core.state_shapes)
+        weight = next(self.parameters())
+        return tuple(weight.new_zeros(num_layers, batch_size, size) for num_layers, size in self.state_shapes)
 
     @property
     def core_state_size(self) -> int:
         """Numbers of one environment's core state (S); 0 without a recurrent core."""
-        return sum(num_layers * size for num_layers, size in self.core.state_shapes)
+        return sum(num_layers * size for num_layers, size in self.state_shapes)
 
     def pack_core_state(self, core_state: CoreState) -> Tensor:
         """float32 [B, S] from the state tensors."""
@@ -92,4 +80,4 @@ class Model(nn.Module):
 
     def unpack_core_state(self, packed: Tensor) -> CoreState:
         """The state tensors from float32 [B, S]."""
-        return unpack_core_state(packed, self.core.state_shapes)
+        return unpack_core_state(packed, self.state_shapes)

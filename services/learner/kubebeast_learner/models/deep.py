@@ -1,10 +1,10 @@
 """The deep residual torso (Espeholt et al. 2018, arXiv:1802.01561, figure 3 right)."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.base import ModelInputs, Torso
+from kubebeast_learner.models.actor_critic import Torso
+from kubebeast_learner.models.base import ModelInputs
 from kubebeast_learner.models.image import ImageLayout, compute_dtype
 
 _SECTION_CHANNELS = (16, 32, 32)
@@ -24,7 +24,7 @@ class ResidualBlock(nn.Module):
 
 
 class DeepTorso(Torso):
-    """Three sections of convolution, max-pooling and two residual blocks, a hidden layer of 256, the clipped reward."""
+    """Three sections of convolution, max-pooling and two residual blocks, a hidden layer of 256."""
 
     supports_bf16 = True
     smallest_side = 1
@@ -44,12 +44,11 @@ class DeepTorso(Torso):
             channels, height, width = section_channels, (height + 1) // 2, (width + 1) // 2
         self.sections = nn.Sequential(*sections)
         self.fc = nn.Linear(channels * height * width, 256)
-        self.output_size = self.fc.out_features + 1
+        self.output_size = self.fc.out_features
 
     def forward(self, inputs: ModelInputs) -> Tensor:
-        """float32 [T, B, 257]."""
+        """float32 [T, B, 256]."""
         x = self.image.to_nchw(inputs.observation[0], compute_dtype(self.fc.weight))
         x = F.relu_(self.sections(x))
         x = F.relu_(self.fc(x.flatten(1)))
-        features = x.float().view(*inputs.reward.shape, -1)
-        return torch.cat([features, inputs.reward.clamp(-1, 1).unsqueeze(-1)], dim=-1)
+        return x.float().view(*inputs.reward.shape, -1)

@@ -3,42 +3,60 @@
 from collections.abc import Sequence
 
 from kubebeast_learner.config import ModelConfig
-from kubebeast_learner.models.base import LeafSpec, Model, ModelSpecError, Torso
+from kubebeast_learner.config.learning import InputChoice
+from kubebeast_learner.models.actor_critic import ActorCritic, Torso
+from kubebeast_learner.models.base import LeafSpec, Model, ModelSpecError
 from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.deep import DeepTorso
 from kubebeast_learner.models.image import ImageLayout
 from kubebeast_learner.models.initialisation import initialise_orthogonally
 from kubebeast_learner.models.mlp import MLPTorso
 from kubebeast_learner.models.shallow import ShallowTorso
+from kubebeast_learner.models.user import make_user_model
 
 
 def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig) -> Model:
     """Builds a model, its initial weights drawn from the global generator (torch.manual_seed).
 
-    Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take.
+    Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take, and for
+    a user's model that breaks its contract; ConfigError for a user's model that cannot be loaded.
     """
     num_actions = _num_actions(action)
     if len(observation) == 0:
         raise ModelSpecError("the observation has no leaf: a model needs at least one")
+    if ":" in config.model:
+        return make_user_model(config.model, observation, num_actions)
     name = config.model
     if name == "auto":
         name = "shallow" if _fits_shallow(observation) else "mlp"
 
-    torso: Torso
-    if name == "shallow":
-        torso = ShallowTorso(_image(observation, "shallow", ShallowTorso.smallest_side), num_actions)
-        lstm_size, num_lstm_layers = torso.output_size, 2
-    elif name == "deep":
-        torso = DeepTorso(_image(observation, "deep", DeepTorso.smallest_side))
-        lstm_size, num_lstm_layers = 256, 1
-    else:
-        torso = MLPTorso(observation, config.hidden_sizes)
-        lstm_size, num_lstm_layers = torso.output_size, 1
-    core = LSTMCore(torso.output_size, lstm_size, num_lstm_layers) if config.use_lstm else Core(torso.output_size)
-    model = Model(torso, core, num_actions)
+    # Which inputs each network has in the original: arXiv:1802.01561, figure 3, and TorchBeast.
+    reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
+    last_action_input = _is_on(config.last_action_input, name == "shallow")
+    torso = _torso(name, observation, config)
+    core_input_size = torso.output_size + reward_input + last_action_input * num_actions
+    core = _lstm(name, torso.output_size, core_input_size) if config.use_lstm else Core(core_input_size)
+    model = ActorCritic(torso, core, num_actions, reward_input=reward_input, last_action_input=last_action_input)
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)
     return model
+
+
+def _is_on(choice: InputChoice, auto: bool) -> bool:
+    return auto if choice == "auto" else choice == "on"
+
+
+def _torso(name: str, observation: Sequence[LeafSpec], config: ModelConfig) -> Torso:
+    if name == "shallow":
+        return ShallowTorso(_image(observation, name, ShallowTorso.smallest_side))
+    if name == "deep":
+        return DeepTorso(_image(observation, name, DeepTorso.smallest_side))
+    return MLPTorso(observation, config.hidden_sizes)
+
+
+def _lstm(name: str, torso_size: int, input_size: int) -> LSTMCore:
+    """As TorchBeast has it: behind shallow two layers as wide as their input, else one as wide as the torso."""
+    return LSTMCore(input_size, input_size, 2) if name == "shallow" else LSTMCore(input_size, torso_size)
 
 
 def _num_actions(action: Sequence[LeafSpec]) -> int:

@@ -4,13 +4,13 @@ import math
 
 from torch import nn
 
-from kubebeast_learner.models.base import Model
+from kubebeast_learner.models.actor_critic import ActorCritic
 
 POLICY_GAIN = 0.01
 """Keeps the first policy nearly uniform (Andrychowicz et al. 2020, arXiv:2006.05990, section 3.2)."""
 
 
-def initialise_orthogonally(model: Model) -> None:
+def initialise_orthogonally(model: ActorCritic) -> None:
     """Orthogonal weights (Saxe et al. 2013, arXiv:1312.6120), gain sqrt(2) for the torso's ReLU layers, zero biases.
 
     They carry the scale of the input through the layers, which PyTorch's defaults shrink. An LSTM keeps its defaults.

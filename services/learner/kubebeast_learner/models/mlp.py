@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.base import LeafSpec, ModelInputs, Torso
+from kubebeast_learner.models.actor_critic import Torso
+from kubebeast_learner.models.base import LeafSpec, ModelInputs
 
 
 class MLPTorso(Torso):

@@ -1,39 +1,35 @@
 """The shallow convolutional torso (Espeholt et al. 2018, arXiv:1802.01561, figure 3 left)."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.base import ModelInputs, Torso
+from kubebeast_learner.models.actor_critic import Torso
+from kubebeast_learner.models.base import ModelInputs
 from kubebeast_learner.models.image import ImageLayout, compute_dtype
 
 
 class ShallowTorso(Torso):
-    """Three convolutions and a hidden layer of 512; then the clipped reward and the one-hot last action."""
+    """Three convolutions and a hidden layer of 512."""
 
     supports_bf16 = True
     smallest_side = 36
     """Images below this height or width leave the last convolution nothing."""
 
-    def __init__(self, image: ImageLayout, num_actions: int) -> None:
+    def __init__(self, image: ImageLayout) -> None:
         super().__init__()
         self.image = image
-        self.num_actions = num_actions
         self.conv1 = nn.Conv2d(image.channels, 32, kernel_size=8, stride=4)
         self.conv2 = nn.Conv2d(32, 64, kernel_size=4, stride=2)
         self.conv3 = nn.Conv2d(64, 64, kernel_size=3, stride=1)
         height, width = (((side - 8) // 4 - 2) // 2 - 1 for side in (image.height, image.width))
         self.fc = nn.Linear(64 * height * width, 512)
-        self.output_size = self.fc.out_features + 1 + num_actions
+        self.output_size = self.fc.out_features
 
     def forward(self, inputs: ModelInputs) -> Tensor:
-        """float32 [T, B, 513 + A]."""
+        """float32 [T, B, 512]."""
         x = self.image.to_nchw(inputs.observation[0], compute_dtype(self.fc.weight))
         x = F.relu_(self.conv1(x))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.conv3(x))
         x = F.relu_(self.fc(x.flatten(1)))
-        features = x.float().view(*inputs.reward.shape, -1)
-        reward = inputs.reward.clamp(-1, 1).unsqueeze(-1)
-        last_action = F.one_hot(inputs.last_action, self.num_actions)
-        return torch.cat([features, reward, last_action], dim=-1)
+        return x.float().view(*inputs.reward.shape, -1)

@@ -1,0 +1,20 @@
+"""A loss of one's own: IMPALA's and a term more, trained from this folder with
+
+kubebeast mono --env CartPole-v1 --loss my_loss:my_loss
+"""
+
+from torch import Tensor
+
+from kubebeast_learner.config import LossConfig
+from kubebeast_learner.losses import LossOutput, impala_loss
+from kubebeast_learner.models import ModelOutput
+from kubebeast_learner.rollout import Rollout
+
+LOGIT_COST = 1e-4
+
+
+def my_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+    """Also keeps the logits small, summed over the valid transitions, so that no action's probability vanishes."""
+    loss = impala_loss(output, rollout, config, entropy_cost)
+    squares = output.policy_logits[:-1].square().sum(dim=-1).masked_fill(~rollout.valid, 0.0)
+    return loss._replace(total=loss.total + LOGIT_COST * squares.sum())

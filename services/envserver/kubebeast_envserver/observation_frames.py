@@ -1,0 +1,47 @@
+"""Environments that cannot draw themselves, shown by what the model sees of them."""
+
+import numpy as np
+
+from kubebeast_envserver.rows import Array, HostedEnv, StepRows
+from kubebeast_envserver.spaces import Leaf
+
+
+class ObservationFrames:
+    """A HostedEnv with whole stacks as a RenderedEnv: its image observation, of a stack the newest frame."""
+
+    render_fps = 30.0
+
+    def __init__(self, env: HostedEnv) -> None:
+        """ValueError when the observation is not one uint8 image [H, W], [H, W, 1] or [H, W, 3]."""
+        if len(env.spec_observation) != 1 or not _is_image(env.spec_observation[0]):
+            leaves = ", ".join(f"{leaf.dtype} {list(leaf.row_shape)}" for leaf in env.spec_observation)
+            raise ValueError(f"it has no render mode rgb_array, and its observation, {leaves}, is no image")
+        self.spec_observation = env.spec_observation
+        self.spec_action = env.spec_action
+        self.num_envs = env.num_envs
+        self._env = env
+        self._newest: StepRows | None = None
+
+    def reset(self) -> StepRows:
+        self._newest = self._env.reset()
+        return self._newest
+
+    def step(self, actions: list[Array]) -> StepRows:
+        self._newest = self._env.step(actions)
+        return self._newest
+
+    def render(self) -> Array:
+        if self._newest is None:
+            raise RuntimeError("there is nothing to render before reset")
+        (images,) = self._newest.observation
+        if self.spec_observation[0].frame_stack > 1:
+            images = images[:, -1]
+        shape = (*images.shape[:3], 3)
+        return np.array(np.broadcast_to(images if images.ndim == 4 else images[..., None], shape))
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def _is_image(leaf: Leaf) -> bool:
+    return leaf.dtype == "uint8" and (len(leaf.shape) == 2 or (len(leaf.shape) == 3 and leaf.shape[2] in (1, 3)))

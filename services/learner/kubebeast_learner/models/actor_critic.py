@@ -1,0 +1,55 @@
+"""The built-in models: a torso over the observations, a recurrent or empty core, a policy head and a value head."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
+from kubebeast_learner.models.core import Core, CoreState
+
+
+class Torso(nn.Module):
+    """Maps ModelInputs to float32 features [T, B, output_size] of the observation, each row on its own."""
+
+    supports_bf16: ClassVar[bool] = False
+    """Whether bfloat16 arithmetic is faster and accurate enough here."""
+    output_size: int
+
+
+class ActorCritic(Model):
+    """Only the torso may run in low precision: core and heads always compute in float32."""
+
+    def __init__(
+        self, torso: Torso, core: Core, num_actions: int, *, reward_input: bool = False, last_action_input: bool = False
+    ) -> None:
+        """core takes the torso's features, then the clipped reward and the one-hot last action as far as chosen."""
+        super().__init__()
+        self.torso = torso
+        self.core = core
+        self.policy = nn.Linear(core.output_size, num_actions)
+        self.baseline = nn.Linear(core.output_size, 1)
+        self.num_actions = num_actions
+        self.state_shapes = core.state_shapes
+        self._reward_input = reward_input
+        self._last_action_input = last_action_input
+
+    @property
+    def low_precision_part(self) -> nn.Module | None:
+        """The torso, if it is convolutional."""
+        return self.torso if self.torso.supports_bf16 else None
+
+    def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
+        """As in Model."""
+        features: Tensor = self.torso(inputs)
+        with torch.autocast(features.device.type, enabled=False):
+            parts = [features]
+            if self._reward_input:
+                parts.append(inputs.reward.clamp(-1, 1).unsqueeze(-1))
+            if self._last_action_input:
+                parts.append(F.one_hot(inputs.last_action, self.num_actions).float())
+            features, core_state = self.core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
+            policy_logits = self.policy(features)
+            baseline = self.baseline(features).squeeze(-1)
+        return ModelOutput(policy_logits, baseline), core_state

@@ -1,0 +1,32 @@
+"""Made-up inputs of an environment's shapes, for checks and measurements before there are real ones."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kubebeast_learner.models.base import LeafSpec, ModelInputs
+
+
+def dummy_inputs(
+    observation: Sequence[LeafSpec], num_actions: int, num_rows: int, batch_size: int, seed: int = 0
+) -> ModelInputs:
+    """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur."""
+    random = np.random.default_rng(seed)
+    shape = (num_rows, batch_size)
+    return ModelInputs(
+        observation=tuple(_dummy_leaf(leaf, shape, random) for leaf in observation),
+        reward=torch.from_numpy(random.standard_normal(shape, dtype=np.float32)),
+        last_action=torch.from_numpy(random.integers(num_actions, size=shape)),
+        is_first=torch.zeros(shape, dtype=torch.bool),
+    )
+
+
+def _dummy_leaf(leaf: LeafSpec, rows: tuple[int, int], random: np.random.Generator) -> Tensor:
+    """[*rows, *row_shape] of the leaf's dtype."""
+    shape, dtype = rows + tuple(leaf.row_shape), np.dtype(leaf.dtype)
+    if dtype.kind == "f":
+        return torch.from_numpy(random.standard_normal(shape).astype(dtype))
+    num_values = leaf.num_categories or (256 if dtype == np.uint8 else 2)
+    return torch.from_numpy(random.integers(num_values, size=shape).astype(dtype))

@@ -1,0 +1,52 @@
+"""A model from a user's plain torch module, module:Class; docs/models.md states its contract.
+
+__init__(observation: Sequence[LeafSpec], num_actions: int)
+initial_state(batch_size: int) -> tuple[Tensor, ...]
+forward(inputs: ModelInputs, core_state) -> (ModelOutput, core_state)
+"""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from kubebeast_learner.models.base import LeafSpec, Model, ModelInputs, ModelOutput, ModelSpecError
+from kubebeast_learner.models.contract import check_contract
+from kubebeast_learner.models.core import CoreState
+from kubebeast_learner.plugins import describe, load_object
+
+
+class UserModel(Model):
+    """Runs `net`, which keeps to the contract, in float32 unless its author does otherwise."""
+
+    def __init__(self, net: nn.Module, num_actions: int) -> None:
+        super().__init__()
+        self.net = net
+        self.num_actions = num_actions
+        self.state_shapes = tuple((len(tensor), tensor.shape[2]) for tensor in net.initial_state(1))  # type: ignore[operator]
+
+    def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
+        """As in Model."""
+        result: tuple[ModelOutput, CoreState] = self.net(inputs, core_state)
+        return result
+
+    def initial_state(self, batch_size: int) -> CoreState:
+        """The user's initial state, on the model's device."""
+        device = next(self.parameters()).device
+        return tuple(tensor.to(device) for tensor in self.net.initial_state(batch_size))  # type: ignore[operator]
+
+
+def make_user_model(name: str, observation: Sequence[LeafSpec], num_actions: int) -> UserModel:
+    """Builds and checks the model `name`, module:Class.
+
+    ConfigError when it cannot be loaded, ModelSpecError when it cannot be built or breaks the contract.
+    """
+    user_class = load_object("model", name)
+    if not (isinstance(user_class, type) and issubclass(user_class, nn.Module)):
+        raise ModelSpecError(f"{name} must be a subclass of torch.nn.Module, it is {user_class!r}")
+    class_name = user_class.__name__
+    try:
+        net = user_class(observation, num_actions)
+    except Exception as error:  # the user's code may raise anything
+        raise ModelSpecError(f"{class_name}(observation, num_actions={num_actions}): {describe(error)}") from error
+    check_contract(net, class_name, observation, num_actions)
+    return UserModel(net, num_actions)

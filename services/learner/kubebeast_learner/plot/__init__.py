@@ -1,0 +1,1 @@
+"""`kubebeast plot`: learning curves from the logs of runs, those of TorchBeast included."""

@@ -1,0 +1,124 @@
+"""Env-servers as actors: their streams, batched by the native pool for one model on the learner's device."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+import torch
+
+from kubebeast_learner.actors import ActorsError
+from kubebeast_learner.config import ConfigError, LearnerConfig
+from kubebeast_learner.env_spec import EnvSpec
+from kubebeast_learner.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.local_fleet import LocalFleet
+from kubebeast_learner.models import Model
+from kubebeast_learner.profiling import Window
+from kubebeast_learner.rollout import Rollout, rollout_from_native
+from kubebeast_learner.run_stats import FinishedEpisode
+from kubebeast_learner.timer import Timer
+from kubebeast_learner.weights import WeightPublisher
+from kubebeast_native import ActorPool, ClosedError
+
+logger = logging.getLogger(__name__)
+
+HINT_INTERVAL_S = 30.0
+"""How often a learner without env-servers says so."""
+
+
+class RemoteActors:
+    """env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Actors of a training; see actors.Actors."""
+
+    def __init__(self, config: LearnerConfig, pool: ActorPool, fleet: LocalFleet | None) -> None:
+        """pool: started, not open. fleet: the env-servers of this machine, if there are any."""
+        self.profile_window: Window | None = None  # env-servers are no part of the trace
+        self.queue_capacity = config.pool.max_learner_queue_size or 2 * config.rollout.batch_size
+        self._config = config
+        self._pool = pool
+        self._fleet = fleet
+        self._spec: EnvSpec | None = None
+        self._workers: list[InferenceWorker] = []
+        self._hint = Timer(HINT_INTERVAL_S)
+
+    def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
+        """What the first env-server brings."""
+        spec = self._pool.wait_env_spec(timeout_ms)
+        self._spec = None if spec is None else EnvSpec.of(spec.env_id, spec.observation, spec.action)
+        return self._spec
+
+    def start(self, model: Model, device: torch.device, version: int) -> None:
+        assert self._spec is not None, "wait_env_spec comes first"
+        self._model = model
+        self._weights = WeightPublisher(model, device=device, precision=self._config.run.precision, version=version)
+        max_envs = self._config.pool.max_envs
+        core_states = CoreStateTable(model, max_envs, device) if model.core_state_size else None
+        num_workers = self._config.pool.num_inference_threads
+        # A resumed run must not sample again what it has sampled before.
+        first_seed = (self._config.run.seed << 32) + version * num_workers
+        self._workers = [
+            InferenceWorker(
+                self._pool,
+                self._weights,
+                core_states=core_states,
+                device=device,
+                seed=first_seed + index,
+                action_dtype=self._spec.action[0].dtype,
+            )
+            for index in range(num_workers)
+        ]
+        self._pool.open(num_logits=model.num_actions, core_state_size=model.core_state_size)
+        for worker in self._workers:
+            worker.start()
+
+    def next_rollout(self, timeout_ms: int) -> Rollout | None:
+        try:
+            batch = self._pool.next_rollouts(timeout_ms)
+        except ClosedError as error:
+            raise ActorsError(str(error)) from error
+        for worker in self._workers:
+            worker.raise_error()
+        return None if batch is None else rollout_from_native(batch, self._model)
+
+    def publish(self, version: int) -> None:
+        self._weights.publish(version)
+
+    def check(self) -> None:
+        """Restarts env-servers that died, and says now and then when none is connected."""
+        if self._fleet is not None:
+            self._fleet.check()
+        if self._pool.stats()["streams"] > 0:
+            self._hint = Timer(HINT_INTERVAL_S)
+        elif self._hint.is_due():
+            logger.info("waiting for env-servers on %s", self._pool.address)
+
+    def take_episodes(self) -> Iterable[FinishedEpisode]:
+        return self._pool.take_episodes()
+
+    def stats(self) -> Mapping[str, int]:
+        return self._pool.stats() | {"restarts": self._fleet.num_restarts if self._fleet else 0}
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+
+
+def make_pool(config: LearnerConfig, address: str) -> ActorPool:
+    """The native pool, not started yet. ConfigError when it refuses a value."""
+    pool, rollout = config.pool, config.rollout
+    try:
+        return ActorPool(
+            address=address,
+            run_id=config.run.xpid,
+            unroll_length=rollout.unroll_length,
+            batch_size=config.replay.num_fresh(rollout.batch_size),
+            min_inference_rows=pool.min_inference_rows,
+            max_inference_rows=pool.max_inference_rows,
+            inference_timeout_ms=pool.inference_timeout_ms,
+            max_queued_rollouts=pool.max_learner_queue_size,
+            max_streams=pool.max_streams,
+            max_envs=pool.max_envs,
+            max_message_bytes=pool.max_message_mib << 20,
+            min_partial_steps=pool.min_partial_steps,
+            handshake_timeout_ms=round(pool.handshake_timeout_s * 1000),
+            step_timeout_ms=round(pool.step_timeout_s * 1000),
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error

@@ -1,0 +1,19 @@
+"""A learner that is killed at any moment goes on from a whole checkpoint, no older than the newest it announced."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.kill_resume import kill_and_resume
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("command", ["train", "mono"])
+def test_a_killed_run_goes_on_from_its_newest_checkpoint(tmp_path: Path, command: str) -> None:
+    kills = kill_and_resume(command, kills=3, seed=7, savedir=tmp_path)
+    assert len(kills) == 3
+    for kill in kills:
+        assert kill.resumed_step >= kill.announced_step > 0
+    steps = [kill.resumed_step for kill in kills]
+    assert steps == sorted(set(steps)), "every life trains on"

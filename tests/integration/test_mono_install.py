@@ -1,0 +1,70 @@
+"""`kubebeast mono` after nothing but pip: a fresh virtual environment, no compiler, no native package."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ("protos", "services/envserver", "services/learner")
+INSTALL_TIMEOUT_S = 900
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 300)]
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with what the README installs, from a copy of the sources: pip builds inside them."""
+    folder = tmp_path_factory.mktemp("install")
+    products = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "*.so")
+    for name in DISTRIBUTIONS:
+        shutil.copytree(ROOT / name, folder / name, ignore=products)
+    shutil.copy(ROOT / "constraints.txt", folder)
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_TIMEOUT_S)
+    words = ["-m", "pip", "install", "--quiet", "-c", "constraints.txt", *(f"./{name}" for name in DISTRIBUTIONS)]
+    subprocess.run(
+        [folder / "venv" / "bin" / "python", *words],
+        cwd=folder,
+        env=without_compiler(folder / "venv"),
+        check=True,
+        timeout=INSTALL_TIMEOUT_S,
+    )
+    return folder / "venv"
+
+
+def without_compiler(venv: Path) -> dict[str, str]:
+    """The environment of a machine where no program but those of `venv` is found."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KUBEBEAST_", "PYTHON"))}
+    return kept | {"PATH": str(venv / "bin"), "CC": "no-compiler", "CXX": "no-compiler", "OMP_NUM_THREADS": "1"}
+
+
+def test_mono_trains_and_is_evaluated_without_a_compiler(venv: Path, tmp_path: Path) -> None:
+    def kubebeast(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [venv / "bin" / "kubebeast", *words, f"--savedir={tmp_path}", "--xpid=catch"],
+            cwd=tmp_path,
+            env=without_compiler(venv),
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+
+    trained = kubebeast("mono", "--env=kubebeast_envserver.catch:Catch-v0", "--total-steps=3000", "--progress=none")
+    assert trained.returncode == 0, trained.stderr
+    evaluated = kubebeast("eval", "--episodes=2", "--json")
+    assert evaluated.returncode == 0, evaluated.stderr
+
+
+def test_distributed_training_says_what_is_missing(venv: Path, tmp_path: Path) -> None:
+    process = subprocess.run(
+        [venv / "bin" / "kubebeast", "train", f"--savedir={tmp_path}"],
+        env=without_compiler(venv),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert process.returncode == 1
+    assert "kubebeast-native is missing" in process.stderr

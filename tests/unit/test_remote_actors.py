@@ -1,0 +1,112 @@
+"""Env-servers as the actors of a training: the pool's settings, where it listens, whose errors are heard."""
+
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+
+import kubebeast_native as native
+from kubebeast_learner import remote_actors
+from kubebeast_learner.config import LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig
+from kubebeast_learner.inference import InferenceError
+from kubebeast_learner.remote_actors import RemoteActors, make_pool
+from tests.unit.learning_data import VECTOR, make_mlp
+from tests.unit.native_client import CORE_STATE_SIZE, NUM_LOGITS, PATIENCE_MS, Client, next_batch
+
+NUM_ACTIONS = 3
+
+
+def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_actors, "ActorPool", dict)
+    pool = PoolConfig(
+        max_learner_queue_size=21,
+        min_partial_steps=2,
+        min_inference_rows=3,
+        max_inference_rows=33,
+        inference_timeout_ms=44,
+        max_streams=55,
+        max_envs=66,
+        max_message_mib=7,
+        handshake_timeout_s=0.25,
+        step_timeout_s=1200.0,
+    )
+    config = LearnerConfig(
+        run=RunConfig(xpid="pong"),
+        rollout=RolloutConfig(unroll_length=8, batch_size=10),
+        replay=ReplayConfig(replay_share=0.3),
+        pool=pool,
+    )
+    assert cast("Any", make_pool(config, "host:1")) == {
+        "address": "host:1",
+        "run_id": "pong",
+        "unroll_length": 8,
+        "batch_size": 7,
+        "min_inference_rows": 3,
+        "max_inference_rows": 33,
+        "inference_timeout_ms": 44,
+        "max_queued_rollouts": 21,
+        "max_streams": 55,
+        "max_envs": 66,
+        "max_message_bytes": 7 * 1024**2,
+        "min_partial_steps": 2,
+        "handshake_timeout_ms": 250,
+        "step_timeout_ms": 20 * 60 * 1000,
+    }
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "unix:{folder}/pool.sock"])
+def test_env_servers_are_served_on_any_kind_of_address(address: str, tmp_path: Path) -> None:
+    config = LearnerConfig(run=RunConfig(xpid="run"))
+    pool = make_pool(config, address.format(folder=tmp_path))
+    pool.start()
+    client = Client(pool.address)
+    greeting = threading.Thread(target=client.hello)
+    greeting.start()
+    assert pool.wait_env_spec(PATIENCE_MS) is not None
+    pool.open(NUM_LOGITS, CORE_STATE_SIZE)
+    greeting.join()
+    client.observe()
+    assert next_batch(pool).num_rows > 0
+    client.close()
+    pool.close()
+
+
+class PoolOfTwoThreads:
+    """A native pool without env-servers, whose second inference thread fails."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+
+    def wait_env_spec(self, timeout_ms: int) -> native.EnvSpec:
+        observation = native.LeafSpec(VECTOR.path, VECTOR.dtype, VECTOR.row_shape)
+        action = native.LeafSpec("", "int64", (), num_categories=NUM_ACTIONS)
+        return native.EnvSpec("Test-v0", [observation], [action])
+
+    def open(self, num_logits: int, core_state_size: int) -> None:
+        pass
+
+    def next_inference(self, timeout_ms: int) -> None:
+        self._threads.add(threading.get_ident())
+        if len(self._threads) == 2:
+            raise OSError("the second thread broke")
+
+    def next_rollouts(self, timeout_ms: int) -> None:
+        pass
+
+
+def test_an_error_of_a_later_inference_thread_reaches_the_learner() -> None:
+    config = LearnerConfig(pool=PoolConfig(num_inference_threads=2))
+    actors = RemoteActors(config, cast("native.ActorPool", PoolOfTwoThreads()), None)
+    assert actors.wait_env_spec(0) is not None
+    actors.start(make_mlp(NUM_ACTIONS), torch.device("cpu"), version=0)
+
+    def learn() -> None:
+        while True:
+            actors.next_rollout(0)
+
+    with pytest.raises(InferenceError, match="the second thread broke"):
+        learn()
+    with pytest.raises(InferenceError, match="the second thread broke"):
+        actors.stop()
