@@ -96,7 +96,7 @@ def _later(moments: Iterator[_Moment], since: _Moment, seconds: float) -> _Momen
 
 
 def _window(before: _Moment, after: _Moment) -> Window:
-    if after.progress["env_server_restarts"] > before.progress["env_server_restarts"]:
+    if after.progress["actor_restarts"] > before.progress["actor_restarts"]:
         raise RuntimeError("an env-server was restarted during the measurement")
     steps = after.progress["step"] - before.progress["step"]
     if steps <= 0:

@@ -72,7 +72,7 @@ def test_a_killed_actor_process_is_replaced_and_training_goes_on(tmp_path: Path)
         while next_snapshot(process)["step"] == 0:
             pass
         actors_of(process)[0].kill()
-        while (snapshot := next_snapshot(process))["env_server_restarts"] == 0 or snapshot["streams"] < 2:
+        while (snapshot := next_snapshot(process))["actor_restarts"] == 0 or snapshot["streams"] < 2:
             pass
         step = snapshot["step"]
         while next_snapshot(process)["step"] <= step + 1000:

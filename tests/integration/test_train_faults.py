@@ -107,7 +107,7 @@ def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, mo
         if not killed and snapshot.streams == 2:
             killed.append(psutil.Process().children()[0])
             killed[0].kill()
-        if snapshot.env_server_restarts == 1 and snapshot.streams == 2:
+        if snapshot.actor_restarts == 1 and snapshot.streams == 2:
             returned_at.append(snapshot.step)
         return bool(returned_at) and snapshot.step > returned_at[0]
 

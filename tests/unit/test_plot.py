@@ -219,5 +219,5 @@ def test_bins_average_the_episodes_that_ended_in_them(tmp_path: Path) -> None:
 
 def test_bins_need_the_returns_of_single_episodes(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", log_of((0, 100, 1.0)))
-    with pytest.raises(ConfigError, match="bin_steps = 50: .* has no column episode_returns"):
+    with pytest.raises(ConfigError, match=r"bin_steps = 50: .* has no column episode_returns"):
         read_curve(folder, bin_steps=50)

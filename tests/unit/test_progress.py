@@ -30,7 +30,7 @@ START = Snapshot(
     rows_per_inference=None,
     streams=0,
     envs=0,
-    env_server_restarts=0,
+    actor_restarts=0,
     checkpoint_age_s=None,
     checkpoint_failures=0,
 )
@@ -93,8 +93,8 @@ def test_table_of_a_run_that_has_not_begun_is_whole() -> None:
 
 
 def test_table_warns_of_restarts_and_lost_checkpoints() -> None:
-    text = recorded(replace(RUNNING, env_server_restarts=2, checkpoint_failures=1))
-    assert "env-server restarts 2, failed checkpoints 1" in text
+    text = recorded(replace(RUNNING, actor_restarts=2, checkpoint_failures=1))
+    assert "restarts of actors 2, failed checkpoints 1" in text
 
 
 def test_json_has_every_value_and_null_where_there_is_none() -> None:

@@ -81,9 +81,9 @@ def render(snapshot: Snapshot, title: str) -> Panel:
     body = Table.grid(expand=True)
     body.add_row(ProgressBar(total=snapshot.total_steps, completed=min(snapshot.step, snapshot.total_steps)))
     body.add_row(table)
-    if snapshot.env_server_restarts or snapshot.checkpoint_failures:
-        restarts, failures = snapshot.env_server_restarts, snapshot.checkpoint_failures
-        body.add_row(f"[yellow]env-server restarts {restarts}, failed checkpoints {failures}[/]")
+    if snapshot.actor_restarts or snapshot.checkpoint_failures:
+        restarts, failures = snapshot.actor_restarts, snapshot.checkpoint_failures
+        body.add_row(f"[yellow]restarts of actors {restarts}, failed checkpoints {failures}[/]")
     return Panel(body, title=escape(title), title_align="left")
 
 
@@ -106,7 +106,7 @@ def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
         ("learning rate", _number(now["learning_rate"], ".2e")),
         ("rollout queue", f"{snapshot.learner_queue_size} / {snapshot.learner_queue_capacity}"),
         ("policy lag", _number(now["policy_lag"], ".1f")),
-        ("env-servers (envs)", f"{snapshot.streams} ({snapshot.envs})"),
+        ("actors (environments)", f"{snapshot.streams} ({snapshot.envs})"),
         ("rows per inference", _number(snapshot.rows_per_inference, ".1f")),
         ("checkpoint age", _duration(snapshot.checkpoint_age_s)),
         ("updates (skipped)", f"{snapshot.num_updates:,} ({snapshot.num_skipped_updates})"),

@@ -44,7 +44,7 @@ class Snapshot:
     """Over the last WINDOW_S, as sps."""
     streams: int
     envs: int
-    env_server_restarts: int
+    actor_restarts: int
     checkpoint_age_s: float | None
     checkpoint_failures: int
 
@@ -119,7 +119,7 @@ class RunStats:
             rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
             streams=actors["streams"],
             envs=actors["envs"],
-            env_server_restarts=actors["restarts"],
+            actor_restarts=actors["restarts"],
             checkpoint_age_s=None if self._checkpoint_at is None else now.time_s - self._checkpoint_at,
             checkpoint_failures=self.checkpoint_failures,
         )

@@ -37,7 +37,7 @@ class Curve:
     hours: Values
     """[N], since the first row; a pause between a stop and a resume counts as one usual interval."""
     returns: Values
-    """[N], unclipped: mean_episode_return as logged, over the newest episodes, or the mean over the episodes of a bin."""
+    """[N], unclipped: mean_episode_return as logged, over the newest episodes, or the mean of a bin's episodes."""
     num_steps: int
     """Env-steps of the newest row, with or without a return."""
     num_hours: float
