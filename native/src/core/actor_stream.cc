@@ -10,9 +10,6 @@
 namespace kubebeast {
 namespace {
 
-// How long the transport may take to deliver a stream's status before the stream is cut off.
-constexpr std::chrono::seconds kStatusTimeout{5};
-
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
@@ -218,8 +215,8 @@ void ActorStream::Send(std::string message) {
 
 void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
   if (phase_ == Phase::kEnded) return;
-  phase_ = Phase::kEnded;
-  deadline_ = Clock::now() + kStatusTimeout;
+  // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
+  AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
   if (ticket_.has_value()) pool_->rollouts.Cancel(*ticket_);
   pool_->batcher.Leave(this);
   CountEnd(cause);

@@ -84,7 +84,7 @@ class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   std::shared_ptr<ActorStream> self_;     // while the transport uses the stream
   grpc::CallbackServerContext* context_;  // null when the transport has let go
   Phase phase_ = Phase::kHello;
-  Clock::time_point deadline_;  // of the peer, in kHello and kStep; of the transport, in kEnded
+  Clock::time_point deadline_;  // of the peer: for its Hello, its next step, or taking the status
 
   std::string env_server_id_;
   std::string env_id_;

@@ -123,17 +123,23 @@ TEST_F(ActorStreamRefusalTest, PeerThatDoesNotIntroduceItselfIsEnded) {
   EXPECT_EQ(Stat(*pool_, "streams_rejected"), 1);
 }
 
-TEST_F(ActorStreamRefusalTest, PeerThatReadsNothingIsEnded) {
+TEST_F(ActorStreamRefusalTest, PeerThatReadsNothingIsEndedAndCutOff) {
   constexpr std::size_t kForce = std::size_t{1} << 20;
   EnvSpec spec = RolloutSpec();
   spec.action[1].shape = {kForce};
-  pool_ = StartPool([&spec](PoolOptions& options) { options.expected = spec; });
+  pool_ = StartPool([&spec](PoolOptions& options) {
+    options.expected = spec;
+    options.max_envs = 1;
+    options.handshake_timeout = milliseconds(500);
+  });
   ASSERT_TRUE(pool_->Open(2, 0).ok());
+  const auto join = [](TestActor& actor) {
+    v1::ActRequest hello = actor.HelloMessage();
+    hello.mutable_hello()->mutable_action(1)->set_shape(0, kForce);
+    return actor.Send(hello) && actor.Read().has_value();
+  };
   TestActor actor(pool_->address(), 1);
-  v1::ActRequest hello = actor.HelloMessage();
-  hello.mutable_hello()->mutable_action(1)->set_shape(0, kForce);
-  actor.Send(hello);
-  ASSERT_TRUE(actor.Read().has_value());
+  ASSERT_TRUE(join(actor));
   const std::vector<float> force(kForce);
   // One reply on its way and one that waits for it are granted; the Welcome may still be on its way as well.
   for (std::uint64_t step = 0; step < 3 && Stat(*pool_, "streams") > 0; ++step) {
@@ -152,6 +158,11 @@ TEST_F(ActorStreamRefusalTest, PeerThatReadsNothingIsEnded) {
                     .ok());
   }
   EXPECT_EQ(Stat(*pool_, "streams_ended_invalid"), 1);
+  // Its status waits behind replies that nobody reads; its slot is free nevertheless.
+  for (bool joined = false; !joined;) {
+    TestActor successor(pool_->address(), 1);
+    joined = join(successor);
+  }
 }
 
 }  // namespace

@@ -100,6 +100,28 @@ TEST_F(ActorStreamTest, FullRolloutQueueParksTheStream) {
   EXPECT_TRUE(newcomer.ReadActions());
 }
 
+TEST_F(ActorStreamTest, ResumedStreamIsWaitedForAgain) {
+  StartOpenPool([](PoolOptions& options) {
+    options.max_queued_rollouts = 2;
+    options.inference = {.min_rows = 100, .max_rows = 100, .timeout = kPatience};
+  });
+  TestActor resumed(pool_->address(), 2);
+  ASSERT_TRUE(resumed.Join());
+  Walk(resumed, 5);
+  resumed.Send(resumed.StepMessage(5));
+  ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 1));
+  NextRollouts();
+  EXPECT_TRUE(AnswerNext(*pool_).ok());
+
+  TestActor other(pool_->address(), 1, 2);
+  ASSERT_TRUE(other.Join());
+  other.Send(other.StepMessage(0));
+  ASSERT_TRUE(StatBecomes(*pool_, "rows_waiting", 1));
+  EXPECT_EQ(pool_->NextInference(milliseconds(0)).status().code(), absl::StatusCode::kDeadlineExceeded);
+  resumed.Vanish();
+  EXPECT_TRUE(AnswerNext(*pool_).ok()) << "now every stream that is left waits";
+}
+
 TEST_F(ActorStreamTest, ParkedStreamThatEndsIsForgotten) {
   StartOpenPool([](PoolOptions& options) { options.max_queued_rollouts = 2; });
   TestActor actor(pool_->address(), 2);
