@@ -13,7 +13,7 @@ SECONDS_EACH ?= 10
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks examples tests native/kubebeast_native
 CPP_SOURCES = $(shell find native/src -name '*.h' -o -name '*.cc')
 
 .PHONY: help
@@ -70,6 +70,7 @@ protos-check: setup-dev ## Check that the generated Python stubs match the .prot
 bench: setup-dev ## Measure transport and training; SECONDS_EACH=10 a measurement
 	@$(BIN)/python -m benchmarks.transport --seconds $(SECONDS_EACH)
 	@$(BIN)/python -m benchmarks.train --seconds $(SECONDS_EACH)
+	@$(BIN)/python -m benchmarks.train --command mono --seconds $(SECONDS_EACH)
 
 .PHONY: clean
 clean: ## Remove build products and caches; .venv and logs stay

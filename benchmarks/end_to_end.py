@@ -19,7 +19,7 @@ class Window:
     steps: int
     """Env-steps trained."""
     learner_cpu_s: float
-    env_server_cpu_s: float
+    actors_cpu_s: float
     """All processes below the learner's."""
     machine_cpu_s: float
     """All processes of the machine, these among them."""
@@ -32,7 +32,7 @@ class Window:
 
     @property
     def cores_used(self) -> float:
-        return (self.learner_cpu_s + self.env_server_cpu_s) / self.seconds
+        return (self.learner_cpu_s + self.actors_cpu_s) / self.seconds
 
     @property
     def cores_used_by_others(self) -> float:
@@ -41,24 +41,24 @@ class Window:
 
     @property
     def cpu_us_per_step(self) -> float:
-        return (self.learner_cpu_s + self.env_server_cpu_s) / self.steps * 1e6
+        return (self.learner_cpu_s + self.actors_cpu_s) / self.steps * 1e6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Moment:
     progress: dict[str, Any]
     learner_cpu_s: float
-    env_server_cpu_s: float
+    actors_cpu_s: float
     machine_cpu_s: float
 
 
-def measure(flags: list[str], *, warmup_seconds: float, seconds: float) -> Window:
-    """Runs `kubebeast train` with `flags` and measures it after its first updates and warmup_seconds.
+def measure(name: str, flags: list[str], *, warmup_seconds: float, seconds: float) -> Window:
+    """Runs `kubebeast <name>`, train or mono, with `flags` and measures it after its first updates and warmup_seconds.
 
-    RuntimeError, with the run's messages above it, when it ends early or has lost an env-server in the window.
+    RuntimeError, with the run's messages above it, when it ends early or has lost one of its processes in the window.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "kubebeast_learner", "train", "--progress", "json", "--log-interval-s", "0.5"]
+        command = [sys.executable, "-m", "kubebeast_learner", name, "--progress", "json", "--log-interval-s", "0.5"]
         command += ["--savedir", folder, "--disable-checkpoint", "--total-steps", "1000000000", *flags]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
@@ -68,7 +68,7 @@ def measure(flags: list[str], *, warmup_seconds: float, seconds: float) -> Windo
             before = _later(moments, first, warmup_seconds)
             after = _later(moments, before, seconds)
         except StopIteration:
-            raise RuntimeError(f"`kubebeast train` ended early with status {process.wait()}") from None
+            raise RuntimeError(f"`kubebeast {name}` ended early with status {process.wait()}") from None
         finally:
             process.terminate()
             process.communicate()
@@ -81,9 +81,9 @@ def _moments(process: "subprocess.Popen[str]") -> Iterator[_Moment]:
     learner = psutil.Process(process.pid)
     for line in process.stdout:
         if line.startswith("{"):
-            env_servers = [_busy_s(child.cpu_times()) for child in learner.children(recursive=True)]
+            actors = [_busy_s(child.cpu_times()) for child in learner.children(recursive=True)]
             own, machine = _busy_s(learner.cpu_times()), _busy_s(psutil.cpu_times())
-            yield _Moment(json.loads(line), own, sum(env_servers), machine)
+            yield _Moment(json.loads(line), own, sum(actors), machine)
 
 
 def _busy_s(times: Any) -> float:
@@ -97,7 +97,7 @@ def _later(moments: Iterator[_Moment], since: _Moment, seconds: float) -> _Momen
 
 def _window(before: _Moment, after: _Moment) -> Window:
     if after.progress["actor_restarts"] > before.progress["actor_restarts"]:
-        raise RuntimeError("an env-server was restarted during the measurement")
+        raise RuntimeError("a process was restarted during the measurement")
     steps = after.progress["step"] - before.progress["step"]
     if steps <= 0:
         raise RuntimeError(f"the run stands still: {before.progress}, then {after.progress}")
@@ -105,7 +105,7 @@ def _window(before: _Moment, after: _Moment) -> Window:
         seconds=after.progress["elapsed_s"] - before.progress["elapsed_s"],
         steps=steps,
         learner_cpu_s=after.learner_cpu_s - before.learner_cpu_s,
-        env_server_cpu_s=after.env_server_cpu_s - before.env_server_cpu_s,
+        actors_cpu_s=after.actors_cpu_s - before.actors_cpu_s,
         machine_cpu_s=after.machine_cpu_s - before.machine_cpu_s,
         rows_per_inference=after.progress["rows_per_inference"],
     )

@@ -9,6 +9,7 @@ cores cannot train faster. Everything else (transport, batching, copies, waking 
 
 import dataclasses
 import os
+from typing import Literal
 
 import tyro
 
@@ -21,12 +22,14 @@ class Settings:
     """Length of the measured window of the run, and of all pieces together, in seconds."""
     warmup_seconds: float = 10.0
     """Time the run trains after its first updates before it is measured, in seconds."""
+    command: Literal["train", "mono"] = "train"
+    """Environments in env-servers, or in processes of `kubebeast mono`."""
     env: str = "PongNoFrameskip-v4"
     """Environment."""
     num_actors: int = 32
     """Environments."""
-    num_servers: int = 3
-    """Env-server processes."""
+    num_processes: int = 3
+    """Processes that step them."""
     unroll_length: int = 20
     batch_size: int = 8
     model: str = "shallow"
@@ -34,9 +37,13 @@ class Settings:
 
     @property
     def flags(self) -> list[str]:
-        """The same for `kubebeast train`; all else is the environment's recipe."""
-        names = ("env", "num_actors", "num_servers", "unroll_length", "batch_size", "model")
-        return [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
+        """The same for the command; all else is the environment's recipe."""
+        names = ("env", "num_actors", "unroll_length", "batch_size", "model")
+        processes = {"train": "num-servers", "mono": "num-actor-processes"}[self.command]
+        return [
+            f"--{processes}={self.num_processes}",
+            *(f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names),
+        ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,10 +86,12 @@ def summarize(window: end_to_end.Window, floor: dict[str, float], num_cores: int
 
 def main() -> None:
     settings = tyro.cli(Settings, description=__doc__)
-    window = end_to_end.measure(settings.flags, warmup_seconds=settings.warmup_seconds, seconds=settings.seconds)
+    window = end_to_end.measure(
+        settings.command, settings.flags, warmup_seconds=settings.warmup_seconds, seconds=settings.seconds
+    )
     floor = pieces.measure_all(
         settings.env,
-        num_envs=settings.num_actors // settings.num_servers,
+        num_envs=settings.num_actors // settings.num_processes,
         num_rows=round(window.rows_per_inference),
         unroll_length=settings.unroll_length,
         batch_size=settings.batch_size,
@@ -91,10 +100,12 @@ def main() -> None:
     )
     shares = split(window, floor)
     summary = summarize(window, floor, len(os.sched_getaffinity(0)))
-    report.print_table(f"{settings.env}, {settings.model}: CPU time of an env-step", shares)
+    report.print_table(
+        f"kubebeast {settings.command}, {settings.env}, {settings.model}: CPU time of an env-step", shares
+    )
     report.print_table("whole run against the floor", [summary])
     results = {"window": window, "shares": shares, "summary": summary}
-    print("Results:", report.write_json("train", settings, results))
+    print("Results:", report.write_json(settings.command, settings, results))
 
 
 if __name__ == "__main__":
