@@ -7,6 +7,7 @@ two checkpoint intervals pass and kills the learner with SIGKILL. The next round
 that is whole, and no older than the newest one that the killed learner had announced.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -47,12 +48,10 @@ class Kill:
     """The newest step that it had reported."""
     resumed_step: int
     """Where the next life began."""
+    lost_steps: int
+    """Reported steps that were trained again."""
     lost_s: float
     """Age of the checkpoint that was resumed, at the moment of the kill, in seconds."""
-
-    @property
-    def lost_steps(self) -> int:
-        return max(0, self.last_step - self.resumed_step)
 
 
 class Life:
@@ -60,6 +59,7 @@ class Life:
 
     def __init__(self, command: str, savedir: Path) -> None:
         self._folder = savedir / "run"
+        self._last_step = 0
         words = [sys.executable, "-m", "kubebeast_learner", command, "--env=CartPole-v1", f"--savedir={savedir}"]
         settings = [
             "--xpid=run",
@@ -81,16 +81,19 @@ class Life:
         """Returns once this life has announced a checkpoint. RuntimeError with the learner's words when it ends."""
         assert self._process.stdout is not None
         while not self.announced_steps():
-            if not self._process.stdout.readline():
+            line = self._process.stdout.readline()
+            if not line:
                 raise RuntimeError(f"the training ended: {self._process.communicate()[1]}")
+            self._note_step(line)
 
     def kill(self) -> tuple[float, int]:
         """Kills the learner; returns the time and the newest step that it reported."""
         os.kill(self._process.pid, signal.SIGKILL)
         killed_at = time.time()
         output, _ = self._process.communicate(timeout=WAIT_S)
-        steps = [json.loads(line)["step"] for line in output.splitlines() if _is_whole(line)]
-        return killed_at, max([0, *steps])
+        for line in output.splitlines():
+            self._note_step(line)
+        return killed_at, self._last_step
 
     def announced_steps(self) -> list[int]:
         """Steps of the checkpoints that this life has announced in out.log."""
@@ -100,6 +103,11 @@ class Life:
         """Where this life began; 0 for a fresh start."""
         found = re.search(r"resuming \S+ at step (\d+)", self._log())
         return int(found[1]) if found else 0
+
+    def _note_step(self, line: str) -> None:
+        """Of a progress line; the kill may have torn the last one."""
+        with contextlib.suppress(ValueError):
+            self._last_step = int(json.loads(line)["step"])
 
     def _log(self) -> str:
         path = self._folder / "out.log"
@@ -122,26 +130,28 @@ def kill_and_resume(command: str, kills: int, seed: int, savedir: Path) -> list[
         resumed = life.resumed_step()
         lost_s = killed_at - saved_at[f"checkpoint-{resumed:012d}.pt"]
         results.append(
-            Kill(number=number, announced_step=announced, last_step=last_step, resumed_step=resumed, lost_s=lost_s)
+            Kill(
+                number=number,
+                announced_step=announced,
+                last_step=last_step,
+                resumed_step=resumed,
+                lost_steps=max(0, last_step - resumed),
+                lost_s=lost_s,
+            )
         )
     life.kill()
     return results
-
-
-def _is_whole(line: str) -> bool:
-    return line.startswith("{") and line.endswith("}")
 
 
 def main() -> None:
     settings = tyro.cli(Settings, description=__doc__)
     with tempfile.TemporaryDirectory() as folder:
         kills = kill_and_resume(settings.command, settings.kills, settings.seed, Path(folder))
-    rows = [{**dataclasses.asdict(kill), "lost_steps": kill.lost_steps} for kill in kills]
     report.print_table(f"kubebeast {settings.command}, killed {len(kills)} times", kills)
     broken = sum(kill.resumed_step < kill.announced_step for kill in kills)
     print(f"oldest checkpoint resumed: {max(kill.lost_s for kill in kills):.2f} s (interval {INTERVAL_S} s)")
     print(f"resumed behind an announced checkpoint: {broken}")
-    print("Results:", report.write_json(f"kill_resume_{settings.command}", settings, {"kills": rows}))
+    print("Results:", report.write_json(f"kill_resume_{settings.command}", settings, {"kills": kills}))
 
 
 if __name__ == "__main__":

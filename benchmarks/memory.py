@@ -41,17 +41,22 @@ def sample(pid: int, out: Path, interval_s: float = 15.0) -> None:
 
 
 def draw(samples: Annotated[list[Path], tyro.conf.Positional], out: Path) -> None:
-    """Draws the memory of several runs, each named by its file, against minutes."""
-    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    """Draws the memory of several runs, each named by its file, against minutes.
+
+    PSS falls where other programs map the same libraries; the RSS of the learner's process does not know of them.
+    """
+    figure, axes = plt.subplots(figsize=(10, 3.6), layout="constrained")
     for path in samples:
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file))
         minutes = [float(row["seconds"]) / 60 for row in rows]
-        axes.plot(minutes, [float(row["pss_mib"]) for row in rows], label=path.stem)
-    axes.set(xlabel="minutes", ylabel="memory of all processes (PSS), MiB", ylim=(0, None))
+        (line,) = axes.plot(minutes, [float(row["pss_mib"]) for row in rows], label=f"{path.stem}: all processes (PSS)")
+        learner = [float(row["main_rss_mib"]) for row in rows]
+        axes.plot(minutes, learner, "--", color=line.get_color(), label=f"{path.stem}: learner (RSS)")
+    axes.set(xlabel="minutes", ylabel="MiB", ylim=(0, None))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(out, dpi=120)
     plt.close(figure)
 

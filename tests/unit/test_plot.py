@@ -212,9 +212,15 @@ def test_bins_average_the_episodes_that_ended_in_them(tmp_path: Path) -> None:
         '4,144,2100,3.0,"(11.0,)"\n'
     )
     read = read_curve(write_run(tmp_path / "run", log), bin_steps=1000)
-    assert (read.steps.tolist(), read.returns.tolist()) == ([1000, 2000, 3000], [3.0, 8.0, 11.0])
-    assert read.hours.tolist() == pytest.approx([0.01, 0.03, 0.04])
+    assert (read.steps.tolist(), read.returns.tolist()) == ([1000, 2000], [3.0, 8.0])
+    assert read.hours.tolist() == pytest.approx([0.01, 0.03])
     assert read.num_steps == 2100 and read.steps_to(8) == 2000
+
+
+def test_the_only_bin_is_drawn_before_it_is_complete(tmp_path: Path) -> None:
+    log = '# _tick,_time,step,mean_episode_return,episode_returns\n0,0,400,2.0,"(1.0, 3.0)"\n'
+    read = read_curve(write_run(tmp_path / "run", log), bin_steps=1000)
+    assert (read.steps.tolist(), read.returns.tolist()) == ([1000], [2.0])
 
 
 def test_bins_need_the_returns_of_single_episodes(tmp_path: Path) -> None:

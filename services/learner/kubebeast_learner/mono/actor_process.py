@@ -16,6 +16,8 @@ from kubebeast_learner.rollout import Rollout
 logger = logging.getLogger(__name__)
 
 STOP_GRACE_S = 10.0
+DEATH_GRACE_S = 1.0
+"""How long a process that has closed its pipe may take to end."""
 
 
 class ActorProcess:
@@ -84,7 +86,6 @@ class ActorProcess:
             return False
         if self._process is not None:
             self._note_death(self._process)
-            self._process = None
         elif self._restarts.is_due:
             self.start()
             return True
@@ -96,16 +97,13 @@ class ActorProcess:
     def end(self, timeout_s: float) -> None:
         """Waits for the process, then kills it."""
         if self._process is not None:
-            self._process.join(timeout_s)
-            self._process.kill()
-            self._process.join()
-            self._process = None
+            self._reap(self._process, timeout_s)
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _note_death(self, process: SpawnProcess) -> None:
-        process.join()
+        self._reap(process, DEATH_GRACE_S)
         wait_s = self._restarts.note_death()
         what = f"actor process {self.index} ended with status {process.exitcode}"
         if self._last_failure:
@@ -114,6 +112,12 @@ class ActorProcess:
             raise ActorsError(what)
         self._last_failure = ""
         logger.warning("%s; restarting it in %.0f s", what, wait_s)
+
+    def _reap(self, process: SpawnProcess, timeout_s: float) -> None:
+        process.join(timeout_s)
+        process.kill()
+        process.join()
+        self._process = None
 
     def _send(self, number: int | None) -> None:
         """To a process that died nothing is sent: its next life gets every block the learner does not hold."""

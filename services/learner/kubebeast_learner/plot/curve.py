@@ -132,9 +132,13 @@ def _numbers(text: str | None) -> tuple[float, ...] | None:
 def _binned(
     steps: Values, hours: Values, episodes: list[tuple[float, ...]], bin_steps: int
 ) -> tuple[Values, Values, Values]:
-    """End, time of the last row, and mean return of every bin in which an episode ended."""
+    """End, time of the last row, and mean return of every bin in which an episode ended.
+
+    The newest bin is left out until it is complete, unless it is the only one.
+    """
     ends = np.ceil(steps / bin_steps) * bin_steps
-    bins = [(end, np.flatnonzero(ends == end)) for end in np.unique(ends)]
+    complete = np.unique(ends[ends <= steps[-1]])
+    bins = [(end, np.flatnonzero(ends == end)) for end in (complete if complete.size else ends[:1])]
     returns = [np.array([value for row in rows for value in episodes[row]]) for _, rows in bins]
     kept = [index for index, values in enumerate(returns) if values.size]
     return (
