@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,6 +141,18 @@ def test_replayed_unrolls_are_trained_on_and_not_counted(tmp_path: Path, name: s
     last = snapshots(process.stdout)[-1]
     assert last["num_transitions"] <= 2 * 10, "half of four unrolls of ten are from the replay"
     assert 1000 <= last["step"] < 1000 + 20
+
+
+@both
+def test_a_profile_shows_where_the_time_goes(tmp_path: Path, name: str) -> None:
+    process = run(training_command(name, tmp_path, "--total-steps=3000", "--profile"))
+    assert process.returncode == 0, process.stderr
+    events = json.loads((tmp_path / "run" / "trace.json").read_text())["traceEvents"]
+    spans = Counter(event["name"] for event in events if event["ph"] == "X")
+    for span in ("h2d", "forward", "backward", "optimizer", "publish"):
+        assert spans[span] == 20
+    assert spans["dequeue"] >= 20 and spans["inference"] >= 10
+    assert list((tmp_path / "run").glob("trace-*.json")) == []
 
 
 @both

@@ -1,0 +1,46 @@
+"""The examples train, and what they trained can be evaluated, as their first lines say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.training_process import TIMEOUT_S, environment
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * TIMEOUT_S)]
+
+
+def kubebeast(folder: Path, savedir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run in `folder`, whose modules are then found."""
+    return subprocess.run(
+        [sys.executable, "-m", "kubebeast_learner", *words, f"--savedir={savedir}", "--xpid=run"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+@pytest.mark.parametrize("choice", ["--model=my_net:MyNet", "--loss=my_loss:my_loss"])
+def test_an_example_trains_and_is_evaluated(tmp_path: Path, choice: str) -> None:
+    trained = kubebeast(
+        EXAMPLES, tmp_path, "mono", "--env=CartPole-v1", choice, "--total-steps=2000", "--progress=none"
+    )
+    assert trained.returncode == 0, trained.stderr
+    evaluated = kubebeast(EXAMPLES, tmp_path, "eval", "--episodes=2", "--json")
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert len(json.loads(evaluated.stdout)["episodes"]) == 2
+
+
+def test_a_shape_error_is_explained_before_training_starts(tmp_path: Path) -> None:
+    (tmp_path / "bad_net.py").write_text(
+        (EXAMPLES / "my_net.py").read_text().replace("self.baseline(output).squeeze(-1)", "self.baseline(output)")
+    )
+    process = kubebeast(tmp_path, tmp_path, "mono", "--env=CartPole-v1", "--model=bad_net:MyNet")
+    assert process.returncode == 2
+    assert "baseline must be float32 [3, 2], it is float32 [3, 2, 1]" in process.stderr
