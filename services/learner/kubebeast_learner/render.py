@@ -1,5 +1,6 @@
 """`kubebeast render`: a video of whole episodes, played as `kubebeast eval` plays them."""
 
+import os
 from functools import partial
 
 import torch
@@ -16,6 +17,7 @@ from kubebeast_learner.video import VideoWriter, open_video
 def run(config: RenderConfig) -> int:
     """The command. Returns the exit status; ConfigError when there is nothing to play or nowhere to write."""
     torch.set_num_threads(1)  # one row is too little to share
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory: it needs no display
     try:
         print(render(config))
     except (CheckpointError, EnvironmentFailure) as error:
