@@ -12,8 +12,7 @@ _TRIM_THRESHOLD_BYTES = 512 << 20
 def keep_freed_memory() -> None:
     """Makes glibc keep freed blocks below 32 MiB instead of handing their pages back; elsewhere it does nothing.
 
-    Otherwise each update gets its activations page by page from the kernel, zeroed, and returns them: half of the
-    learner's time where updates are small.
+    Otherwise updates get their activations page by page from the kernel, zeroed, and return them.
     """
     if sys.platform != "linux":
         return

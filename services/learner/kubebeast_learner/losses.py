@@ -91,8 +91,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
 def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric", "none"]) -> Tensor:
     """Rewards as the loss sees them.
 
-    soft_asymmetric is 5 tanh(r / 5), times 0.3 where negative: the optimistic clipping of the paper's experiments on
-    DMLab-30, in the scale of https://github.com/google-deepmind/scalable_agent.
+    soft_asymmetric is 5 tanh(r / 5), times 0.3 where negative, as in https://github.com/google-deepmind/scalable_agent.
     """
     if clipping == "abs_one":
         return rewards.clamp(-1, 1)
