@@ -1,7 +1,7 @@
 """Experience replay: a share of every training batch is drawn uniformly from the newest unrolls.
 
-V-trace corrects for the age of the replayed ones, since their behaviour policy_logits are replayed with them. Schmitt et
-al. 2019, https://arxiv.org/abs/1909.11583, argue for mixing both kinds in a batch.
+V-trace corrects for the age of the replayed ones, since their behaviour policy_logits are replayed with them. Schmitt
+et al. 2019, https://arxiv.org/abs/1909.11583, argue for mixing both kinds in a batch.
 """
 
 import torch
