@@ -25,11 +25,13 @@ if __name__ == "__main__":
 """
 
 FAILING_ENVIRONMENT = """
+import threading
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
 
 class Failing(CartPoleEnv):
     def step(self, action):
+        threading.Thread(target=threading.Event().wait).start()  # the process cannot end by itself
         raise RuntimeError("the pole is gone")
 
 gymnasium.register("Failing-v0", entry_point=Failing)

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import signal
 import sys
 import threading
@@ -23,6 +22,7 @@ from kubebeast_learner.allocator import keep_freed_memory
 from kubebeast_learner.checkpoint import CheckpointError, CheckpointStore
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config_sources import as_settings
+from kubebeast_learner.cores import num_cores
 from kubebeast_learner.learner import DivergedError
 from kubebeast_learner.progress import make_progress
 from kubebeast_learner.run_log import RunLog, default_xpid
@@ -131,5 +131,4 @@ def _stop_on_signals() -> Iterator[threading.Event]:
 
 
 def _set_threads(learner_threads: int, num_local_processes: int) -> None:
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(learner_threads or min(4, max(1, num_cores - num_local_processes)))
+    torch.set_num_threads(learner_threads or min(4, max(1, num_cores() - num_local_processes)))

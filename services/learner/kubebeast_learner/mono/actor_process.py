@@ -66,12 +66,12 @@ class ActorProcess:
         try:
             message: FilledBlock | ActorFailure = self._connection.recv()
         except (EOFError, OSError):
+            message = ActorFailure("")
+        if isinstance(message, ActorFailure):  # its last message: a process that hangs at its end is not waited for
+            self._last_failure = message.reason
             self._connection.close()
             self._connection = None
             return None
-        if isinstance(message, ActorFailure):
-            self._last_failure = message.reason
-            return self.receive()
         self._held.add(message.number)
         return message
 

@@ -1,10 +1,8 @@
 """Actor processes of this machine as the actors of a training."""
 
 import contextlib
-import logging
 import multiprocessing
 import multiprocessing.connection
-import os
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -13,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from kubebeast_envserver.envs import EnvironmentFailure, make_vector_env
 from kubebeast_learner.actors import ActorsError, spread
 from kubebeast_learner.config import ConfigError, MonoConfig
+from kubebeast_learner.cores import num_cores
 from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.models import Model
 from kubebeast_learner.mono.actor import ActorTask, Episode
@@ -25,8 +25,6 @@ from kubebeast_learner.mono.blocks import BlockLayout, copy_columns, shared_memo
 from kubebeast_learner.mono.weights import SharedWeights
 from kubebeast_learner.profiling import Window, merge_traces
 from kubebeast_learner.rollout import Rollout
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -75,8 +73,10 @@ class MonoActors:
         self._weights = SharedWeights(model, self._config.run.precision, version)
         self._batch = self._layout.make(self._fresh_batch_size, lambda shape, dtype: torch.empty(shape, dtype=dtype))
         shares = spread(self._config.actors.num_actors, num_processes(self._config))
-        for index, num_envs in enumerate(shares):
-            self._processes.append(self._make_process(index, num_envs, version))
+        sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in shares]
+        memories = torch.split(shared_memory(sum(sizes)), sizes)
+        for index, (num_envs, memory) in enumerate(zip(shares, memories, strict=True)):
+            self._processes.append(self._make_process(index, num_envs, memory, version))
         for process in self._processes:
             process.start()
 
@@ -121,8 +121,7 @@ class MonoActors:
         if self.profile_window is not None:
             self._merge_traces()
 
-    def _make_process(self, index: int, num_envs: int, version: int) -> ActorProcess:
-        memory = shared_memory(self._num_blocks * self._layout.num_bytes(num_envs))
+    def _make_process(self, index: int, num_envs: int, memory: Tensor, version: int) -> ActorProcess:
         actors, seed = self._config.actors, self._config.run.seed
 
         def make_task(num_starts: int) -> ActorTask:
@@ -144,15 +143,13 @@ class MonoActors:
         return ActorProcess(index, make_task)
 
     def _merge_traces(self) -> None:
-        main = self._folder / "trace.json"
-        if main.exists():
-            merge_traces(main, sorted(self._folder.glob("trace-actor-*.json")))
+        main, others = self._folder / "trace.json", sorted(self._folder.glob("trace-actor-*.json"))
+        if main.exists() and others:
+            merge_traces(main, others)
 
     def _receive(self, timeout_s: float) -> None:
         """Waits for one message at least, or for the timeout."""
         connections = {process.connection: process for process in self._processes if process.connection is not None}
-        if not connections:
-            time.sleep(timeout_s)
         readable = multiprocessing.connection.wait(list(connections), timeout_s)
         for process in [process for connection, process in connections.items() if connection in readable]:
             filled = process.receive()
@@ -181,8 +178,7 @@ class MonoActors:
 
 def num_processes(config: MonoConfig) -> int:
     """num_actor_processes, or one for each core of this machine."""
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return config.actors.num_actor_processes or min(num_cores, config.actors.num_actors)
+    return config.actors.num_actor_processes or min(num_cores(), config.actors.num_actors)
 
 
 def num_blocks(config: MonoConfig) -> int:

@@ -36,9 +36,7 @@ class BlockLayout:
 
     @classmethod
     def of(cls, spec: EnvSpec, unroll_length: int, model: Model) -> "BlockLayout":
-        states = model.initial_state(1)
-        shapes = tuple((state.shape[0], state.shape[2]) for state in states)
-        return cls(spec, unroll_length, model.num_actions, shapes)
+        return cls(spec, unroll_length, model.num_actions, model.state_shapes)
 
     def make(self, num_envs: int, allocate: Allocate) -> Rollout:
         """A block of num_envs columns, its tensors from `allocate`, which is called for each in a fixed order."""
@@ -93,7 +91,7 @@ def shared_memory(num_bytes: int) -> Tensor:
         free = status.f_bavail * status.f_frsize
         if free < num_bytes:
             raise ConfigError(
-                f"the unrolls of one actor process take {num_bytes >> 20} MiB, {SHARED_MEMORY} has {free >> 20} MiB: "
+                f"the unrolls of all actor processes take {num_bytes >> 20} MiB, {SHARED_MEMORY} has {free >> 20} MiB: "
                 "lower num_actors, num_buffers or unroll_length, or give it more (docker: --shm-size)"
             )
     memory: Tensor = torch.empty(num_bytes, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
