@@ -10,11 +10,13 @@ ARGS ?=
 PYTEST_ARGS ?=
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
+# Inputs of `make fuzz` for each of its targets.
+FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks examples tests native/kubebeast_native
-CPP_SOURCES = $(shell find native/src -name '*.h' -o -name '*.cc')
+CPP_SOURCES = $(shell find native/src native/fuzz -name '*.h' -o -name '*.cc')
 
 .PHONY: help
 help: ## Show this list
@@ -44,6 +46,12 @@ native-test: native-test-default native-test-tsan native-test-asan ## Run the C+
 
 native-test-%: setup-dev
 	@cd native && cmake --preset $* && cmake --build --preset $* -j $(JOBS) && ctest --preset $* -j $(JOBS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz the wire codec and the streams' state machine, FUZZ_RUNS=100000 inputs each
+	@scripts/bootstrap --fuzz
+	@cd native && cmake --preset fuzz && cmake --build --preset fuzz -j $(JOBS)
+	@native/fuzz/run $(FUZZ_RUNS) $(JOBS)
 
 .PHONY: lint
 lint: setup-dev protos-check ## Check style, types and generated code

@@ -8,8 +8,8 @@ import grpc
 import numpy as np
 
 from benchmarks.cell import Cell, Snapshot
+from kubebeast_protos.v1 import PROTOCOL_VERSION, actor_pool_pb2_grpc
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from kubebeast_protos.v1 import actor_pool_pb2_grpc
 
 
 class GrpcioActorPool(actor_pool_pb2_grpc.ActorPoolServicer):
@@ -29,7 +29,9 @@ class GrpcioActorPool(actor_pool_pb2_grpc.ActorPoolServicer):
         unroll = np.empty((cell.unroll_length + 1, cell.num_envs, 84, 84), np.uint8)
         actions = [bytes(8 * cell.num_envs)]
         next(requests)
-        yield pb.ActResponse(welcome=pb.Welcome(run_id="transport", compression=[pb.COMPRESSION_NONE]))
+        yield pb.ActResponse(
+            welcome=pb.Welcome(protocol_version=PROTOCOL_VERSION, run_id="transport", compression=[pb.COMPRESSION_NONE])
+        )
         for request in requests:
             observations = request.observations
             leaf = np.frombuffer(observations.leaves[0], np.uint8).reshape(cell.num_envs, 84, 84)

@@ -23,7 +23,7 @@ def serve(cell: Cell, channel: Connection) -> None:
         # A model that computes finds several streams waiting when it is done; the null model would find one.
         min_inference_rows=max(1, cell.streams // 2),
         max_inference_rows=max(256, cell.num_envs),
-        expected=_env_spec(cell),
+        expected=env_spec(cell),
     )
     pool.start()
     pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0)
@@ -49,7 +49,8 @@ def serve(cell: Cell, channel: Connection) -> None:
             room.join()
 
 
-def _env_spec(cell: Cell) -> native.EnvSpec:
+def env_spec(cell: Cell) -> native.EnvSpec:
+    """What the streams of a cell bring."""
     kinds = (recorded_env.observation_leaves(cell), recorded_env.action_leaves())
     return native.EnvSpec("", *([native.LeafSpec(*dataclasses.astuple(leaf)) for leaf in leaves] for leaves in kinds))
 

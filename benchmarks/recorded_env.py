@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks import frames
 from benchmarks.cell import Cell
-from kubebeast_envserver.connection import open_channel
+from kubebeast_envserver.connection import open_stream
 from kubebeast_envserver.rows import Array, StepRows
 from kubebeast_envserver.session import Identity, Session
 from kubebeast_envserver.spaces import Leaf
@@ -57,4 +57,5 @@ def run(cell: Cell, streams: range, address: str, recording: Path) -> None:
     (stream,) = streams
     identity = Identity(env_server_id=f"recorded-{stream}", instance_id=f"recorded-{stream}", env_id="Recorded-v0")
     env = RecordedEnv(cell, recording)
-    Session(open_channel(address), env, identity, lz4=cell.codec == "lz4", welcome_timeout_s=60.0).run()
+    with open_stream(address) as connection:
+        Session(connection, env, identity, lz4=cell.codec == "lz4", welcome_timeout_s=60.0).run()

@@ -1,6 +1,7 @@
 """The native actor pool of KubeBeast's learner."""
 
 from kubebeast_native._core import (
+    PROTOCOL_MINOR,
     PROTOCOL_VERSION,
     ActorPool,
     ClosedError,
@@ -9,9 +10,11 @@ from kubebeast_native._core import (
     InferenceBatch,
     LeafSpec,
     RolloutBatch,
+    StreamEvent,
 )
 
 __all__ = [
+    "PROTOCOL_MINOR",
     "PROTOCOL_VERSION",
     "ActorPool",
     "ClosedError",
@@ -20,4 +23,5 @@ __all__ = [
     "InferenceBatch",
     "LeafSpec",
     "RolloutBatch",
+    "StreamEvent",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PROTOCOL_VERSION: int
+PROTOCOL_MINOR: int
 
 class ClosedError(RuntimeError):
     """The pool was closed, or failed; the message is the first error of a native thread, if there was one."""
@@ -56,6 +57,30 @@ class Episode:
     def episode_return(self) -> float: ...
     @property
     def length(self) -> int: ...
+
+class StreamEvent:
+    """A stream that came, went or was turned away. What the peer has not told is empty."""
+
+    @property
+    def kind(self) -> str:
+        """joined, left, refused (before acceptance) or dial_failed (an env-server that listens was not reached)."""
+    @property
+    def env_server_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str: ...
+    @property
+    def env_id(self) -> str: ...
+    @property
+    def num_envs(self) -> int: ...
+    @property
+    def peer(self) -> str:
+        """Transport address, as gRPC writes it."""
+    @property
+    def reason(self) -> str:
+        """left: bye, disconnect, invalid, timeout, dropped or closed. refused, dial_failed: name of the gRPC status."""
+    @property
+    def detail(self) -> str:
+        """For people; one line, may be empty."""
 
 class InferenceBatch:
     """Rows that wait for actions. Dropping it without `reply` ends its streams with INTERNAL, which is counted."""
@@ -143,7 +168,7 @@ class RolloutBatch:
         """Number of valid transitions: the env-steps this batch delivers."""
 
 class ActorPool:
-    """Listens for env-servers, batches their rows for inference and assembles rollouts.
+    """Listens for env-servers or dials them, batches their rows for inference and assembles rollouts.
 
     The first accepted Hello decides the EnvSpec unless `expected` is given; streams that match it are welcomed once
     `open` was called and wait until then. Memory is bounded: at most max_envs slots, and a stream whose finished
@@ -169,15 +194,33 @@ class ActorPool:
         handshake_timeout_ms: int = 10_000,
         step_timeout_ms: int = 60_000,
         expected: EnvSpec | None = None,
+        tls_cert: str = "",
+        tls_key: str = "",
+        tls_ca: str = "",
+        tls_refresh_s: int = 10,
+        token_file: str = "",
     ) -> None:
-        """address: "host:port" (port 0 picks one) or "unix:/path". max_queued_rollouts 0 means 2 * batch_size.
+        """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
+        max_queued_rollouts 0 means 2 * batch_size.
 
         An inference batch is given out as soon as min_inference_rows wait; fewer when every welcomed stream waits or
         the oldest row has waited inference_timeout_ms. It holds whole streams, oldest first, up to max_inference_rows
         (more only when one stream alone has more). ValueError names a bad argument.
+
+        tls_cert, tls_key: PEM files of the pool's own identity. tls_ca: PEM file of the authorities that a peer's
+        certificate must descend from: demanded of whoever dials (mutual TLS), checked of whoever is dialled. The files
+        are looked at again every tls_refresh_s seconds. token_file: bearer tokens, one a line: any is accepted from
+        whoever dials, the first is sent to whoever is dialled; read again for every call.
         """
     def start(self) -> None:
-        """Binds and listens. OSError when the address cannot be bound."""
+        """Binds and listens, where there is an address. OSError when it cannot be bound."""
+    def dial(self, endpoints: Sequence[tuple[str, str]]) -> None:
+        """Keeps a stream to each env-server that listens at one of `endpoints`, (address, server name), which replace
+        those of the call before; the name is that in its certificate, empty for the host of the address.
+
+        An endpoint that cannot be reached is dialled again after a jittered exponential back-off of at most 8 s. The
+        streams of endpoints left out go on to their end. RuntimeError where TLS is on without tls_ca. Never blocks.
+        """
     @property
     def address(self) -> str:
         """The bound address, with the port that was picked."""
@@ -187,20 +230,30 @@ class ActorPool:
         """Fixes the model's output sizes and starts to welcome streams; once."""
     def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
         """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""
-    def next_rollouts(self, timeout_ms: int) -> RolloutBatch | None:
-        """The next B unrolls, oldest first; None at the timeout; ClosedError after close."""
+    def next_rollouts(self, timeout_ms: int, min_policy_version: int = 0) -> RolloutBatch | None:
+        """The next B unrolls, oldest first; None at the timeout; ClosedError after close.
+
+        Unrolls that began with weights older than min_policy_version are dropped and counted; 0 drops none.
+        """
     def take_episodes(self) -> list[Episode]:
         """Episodes that ended since the last call (the newest 65 536 at most)."""
+    def take_stream_events(self) -> list[StreamEvent]:
+        """What happened to streams since the last call, oldest first (the newest 4096 at most)."""
     def stats(self) -> dict[str, int]:
         """Counters and gauges at one moment.
 
         Gauges: streams, envs, rows_waiting, rollouts_queued, streams_parked, steps_in_flight.
-        Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_rejected,
-        streams_ended_invalid, streams_ended_timeout, messages_received, bytes_received, bytes_sent, rows_received,
-        steps_sampled, steps_delivered, steps_dropped_partial, steps_dropped_close, rollouts_completed,
-        rollouts_partial, inference_batches, inference_rows, inference_flush_ready, inference_flush_all,
-        inference_flush_timeout, inference_dropped, episodes.
-        steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
+        Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
+        streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
+        dials_failed, messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
+        steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
+        rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, inference_batches, inference_rows,
+        inference_flush_ready, inference_flush_all, inference_flush_timeout, inference_dropped, episodes.
+        In every answer steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
+        """
+    def drain(self) -> None:
+        """Refuses further streams with UNAVAILABLE, dials no more, and answers health checks with NOT_SERVING; the
+        streams that are there go on. Idempotent, never blocks for long.
         """
     def close(self, grace_ms: int = 1000) -> None:
         """Stops listening, ends every stream with UNAVAILABLE, wakes every waiter. Idempotent, from any thread."""

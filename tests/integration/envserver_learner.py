@@ -1,6 +1,9 @@
 """A learner's side of the contract in plain grpcio, and ways to run an env-server against it."""
 
+import contextlib
+import logging
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -15,8 +18,11 @@ import lz4.block
 import numpy as np
 
 from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.exit_code import ExitCode
 from kubebeast_envserver.shutdown import Shutdown
-from kubebeast_envserver.worker import ExitCode, run_stream
+from kubebeast_envserver.stream_status import StreamStatus
+from kubebeast_envserver.worker import run_stream
+from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
 
@@ -24,36 +30,40 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0
 
 
-class FakeLearner(pb_grpc.ActorPoolServicer):
-    """Records every request and answers each Observations with zeros; `port` 0 picks a free one."""
+Answer = Callable[[pb.Hello, pb.Observations], pb.ActResponse | None]
 
-    def __init__(self, port: int = 0, refuse: tuple[grpc.StatusCode, str] | None = None) -> None:
+
+class Recorder:
+    """Welcomes a stream, records every request and answers each Observations with zeros."""
+
+    def __init__(self, minor: int = PROTOCOL_MINOR, answer: Answer | None = None) -> None:
         self.received: queue.SimpleQueue[pb.ActRequest] = queue.SimpleQueue()
-        self.refuse = refuse
-        self.answer: Callable[[pb.Hello, pb.Observations], pb.ActResponse | None] = zeros
+        self.minor = minor
+        self.answer: Answer = answer or zeros
         """None leaves the env-server waiting."""
-        self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
-        pb_grpc.add_ActorPoolServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
-        self._server.start()
 
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def Act(self, request_iterator: Any, context: Any) -> Iterator[pb.ActResponse]:  # noqa: N802
-        first = next(request_iterator)
-        self.received.put(first)
-        if self.refuse is not None:
-            context.abort(*self.refuse)
-        yield pb.ActResponse(welcome=pb.Welcome(run_id="test", compression=first.hello.offered_compression))
-        for request in request_iterator:
+    def talk(self, requests: Iterator[pb.ActRequest]) -> Iterator[pb.ActResponse]:
+        """The learner's side of a stream, until the Bye."""
+        hello = next(requests).hello
+        self.received.put(pb.ActRequest(hello=hello))
+        yield self.welcome(hello)
+        for request in requests:
             self.received.put(request)
             if request.HasField("bye"):
                 return
-            response = self.answer(first.hello, request.observations)
+            response = self.answer(hello, request.observations)
             if response is not None:
                 yield response
+
+    def welcome(self, hello: pb.Hello) -> pb.ActResponse:
+        return pb.ActResponse(
+            welcome=pb.Welcome(
+                run_id="test",
+                compression=hello.offered_compression,
+                protocol_version=PROTOCOL_VERSION,
+                protocol_minor=self.minor,
+            )
+        )
 
     def next(self, kind: str) -> Any:
         """The payload of the next request of that kind; others are skipped."""
@@ -62,8 +72,88 @@ class FakeLearner(pb_grpc.ActorPoolServicer):
             if request.HasField(kind):
                 return getattr(request, kind)
 
+
+class FakeLearner(Recorder, pb_grpc.ActorPoolServicer):
+    """Listens; `port` 0 picks a free one. Without `credentials` there is no TLS, without `token` anybody may come."""
+
+    def __init__(
+        self,
+        port: int = 0,
+        refuse: tuple[grpc.StatusCode, str] | None = None,
+        credentials: grpc.ServerCredentials | None = None,
+        token: str | None = None,
+        minor: int = PROTOCOL_MINOR,
+        answer: Answer | None = None,
+    ) -> None:
+        super().__init__(minor, answer)
+        self.refuse = refuse
+        self.token = token
+        self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
+        pb_grpc.add_ActorPoolServicer_to_server(self, self._server)
+        target = f"127.0.0.1:{port}"
+        if credentials is None:
+            self.port = self._server.add_insecure_port(target)
+        else:
+            self.port = self._server.add_secure_port(target, credentials)
+        self._server.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def Act(self, request_iterator: Any, context: Any) -> Iterator[pb.ActResponse]:  # noqa: N802
+        if self.token is not None and ("authorization", f"Bearer {self.token}") not in context.invocation_metadata():
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "the bearer token is wrong")
+        if self.refuse is not None:
+            self.received.put(next(request_iterator))
+            context.abort(*self.refuse)
+        yield from self.talk(request_iterator)
+
     def stop(self) -> None:
         self._server.stop(grace=None).wait()
+
+
+class DiallingLearner(Recorder):
+    """Dials an env-server that listens; in its context, as a learner of that minor version."""
+
+    def __init__(
+        self,
+        address: str,
+        credentials: grpc.ChannelCredentials | None = None,
+        token: str | None = None,
+        minor: int = PROTOCOL_MINOR,
+        answer: Answer | None = None,
+    ) -> None:
+        super().__init__(minor, answer)
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, options)
+        else:
+            self._channel = grpc.secure_channel(address, credentials, options)
+        self.responses: queue.SimpleQueue[pb.ActResponse | None] = queue.SimpleQueue()
+        """What is sent; None half-closes."""
+        metadata = (("authorization", f"Bearer {token}"),) if token is not None else ()
+        play = pb_grpc.EnvServerStub(self._channel).Play
+        self.call: Any = play(iter(self.responses.get, None), metadata=metadata, wait_for_ready=credentials is None)
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with contextlib.suppress(grpc.RpcError, StopIteration):
+            for response in self.talk(self.call):
+                self.responses.put(response)
+
+    def status(self) -> tuple[grpc.StatusCode, str]:
+        """How the env-server ended the call; blocks until it did."""
+        return self.call.code(), self.call.details()
+
+    def __enter__(self) -> "DiallingLearner":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.responses.put(None)
+        self._channel.close()
+        self._thread.join(TIMEOUT_S)
 
 
 def zeros(hello: pb.Hello, observations: pb.Observations) -> pb.ActResponse:
@@ -92,6 +182,37 @@ def frames(hello: pb.Hello, observations: pb.Observations, index: int) -> Any:
     return np.frombuffer(data, dtype).reshape(count, *leaf.shape)
 
 
+def free_address() -> str:
+    """An address on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def watched_log() -> Iterator["queue.SimpleQueue[str]"]:
+    """The messages that the env-server logs in this process, as they come."""
+    messages: queue.SimpleQueue[str] = queue.SimpleQueue()
+    handler = logging.Handler(logging.INFO)
+    handler.emit = lambda record: messages.put(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("kubebeast_envserver")
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def next_log(messages: "queue.SimpleQueue[str]", text: str) -> str:
+    """Waits for a message that holds the text; others are skipped."""
+    while text not in (message := messages.get(timeout=TIMEOUT_S)):
+        pass
+    return message
+
+
 @contextmanager
 def learner(**options: Any) -> Iterator[FakeLearner]:
     server = FakeLearner(**options)
@@ -106,13 +227,14 @@ class StreamThread:
 
     def __init__(self, **options: Any) -> None:
         self.shutdown = Shutdown()
+        self.status = StreamStatus()
         self.exit_code: ExitCode | None = None
         self._config = EnvServerConfig(**options)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
-        self.exit_code = run_stream(self._config, 0, self.shutdown)
+        self.exit_code = run_stream(self._config, 0, self.shutdown, self.status)
 
     def join(self) -> ExitCode | None:
         self._thread.join(TIMEOUT_S)

@@ -1,13 +1,33 @@
 """One stream against a learner made of stock grpcio and the generated stubs."""
 
+import dataclasses
+import queue
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import grpc
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from kubebeast_envserver.worker import ExitCode
-from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_envserver.backoff import Backoff
+from kubebeast_envserver.connection import open_stream
+from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.rows import EnvironmentFailure, StepRows
+from kubebeast_envserver.session import Identity, Session
+from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.integration.envserver_learner import StreamThread, frames, learner, zeros
+from tests.integration.envserver_learner import (
+    StreamThread,
+    frames,
+    free_address,
+    learner,
+    next_log,
+    watched_log,
+    zeros,
+)
+from tests.unit.scripted_env import ScriptedEnv
 
 MODULE = "tests.integration.envserver_faults"
 
@@ -18,7 +38,7 @@ def test_hello_describes_the_environments() -> None:
         StreamThread(env="Mock", address=server.address, envs_per_stream=3, env_server_id="pod-7"),
     ):
         hello = server.next("hello")
-    assert hello.protocol_version == PROTOCOL_VERSION
+    assert (hello.protocol_version, hello.protocol_minor) == (PROTOCOL_VERSION, PROTOCOL_MINOR)
     assert (hello.env_server_id, hello.env_id, hello.num_envs) == ("pod-7", "Mock", 3)
     assert len(hello.instance_id) >= 32
     frame = pb.LeafSpec(dtype="DTYPE_UINT8", shape=[84, 84], frame_stack=4)
@@ -91,6 +111,7 @@ def test_a_refusal_is_final_and_its_reason_is_logged(code: grpc.StatusCode, capl
     ):
         assert stream.join() == ExitCode.REFUSED
         assert "leaf 'image' has shape [1]" in caplog.text
+        assert (stream.status.connects_refused, stream.status.connects_welcomed) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +135,7 @@ def test_a_passing_error_is_dialled_again(code: grpc.StatusCode) -> None:
 
 
 def test_a_restarted_learner_gets_new_episodes_of_the_same_instance() -> None:
-    with learner() as first, StreamThread(env="Mock", address=first.address, envs_per_stream=2):
+    with learner() as first, StreamThread(env="Mock", address=first.address, envs_per_stream=2) as stream:
         instance_id = first.next("hello").instance_id
         for _ in range(5):
             first.next("observations")
@@ -124,6 +145,29 @@ def test_a_restarted_learner_gets_new_episodes_of_the_same_instance() -> None:
             message = second.next("observations")
             assert message.step == 0
             assert message.is_first == b"\1\1"
+            assert (stream.status.connects_welcomed, stream.status.connects_lost, stream.status.connected) == (2, 1, 1)
+            stream.shutdown.request()
+            assert stream.join() == ExitCode.OK
+        assert (stream.status.connects_lost, stream.status.connected) == (1, 0)
+
+
+def test_every_address_of_the_learner_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(proxy, raising=False)
+    with learner() as server:
+        addresses = f"ipv4:{free_address()},{server.address}"
+        with StreamThread(env="Mock", address=addresses, envs_per_stream=1):
+            assert server.next("observations").step == 0
+
+
+def test_a_listener_that_never_speaks_is_dialled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubebeast_envserver.connection.CONNECT_TIMEOUT_MS", 200)
+    with watched_log() as log, socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        with StreamThread(env="Mock", address=f"127.0.0.1:{mute.getsockname()[1]}"):
+            for _ in range(2):
+                next_log(log, "waiting for the learner")
 
 
 def test_dialling_ends_after_max_redials() -> None:
@@ -162,5 +206,95 @@ def test_an_environment_that_keeps_failing_ends_the_env_server(
             assert stream.join() == ExitCode.FAILED
         assert reason in caplog.text
         if env != "CannotBeMade":
-            for _ in range(2):
-                assert reason in server.next("bye").detail
+            bye = server.next("bye")
+            assert bye.reason == pb.Bye.REASON_ENVIRONMENT_FAILED
+            assert reason in bye.detail
+
+
+class BreaksInRow2(ScriptedEnv):
+    """Its environment 1 fails on arrival at row 2."""
+
+    def _rows(self, is_first: NDArray[np.bool_]) -> StepRows:
+        rows = super()._rows(is_first)
+        if self._n != 2:
+            return rows
+        broken = np.array([False, True])
+        return dataclasses.replace(
+            rows,
+            rewards=np.where(broken, 0, rows.rewards).astype(np.float32),
+            truncated=rows.truncated | broken,
+            interrupted=broken,
+            failures=[(1, "the emulator\nis on fire" + 300 * "!")],
+        )
+
+
+def play(env: Any, address: str) -> None:
+    identity = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
+    with open_stream(address) as stream:
+        Session(stream, env, identity, lz4=True, welcome_timeout_s=60.0).run()
+
+
+def test_an_interrupted_environment_is_marked_in_its_row() -> None:
+    with ThreadPoolExecutor() as pool, learner() as server:
+        pool.submit(play, BreaksInRow2(), server.address)
+        rows = [server.next("observations") for _ in range(5)]
+    assert [row.interrupted for row in rows] == [b"", b"", b"\0\1", b"", b""]
+    assert rows[2].truncated == b"\0\1"
+
+
+def test_a_learner_that_knows_no_interruption_gets_a_planned_end() -> None:
+    with learner(minor=0) as server:
+        with pytest.raises(EnvironmentFailure, match="environment 1 failed: the emulator"):
+            play(BreaksInRow2(), server.address)
+        bye = server.next("bye")
+    assert bye.reason == pb.Bye.REASON_UNSPECIFIED
+    assert bye.detail.startswith("environment 1 failed: the emulator is on fire!!!")
+    assert len(bye.detail) == 200
+
+
+class FailsTogether(ScriptedEnv):
+    def step(self, actions: list[NDArray[Any]]) -> StepRows:
+        raise EnvironmentFailure("the emulators are on fire")
+
+
+def test_environments_that_fail_together_end_the_stream_with_the_reason() -> None:
+    with learner() as server:
+        with pytest.raises(EnvironmentFailure):
+            play(FailsTogether(), server.address)
+        assert server.next("bye") == pb.Bye(reason=pb.Bye.REASON_ENVIRONMENT_FAILED, detail="the emulators are on fire")
+
+
+def test_another_major_version_of_the_learner_is_final() -> None:
+    with watched_log() as log, learner() as server:
+        server.welcome = lambda hello: pb.ActResponse(welcome=pb.Welcome(protocol_version=2))  # type: ignore[method-assign]
+        with StreamThread(env="Mock", address=server.address) as stream:
+            assert "Welcome.protocol_version is 2, expected 1" in next_log(log, "refuses")
+            assert stream.join() == ExitCode.REFUSED
+
+
+def test_a_learner_that_never_welcomes_is_dialled_again() -> None:
+    with watched_log() as log, learner() as server:
+        welcome = server.welcome
+        server.welcome = lambda hello: pb.ActResponse()  # type: ignore[method-assign]
+        with StreamThread(env="Mock", address=server.address, envs_per_stream=1):
+            next_log(log, "ProtocolError: the first response is not a Welcome")
+            server.welcome = welcome  # type: ignore[method-assign]
+            assert server.next("observations").step == 0
+
+
+def test_being_welcomed_and_lost_again_and_again_slows_the_dialling_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def recorded(self: Backoff) -> float:
+        tries.put(self.tries)
+        return next_delay_s(self)
+
+    next_delay_s = Backoff.next_delay_s
+    monkeypatch.setattr(Backoff, "next_delay_s", recorded)
+    with learner() as server:
+        server.answer = lambda hello, observations: pb.ActResponse()
+        with StreamThread(env="Mock", address=server.address, envs_per_stream=1):
+            assert [tries.get(timeout=60.0) for _ in range(4)] == [0, 1, 2, 3]
+            monkeypatch.setattr("kubebeast_envserver.dialler.STEADY_S", 0.0)
+            while tries.get(timeout=60.0) != 0:
+                pass

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kubebeast_envserver.connection import open_channel
+from kubebeast_envserver.connection import open_stream
 from kubebeast_envserver.rows import HostedEnv
 from kubebeast_envserver.session import Identity, Session
 
@@ -13,8 +13,8 @@ from kubebeast_envserver.session import Identity, Session
 def hosted(env: HostedEnv, address: str) -> Iterator[None]:
     """Steps `env` for the pool at `address`; says Bye at the end of the context."""
     identity = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
-    with open_channel(address) as channel:
-        session = Session(channel, env, identity, lz4=True, welcome_timeout_s=60.0)
+    with open_stream(address) as stream:
+        session = Session(stream, env, identity, lz4=True, welcome_timeout_s=60.0)
         thread = threading.Thread(target=session.run)
         thread.start()
         try:

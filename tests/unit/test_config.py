@@ -96,6 +96,20 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
     [
         (RolloutConfig, {"unroll_length": 0}, "unroll_length = 0: must be at least 1"),
         (PoolConfig, {"min_inference_rows": 300}, "max_inference_rows = 256: .*min_inference_rows"),
+        (PoolConfig, {"max_policy_lag": -1}, "max_policy_lag = -1: must not be negative"),
+        (PoolConfig, {"http_address": ":9090"}, "http_address = ':9090': must be \"host:port\""),
+        (PoolConfig, {"http_address": "0.0.0.0:9090-9091"}, "http_address = .*must be"),
+        (PoolConfig, {"http_address": "host:65536"}, "http_address = .*must be"),
+        (PoolConfig, {"dial": "a:1,"}, "dial = '': must be"),
+        (PoolConfig, {"dial": "a"}, 'dial = \'a\': must be "host:port" or "host:first-last"'),
+        (PoolConfig, {"dial": "a:1, b:9-8"}, "dial = 'b:9-8': must be"),
+        (PoolConfig, {"dial": "a:0"}, "dial = 'a:0': must be"),
+        (PoolConfig, {"dial": "::1:4431"}, "dial = '::1:4431': must be"),
+        (PoolConfig, {"tls_cert": Path("c")}, "tls_cert = 'c': needs tls_key too"),
+        (PoolConfig, {"tls_key": Path("k")}, "tls_key = 'k': needs tls_cert too"),
+        (PoolConfig, {"tls_ca": Path("a")}, "tls_ca = 'a': needs tls_cert and tls_key too, to listen"),
+        (PoolConfig, {"tls_ca": Path("a"), "dial": "a:1", "address": "[::]:1"}, "tls_ca = 'a': needs tls_cert"),
+        (PoolConfig, {"tls_cert": Path("c"), "tls_key": Path("k"), "dial": "a:1"}, "tls_cert = 'c': needs tls_ca too"),
         (ModelConfig, {"hidden_sizes": ()}, "hidden_sizes = "),
         (LossConfig, {"vtrace_lambda": 1.5}, r"vtrace_lambda = 1.5: must lie in \[0, 1\]"),
         (LossConfig, {"clip_c_threshold": -0.5}, "clip_c_threshold = -0.5: must not be negative; None"),
@@ -104,6 +118,31 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
 def test_validation_names_field_value_and_reason(section: type, values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         section(**values)
+
+
+@pytest.mark.parametrize(
+    ("settings", "listens_on", "dials"),
+    [
+        ({}, "127.0.0.1:4431", ()),
+        ({"address": ""}, "", ()),
+        ({"dial": "fleet:7000-7015"}, "", ("fleet:7000-7015",)),
+        ({"dial": "a:1, [::1]:2", "tls_ca": Path("ca")}, "", ("a:1", "[::1]:2")),
+        ({"dial": "a:1", "address": "0.0.0.0:4431"}, "0.0.0.0:4431", ("a:1",)),
+    ],
+)
+def test_a_learner_that_dials_listens_only_where_it_is_told_to(
+    settings: dict[str, Any], listens_on: str, dials: tuple[str, ...]
+) -> None:
+    pool = PoolConfig(**settings)
+    assert (pool.listen_address, pool.dial_targets) == (listens_on, dials)
+
+
+def test_paths_of_secrets_come_from_any_source(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "tls_cert: c.pem\ntls_key: k.pem\ntls_ca: null\n")
+    flags = layer_flags(LearnerConfig, ["--config", path], {"KUBEBEAST_TOKEN_FILE": "~/tokens"}).flags
+    pool = tyro.cli(PoolConfig, args=flags[:-2])
+    assert (pool.tls_cert, pool.tls_key, pool.tls_ca) == (Path("c.pem"), Path("k.pem"), None)
+    assert as_settings(pool)["token_file"] == "~/tokens"
 
 
 def test_setting_names_are_unique_over_all_sections() -> None:

@@ -7,9 +7,10 @@ import threading
 import grpc
 import pytest
 
+from kubebeast_envserver.backoff import Backoff
 from kubebeast_envserver.config import ConfigError, parse
-from kubebeast_envserver.connection import Backoff, DisconnectedError, RefusedError, stream_error
-from kubebeast_envserver.failures import FailureWindow
+from kubebeast_envserver.connection import DisconnectedError, RefusedError, stream_error
+from kubebeast_envserver.failures import FailureWindow, Repetitions
 from kubebeast_envserver.log import JsonFormatter
 from kubebeast_envserver.shutdown import Shutdown
 
@@ -41,6 +42,18 @@ def test_flags_win_over_the_environment_and_that_over_defaults() -> None:
         (["--env", "Mock", "--max-redials", "-1"], "max_redials = -1"),
         (["--env", "Mock", "--failure-window-s", "0"], "failure_window_s = 0.0"),
         (["--env", "Mock", "--log-level", "loud"], "log_level = 'loud'"),
+        (["--env", "Mock", "--env-timeout-s", "0"], "env_timeout_s = 0.0"),
+        (["--env", "Mock", "--http-address", "8080"], "http_address = '8080'"),
+        (["--env", "Mock", "--http-address", "localhost:65536"], "http_address = 'localhost:65536'"),
+        (["--env", "Mock", "--listen", "4431"], "listen = '4431'"),
+        (["--env", "Mock", "--listen", "[::]:65535", "--num-streams", "2"], "last stream would need port 65536"),
+        (["--env", "Mock", "--listen", "[::]:1", "--address", "host:2"], "listen = .* excludes address = 'host:2'"),
+        (["--env", "Mock", "--token-file", "/no/such"], "token_file = '/no/such': No such file"),
+        (["--env", "Mock", "--tls-cert", "c.pem"], "tls_cert = 'c.pem': needs tls_key"),
+        (["--env", "Mock", "--tls-key", "k.pem"], "tls_key = 'k.pem': needs tls_cert"),
+        (["--env", "Mock", "--tls-cert", "c.pem", "--tls-key", "k.pem"], "tls_cert = 'c.pem': needs tls_ca"),
+        (["--env", "Mock", "--tls-server-name", "learner"], "tls_server_name = 'learner': needs tls_ca"),
+        (["--env", "Mock", "--listen", "[::]:1", "--tls-ca", "a.pem"], "tls_ca = 'a.pem': needs tls_cert"),
     ],
 )
 def test_a_bad_value_is_named_with_its_reason(flags: list[str], message: str) -> None:
@@ -61,6 +74,13 @@ def test_failures_are_too_many_only_within_the_window() -> None:
     moments = iter([0.0, 30.0, 61.0, 80.0])
     window = FailureWindow(limit=3, window_s=60.0, clock=lambda: next(moments))
     assert [window.add() for _ in range(4)] == [False, False, False, True]
+
+
+def test_a_repeated_text_is_news_again_after_a_while() -> None:
+    moments = iter([0.0, 10.0, 29.0, 31.0, 32.0])
+    repetitions = Repetitions(interval_s=30.0, clock=lambda: next(moments))
+    texts = ["fire", "water", "water", "water", "fire"]
+    assert [repetitions.is_news(text) for text in texts] == [True, True, False, False, True]
 
 
 class EndedCall(grpc.RpcError):

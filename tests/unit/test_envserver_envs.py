@@ -1,11 +1,11 @@
 """Vectors of environments: ids, autoreset, stacks, books of episodes."""
 
-from collections.abc import Callable
+import re
 
 import numpy as np
 import pytest
 
-from kubebeast_envserver.envs import EnvironmentFailure, HostedEnv, StepRows, make_vector_env
+from kubebeast_envserver.envs import EnvironmentFailure, FaultPolicy, HostedEnv, StepRows, make_vector_env
 from kubebeast_envserver.spaces import Leaf
 
 FAULTS = "tests.integration.envserver_faults"
@@ -115,24 +115,42 @@ def test_rows_are_not_overwritten_by_later_steps() -> None:
     np.testing.assert_array_equal(first.observation[0], kept)
 
 
-def failing(name: str) -> Callable[[], object]:
-    def provoke() -> object:
-        return play(make_vector_env(f"{FAULTS}:{name}-v0", 2), 1)
-
-    return provoke
+def test_an_environment_that_cannot_be_made_is_reported_as_such() -> None:
+    with pytest.raises(EnvironmentFailure, match=r"could not be made.*no licence file"):
+        make_vector_env(f"{FAULTS}:CannotBeMade-v0", 2)
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("RaisesInStep", "step raised .*on fire"),
-        ("RewardIsNotFinite", "environment 0 returned the reward nan"),
-        ("CannotBeMade", "could not be made.*no licence file"),
+        ("RaisesInStep", "step raised RuntimeError.*on fire"),
+        ("RewardIsNotFinite", "the reward nan: it must be a finite float32"),
     ],
 )
 def test_a_failing_environment_is_reported_as_such(name: str, reason: str) -> None:
-    with pytest.raises(EnvironmentFailure, match=reason):
-        failing(name)()
+    env = make_vector_env(f"{FAULTS}:{name}-v0", 2)
+    first, second = play(env, 1)
+    assert first.interrupted.size == 0
+    assert second.interrupted.all() and second.truncated.all()
+    assert not (second.terminated | second.is_first).any() and not second.rewards.any()
+    assert [i for i, _ in second.failures] == [0, 1]
+    assert all(re.search(reason, text) for _, text in second.failures)
+    with pytest.raises(EnvironmentFailure, match=f"environment 0 failed: .*{reason}"):
+        second.require_whole()
+
+
+def test_a_reset_makes_a_broken_environment_anew() -> None:
+    env = make_vector_env(f"{FAULTS}:RaisesInStep-v0", 1)
+    assert [rows.interrupted.any() for rows in [*play(env, 1), *play(env, 1)]] == [False, True, False, True]
+
+
+def test_environments_that_keep_failing_are_given_up_together() -> None:
+    env = make_vector_env(f"{FAULTS}:RaisesInStep-v0", 2, policy=FaultPolicy(max_failures=2))
+    play(env, 1)
+    with pytest.raises(EnvironmentFailure, match=r"every environment failed too often, .*on fire"):
+        play(env, 1)
+    with pytest.raises(EnvironmentFailure, match="every environment failed too often"):
+        env.reset()
 
 
 @pytest.mark.parametrize(

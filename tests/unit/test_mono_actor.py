@@ -2,14 +2,17 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from kubebeast_envserver.rows import StepRows
 from kubebeast_learner.mono.actor import Episode
 from tests.unit.mono_actor import T, empty_block, filled_blocks, make_actor
-from tests.unit.scripted_env import NUM_ENVS, StridedEnv
+from tests.unit.scripted_env import NUM_ENVS, ScriptedEnv, StridedEnv
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +50,31 @@ def test_a_transition_from_a_final_row_is_not_valid() -> None:
     assert torch.cat([block.terminated[:T, 0] for block in blocks]).sum() == 3
     assert torch.cat([block.truncated[:T, 1] for block in blocks]).sum() == 2
     assert not any(block.terminated[:, 1].any() or block.truncated[:, 0].any() for block in blocks)
+
+
+class InterruptedEnv(ScriptedEnv):
+    """Environment 0 fails at one row in the middle of an episode and starts again at the next one."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self._row = row
+
+    def step(self, actions: list[Any]) -> StepRows:
+        rows = super().step(actions)
+        failed = np.array([self._n == self._row, False])
+        self._final = self._final | failed
+        return replace(rows, truncated=rows.truncated | failed, rewards=rows.rewards * ~failed, interrupted=failed)
+
+
+@pytest.mark.parametrize("row", [1, T - 1, T, T + 3])
+def test_a_transition_into_or_out_of_an_interrupted_row_is_not_valid(row: int) -> None:
+    blocks, _, _ = filled_blocks(3, env=InterruptedEnv(row))
+    valid = torch.cat([block.valid[:, 0] for block in blocks])
+    final_rows = (5, 10)
+    expected = [t + 1 != row and t not in (row, *final_rows) for t in range(3 * T)]
+    assert valid.tolist() == expected
+    assert torch.cat([block.truncated[:T, 0] for block in blocks]).nonzero().flatten().tolist() == [row]
+    assert torch.cat([block.is_first[:T, 0] for block in blocks])[row + 1]
 
 
 def test_the_stored_policy_is_the_one_that_acted() -> None:

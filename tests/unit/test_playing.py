@@ -1,13 +1,14 @@
 """A model plays one whole episode in every environment, with its memory carried from step to step."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from kubebeast_envserver.envs import StepRows
+from kubebeast_envserver.envs import EnvironmentFailure, StepRows
 from kubebeast_envserver.spaces import Leaf
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model
@@ -73,6 +74,20 @@ def test_every_environment_plays_exactly_one_episode_however_long() -> None:
 def test_an_endless_episode_is_cut_off_and_marked() -> None:
     played = play(CountdownEnv([2, 1000]), untrained(), "greedy", torch.Generator(), max_episode_steps=5)
     assert played == [PlayedEpisode(5.0, 2), PlayedEpisode(12.5, 5, cut_off=True)]
+
+
+class FailingEnv(CountdownEnv):
+    def step(self, actions: list[Any]) -> StepRows:
+        rows = super().step(actions)
+        failed = np.array([False, len(self.actions) == 2])
+        return replace(rows, interrupted=failed, failures=[(1, "on fire")] if failed.any() else [])
+
+
+def test_an_environment_that_fails_ends_the_play() -> None:
+    env = FailingEnv([5, 5])
+    with pytest.raises(EnvironmentFailure, match="environment 1 failed: on fire"):
+        play(env, untrained(), "greedy", torch.Generator(), 100)
+    assert len(env.actions) == 2
 
 
 def test_greedy_takes_the_likeliest_action_and_sample_follows_the_policy() -> None:

@@ -31,6 +31,10 @@ START = Snapshot(
     streams=0,
     envs=0,
     actor_restarts=0,
+    env_failures=None,
+    steps_in_flight=None,
+    steps_dropped_partial=None,
+    steps_dropped_stale=None,
     checkpoint_age_s=None,
     checkpoint_failures=0,
 )
@@ -95,6 +99,12 @@ def test_table_of_a_run_that_has_not_begun_is_whole() -> None:
 def test_table_warns_of_restarts_and_lost_checkpoints() -> None:
     text = recorded(replace(RUNNING, actor_restarts=2, checkpoint_failures=1))
     assert "restarts of actors 2, failed checkpoints 1" in text
+
+
+def test_table_warns_of_failed_environments_and_dropped_steps() -> None:
+    text = recorded(replace(RUNNING, env_failures=3, steps_dropped_stale=1280))
+    assert "failed environments 3, steps too old 1,280" in text
+    assert "restarts" not in text
 
 
 def test_json_has_every_value_and_null_where_there_is_none() -> None:

@@ -132,6 +132,15 @@ def test_checkpoint_age_and_failures(stats: RunStats, clock: Clock) -> None:
     assert (snapshot.checkpoint_age_s, snapshot.checkpoint_failures) == (3.0, 1)
 
 
+def test_books_of_the_pool_are_passed_on_and_unknown_without_one(stats: RunStats) -> None:
+    snapshot = stats.snapshot(
+        pool(env_interruptions=1, steps_in_flight=20, steps_dropped_partial=3, steps_dropped_stale=4)
+    )
+    assert (snapshot.env_failures, snapshot.steps_in_flight) == (1, 20)
+    assert (snapshot.steps_dropped_partial, snapshot.steps_dropped_stale) == (3, 4)
+    assert stats.snapshot(pool()).steps_in_flight is None
+
+
 def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) -> None:
     stats.add_update(UPDATE)
     stats.add_episodes([Episode(7.0)])

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "actor_pool.h"
@@ -42,7 +43,9 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::int64_t min_inference_rows, std::int64_t max_inference_rows, std::int64_t inference_timeout_ms,
                     std::int64_t max_queued_rollouts, std::int64_t max_streams, std::int64_t max_envs,
                     std::int64_t max_envs_per_stream, std::int64_t max_message_bytes, std::int64_t min_partial_steps,
-                    std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms, std::optional<EnvSpec> expected) {
+                    std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms, std::optional<EnvSpec> expected,
+                    std::string tls_cert, std::string tls_key, std::string tls_ca, std::int64_t tls_refresh_s,
+                    std::string token_file) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -61,6 +64,8 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.handshake_timeout = Milliseconds("handshake_timeout_ms", handshake_timeout_ms);
   options.step_timeout = Milliseconds("step_timeout_ms", step_timeout_ms);
   options.expected = std::move(expected);
+  options.tls = {std::move(tls_cert), std::move(tls_key), std::move(tls_ca), std::chrono::seconds(tls_refresh_s)};
+  options.token_file = std::move(token_file);
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
   return PoolHolder(pool->release());
@@ -99,6 +104,18 @@ void Start(ActorPool& pool) {
   ThrowIfError(status);
 }
 
+void DialEndpoints(ActorPool& pool, const std::vector<std::pair<std::string, std::string>>& endpoints) {
+  std::vector<Endpoint> converted;
+  converted.reserve(endpoints.size());
+  for (const auto& [address, server_name] : endpoints) converted.push_back({address, server_name});
+  absl::Status status;
+  {
+    const py::gil_scoped_release release;
+    status = pool.SetEndpoints(converted);
+  }
+  ThrowIfError(status);
+}
+
 py::dict StatsOf(const ActorPool& pool) {
   py::dict values;
   for (const auto& [name, value] : pool.GetStats()) values[py::str(std::string(name))] = value;
@@ -124,11 +141,16 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
           py::arg("timeout_ms"))
       .def(
           "next_rollouts",
-          [timeout](ActorPool& self, std::int64_t timeout_ms) {
-            return OrNone([&self, wait = timeout(timeout_ms)] { return self.NextRollouts(wait); });
+          [timeout](ActorPool& self, std::int64_t timeout_ms, std::int64_t min_policy_version) {
+            return OrNone([&self, wait = timeout(timeout_ms), min_policy_version] {
+              return self.NextRollouts(wait, min_policy_version);
+            });
           },
-          py::arg("timeout_ms"))
+          py::arg("timeout_ms"), py::arg("min_policy_version") = 0)
       .def("take_episodes", &ActorPool::TakeEpisodes)
+      .def("take_stream_events", &ActorPool::TakeStreamEvents)
+      .def("dial", &DialEndpoints, py::arg("endpoints"))
+      .def("drain", &ActorPool::Drain, py::call_guard<py::gil_scoped_release>())
       .def("stats", &StatsOf)
       .def(
           "close",
@@ -150,7 +172,8 @@ void BindPool(const py::module_& module) {
            py::arg("inference_timeout_ms") = 10, py::arg("max_queued_rollouts") = 0, py::arg("max_streams") = 4096,
            py::arg("max_envs") = 16384, py::arg("max_envs_per_stream") = 1024, py::arg("max_message_bytes") = 64 << 20,
            py::arg("min_partial_steps") = 1, py::arg("handshake_timeout_ms") = 10'000,
-           py::arg("step_timeout_ms") = 60'000, py::arg("expected") = py::none());
+           py::arg("step_timeout_ms") = 60'000, py::arg("expected") = py::none(), py::arg("tls_cert") = "",
+           py::arg("tls_key") = "", py::arg("tls_ca") = "", py::arg("tls_refresh_s") = 10, py::arg("token_file") = "");
   BindMethods(pool);
 }
 

@@ -2,7 +2,6 @@
 
 #include "array_view.h"
 #include "bindings.h"
-#include "episode_log.h"
 #include "rollout_batch.h"
 
 namespace kubebeast {
@@ -25,12 +24,6 @@ void BindRollouts(const py::module_& module) {
       .def_property_readonly("valid", view(&RolloutBatch::valid))
       .def_property_readonly("core_state", view(&RolloutBatch::core_state))
       .def_readonly("num_transitions", &RolloutBatch::num_transitions);
-
-  py::class_<Episode>(module, "Episode")
-      .def_readonly("env_server_id", &Episode::env_server_id)
-      .def_readonly("env_id", &Episode::env_id)
-      .def_readonly("episode_return", &Episode::episode_return)
-      .def_readonly("length", &Episode::length);
 }
 
 }  // namespace kubebeast

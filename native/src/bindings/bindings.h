@@ -8,6 +8,7 @@ namespace kubebeast {
 void BindSpec(const pybind11::module_& module);
 void BindInference(const pybind11::module_& module);
 void BindRollouts(const pybind11::module_& module);
+void BindEvents(const pybind11::module_& module);
 void BindPool(const pybind11::module_& module);
 
 }  // namespace kubebeast

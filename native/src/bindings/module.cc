@@ -23,8 +23,10 @@ void KeepFreedMemory() {
 PYBIND11_MODULE(_core, module) {
   KeepFreedMemory();
   module.attr("PROTOCOL_VERSION") = kubebeast::kProtocolVersion;
+  module.attr("PROTOCOL_MINOR") = kubebeast::kProtocolMinor;
   kubebeast::BindSpec(module);
   kubebeast::BindInference(module);
   kubebeast::BindRollouts(module);
+  kubebeast::BindEvents(module);
   kubebeast::BindPool(module);
 }

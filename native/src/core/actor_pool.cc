@@ -1,6 +1,7 @@
 #include "actor_pool.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "actor_stream.h"
-#include "kubebeast_protos/v1/actor_pool.grpc.pb.h"
 
 namespace kubebeast {
 namespace {
@@ -24,7 +24,6 @@ absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t mi
 absl::Status Validate(const PoolOptions& options) {
   const auto signed_value = [](std::size_t value) { return static_cast<std::int64_t>(value); };
   absl::Status status;
-  if (options.address.empty()) status.Update(absl::InvalidArgumentError("address is empty"));
   status.Update(AtLeast("unroll_length", signed_value(options.unroll_length), 1));
   status.Update(AtLeast("batch_size", signed_value(options.batch_size), 1));
   status.Update(AtLeast("min_inference_rows", signed_value(options.inference.min_rows), 1));
@@ -47,9 +46,20 @@ absl::Status Validate(const PoolOptions& options) {
     status.Update(absl::InvalidArgumentError(
         absl::StrCat("max_message_bytes = ", options.wire.max_message_bytes, ": must be below 2 GiB")));
   }
+  status.Update(ValidateTls(options.tls, !options.address.empty()));
   if (options.expected.has_value()) status.Update(ValidateEnvSpec(*options.expected, options.wire.max_message_bytes));
   return status;
 }
+
+// How long gRPC may take to end calls that were cancelled.
+constexpr std::chrono::seconds kCancelPatience{5};
+
+// Env-servers use a connection for every stream. RFC 9113, section 6.5.2, asks for 100 at least.
+constexpr int kMaxStreamsPerConnection = 100;
+
+// The name of the contract's service, for health checks
+// (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
+constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
 
 // The address with the port that was picked.
 std::string BoundAddress(const std::string& address, int port) {
@@ -60,28 +70,17 @@ std::string BoundAddress(const std::string& address, int port) {
 void SetTransportOptions(grpc::ServerBuilder& builder, const PoolOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.wire.max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   // A peer that is gone without a word is noticed after 40 s, also when it never opened a stream.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  // A connection that does not get through TLS and HTTP/2 in time is as late as one without a Hello.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options.handshake_timeout.count()));
 }
 
 }  // namespace
-
-class ActorPool::Service final : public v1::ActorPool::WithRawCallbackMethod_Act<v1::ActorPool::Service> {
- public:
-  explicit Service(std::shared_ptr<PoolContext> context) : context_(std::move(context)) {}
-
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Act(grpc::CallbackServerContext* context) override {
-    const auto stream = std::make_shared<ActorStream>(context_, context);
-    stream->Start();
-    return stream.get();
-  }
-
- private:
-  const std::shared_ptr<PoolContext> context_;
-};
 
 absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options) {
   if (options.max_queued_rollouts == 0) options.max_queued_rollouts = 2 * options.batch_size;
@@ -92,31 +91,53 @@ absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options
 ActorPool::ActorPool(const PoolOptions& options)
     : context_(std::make_shared<PoolContext>(options)),
       buffers_(std::make_shared<BufferPool>()),
-      address_(options.address) {}
+      address_(options.address),
+      dialer_(std::make_shared<Dialer>(context_)) {}
 
 ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
 
 absl::Status ActorPool::Start() {
   const std::lock_guard lifecycle(lifecycle_mutex_);
-  if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
+  if (server_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
-  service_ = std::make_unique<Service>(context_);
+  if (absl::Status status = Serve(); !status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  sweeper_ = std::thread([this] { Sweep(); });
+  return absl::OkStatus();
+}
+
+absl::Status ActorPool::Serve() {
+  const PoolOptions& options = context_->options;
+  service_ = std::make_unique<PoolService>(context_);
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  SetTransportOptions(builder, context_->options);
+  SetTransportOptions(builder, options);
   int port = 0;
-  builder.AddListeningPort(context_->options.address, grpc::InsecureServerCredentials(), &port);
+  // A pool that only dials has a server without a port: gRPC 1.51 shares its callback threads between servers and
+  // channels, and does not survive that the last of them goes in one of these threads, as channels do.
+  if (!options.address.empty()) builder.AddListeningPort(options.address, MakeServerCredentials(options.tls), &port);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) {
     service_.reset();
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", context_->options.address));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
   }
+  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
   const std::lock_guard lock(mutex_);
-  address_ = BoundAddress(context_->options.address, port);
-  sweeper_ = std::thread([this] { Sweep(); });
+  if (!options.address.empty()) address_ = BoundAddress(options.address, port);
+  return absl::OkStatus();
+}
+
+absl::Status ActorPool::SetEndpoints(const std::vector<Endpoint>& endpoints) {
+  const TlsOptions& tls = context_->options.tls;
+  if (tls.enabled() && tls.authorities.empty()) {
+    return absl::FailedPreconditionError("tls_ca is empty: to dial with TLS it must say whom to trust");
+  }
+  dialer_->SetEndpoints(endpoints);
+  dialer_->Tick(Clock::now());
   return absl::OkStatus();
 }
 
@@ -157,8 +178,9 @@ absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::ch
                                           context_->stats);
 }
 
-absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds timeout) {
-  const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout);
+absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds timeout,
+                                                     std::int64_t min_policy_version) {
+  const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout, min_policy_version);
   if (!unrolls.ok()) return unrolls.status();
   return GatherRollouts(*unrolls, *context_->registry.shape(), *buffers_);
 }
@@ -171,6 +193,14 @@ std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() con
   return values;
 }
 
+void ActorPool::Drain() {
+  context_->registry.Drain();
+  dialer_->Stop();
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  if (server_ == nullptr) return;
+  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
+}
+
 void ActorPool::Close(std::chrono::milliseconds grace) {
   {
     const std::lock_guard lock(mutex_);
@@ -178,11 +208,17 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
     closing_.notify_all();
   }
   const std::lock_guard lifecycle(lifecycle_mutex_);
+  dialer_->Stop();
   context_->registry.Close();
   context_->batcher.Close();
   context_->rollouts.Close();
   for (const auto& stream : context_->registry.streams()) stream->Close();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (!dialer_->WaitUntilIdle(Clock::now() + grace)) {
+    for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(Clock::time_point::max());
+    dialer_->WaitUntilIdle(Clock::now() + kCancelPatience);
+  }
+  dialer_->Forget();
   if (sweeper_.joinable()) sweeper_.join();
   server_.reset();
 }
@@ -196,6 +232,7 @@ void ActorPool::Sweep() {
     lock.unlock();
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
+    dialer_->Tick(now);
     lock.lock();
   }
 }

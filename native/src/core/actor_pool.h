@@ -19,9 +19,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "array.h"
+#include "client_transport.h"
+#include "dialer.h"
 #include "inference_batch.h"
 #include "pool_context.h"
 #include "rollout_batch.h"
+#include "server_transport.h"
 
 namespace kubebeast {
 
@@ -36,8 +39,12 @@ class ActorPool {
   ActorPool(const ActorPool&) = delete;
   ActorPool& operator=(const ActorPool&) = delete;
 
-  // Binds and listens. Unavailable when the address cannot be bound; FailedPrecondition the second time.
+  // Binds and listens, where there is an address. Unavailable when it cannot be bound; FailedPrecondition the second
+  // time.
   absl::Status Start();
+  // Keeps a stream to each of the env-servers that listen at `endpoints`, which replace those of the call before.
+  // FailedPrecondition where TLS has no authorities to check them by.
+  absl::Status SetEndpoints(const std::vector<Endpoint>& endpoints);
   // Where the pool listens; before Start what was asked for.
   std::string address() const;
 
@@ -48,19 +55,23 @@ class ActorPool {
   absl::Status Open(std::size_t num_logits, std::size_t core_state_size);
 
   absl::StatusOr<std::unique_ptr<InferenceBatch>> NextInference(std::chrono::milliseconds timeout);
-  absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout);
+  // Unrolls that began with weights older than min_policy_version are dropped; 0 drops none.
+  absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout, std::int64_t min_policy_version = 0);
   std::deque<Episode> TakeEpisodes() { return context_->episodes.Take(); }
+  std::deque<StreamEvent> TakeStreamEvents() { return context_->events.Take(); }
   std::vector<std::pair<std::string_view, std::int64_t>> GetStats() const;
+
+  // Takes no further streams and tells the health service so; those there go on. Idempotent.
+  void Drain();
 
   // Ends every stream with Unavailable, wakes every waiter, and gives the transport `grace` to say so. Idempotent, from
   // any thread but the transport's.
   void Close(std::chrono::milliseconds grace);
 
  private:
-  class Service;
-
   explicit ActorPool(const PoolOptions& options);
-  // Ends streams whose peers are late, until Close.
+  absl::Status Serve();
+  // Ends streams whose peers are late and calls env-servers that listen, until Close.
   void Sweep();
 
   const std::shared_ptr<PoolContext> context_;
@@ -72,7 +83,8 @@ class ActorPool {
   std::string address_;
 
   std::mutex lifecycle_mutex_;  // of Start and Close
-  std::unique_ptr<Service> service_;
+  const std::shared_ptr<Dialer> dialer_;
+  std::unique_ptr<PoolService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::thread sweeper_;
 };

@@ -117,7 +117,10 @@ TEST(ActorPoolTest, BadOptionsAreNamed) {
             "max_queued_rollouts = 3: must be at least 4");
   EXPECT_EQ(refusal([](PoolOptions& options) { options.inference.min_rows = 300; }),
             "max_inference_rows = 256: must be at least 300");
-  EXPECT_EQ(refusal([](PoolOptions& options) { options.address = ""; }), "address is empty");
+  EXPECT_EQ(refusal([](PoolOptions& options) { options.tls.certificate = "pool.pem"; }),
+            "tls_key is empty, but tls_cert is given");
+  EXPECT_EQ(refusal([](PoolOptions& options) { options.tls.authorities = "ca.pem"; }),
+            "tls_cert is empty: whoever listens with TLS needs a certificate");
 }
 
 TEST(ActorPoolTest, CloseWakesEveryWaiter) {

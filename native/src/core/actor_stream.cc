@@ -8,28 +8,20 @@
 #include "absl/strings/str_cat.h"
 
 namespace kubebeast {
-namespace {
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
-
-}  // namespace
-
-ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context)
-    : pool_(std::move(pool)), context_(context) {}
+ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
+    : pool_(std::move(pool)), peer_(std::move(peer)), transport_(&transport) {}
 
 ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
 
 void ActorStream::Start() {
   const std::lock_guard lock(mutex_);
-  self_ = shared_from_this();
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
-  if (const absl::Status status = pool_->registry.Add(self_); !status.ok()) {
+  if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
     End(Cause::kInvalid, status);
     return;
   }
-  StartRead(&read_);
+  transport_->Read(&read_);
 }
 
 void ActorStream::OnPoolOpen() {
@@ -47,8 +39,8 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
     End(Cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
                                                  pool_->options.step_timeout.count(), " ms")));
-  } else if (phase_ == Phase::kEnded && context_ != nullptr) {
-    context_->TryCancel();
+  } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
+    transport_->Cancel();
   }
 }
 
@@ -89,7 +81,7 @@ void ActorStream::OnReadDone(bool ok) {
     End(Cause::kDropped, absl::InternalError(error.what()));
   }
   read_.Clear();
-  if (phase_ != Phase::kEnded) StartRead(&read_);
+  if (phase_ != Phase::kEnded) transport_->Read(&read_);
 }
 
 void ActorStream::OnWriteDone(bool ok) {
@@ -103,11 +95,9 @@ void ActorStream::OnWriteDone(bool ok) {
 }
 
 void ActorStream::OnDone() {
-  std::shared_ptr<ActorStream> self;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
-  context_ = nullptr;
+  transport_ = nullptr;
   pool_->registry.Remove(this);
-  self = std::move(self_);
 }
 
 absl::Status ActorStream::Receive() {
@@ -122,6 +112,7 @@ absl::Status ActorStream::Receive() {
   absl::StatusOr<Request> request = codec_->Decode(&reader, size);
   if (!request.ok()) return request.status();
   if (const Bye* bye = std::get_if<Bye>(&*request)) {
+    bye_detail_ = bye->detail;
     End(Cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
     return absl::OkStatus();
   }
@@ -129,16 +120,19 @@ absl::Status ActorStream::Receive() {
 }
 
 absl::Status ActorStream::ReceiveHello(const Hello& hello) {
+  env_server_id_ = hello.env_server_id;
+  instance_id_ = hello.instance_id;
+  env_id_ = hello.spec.env_id;
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  env_server_id_ = hello.env_server_id;
-  env_id_ = hello.spec.env_id;
   compression_ = ChooseCompression(hello);
   codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello.num_envs;
+  interrupted_at_.resize(hello.num_envs);
+  Report(StreamEvent::Kind::kJoined, "", "");
   phase_ = Phase::kOpen;
   if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
   return absl::OkStatus();
@@ -163,6 +157,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   for (const EpisodeEnd& episode : observation->episodes) {
     pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
   }
+  CountInterruptions(*observation);
   const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
   pool_->rollouts.CountSampled(added.num_steps);
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
@@ -210,7 +205,7 @@ void ActorStream::Send(std::string message) {
   const grpc::Slice slice(message);
   write_ = grpc::ByteBuffer(&slice, 1);
   writing_ = true;
-  StartWrite(&write_);
+  transport_->Write(&write_);
 }
 
 void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
@@ -220,12 +215,23 @@ void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) 
   if (ticket_.has_value()) pool_->rollouts.Cancel(*ticket_);
   pool_->batcher.Leave(this);
   CountEnd(cause);
+  ReportEnd(cause, status);
   if (assembler_ != nullptr) {
     const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
     if (unroll != nullptr) pool_->rollouts.Deliver(unroll);
     assembler_.reset();
   }
-  Finish(ToGrpcStatus(status));
+  transport_->Finish(status);
+}
+
+void ActorStream::CountInterruptions(const ObservationRows& observation) {
+  for (std::uint32_t env = 0; env < observation.num_envs(); ++env) {
+    if (observation.interrupted[env] == 0) continue;
+    // While an environment stays away its rows alternate: one that opens an episode, one that is interrupted.
+    const bool still_away = interrupted_at_[env] != 0 && observation.step - interrupted_at_[env] == 2;
+    if (!still_away) ++pool_->stats->env_interruptions;
+    interrupted_at_[env] = observation.step;
+  }
 }
 
 void ActorStream::CountEnd(Cause cause) {
@@ -250,9 +256,44 @@ void ActorStream::CountEnd(Cause cause) {
       ++stats.streams_ended_timeout;
       break;
     case Cause::kDropped:
+      ++stats.streams_ended_dropped;
+      break;
     case Cause::kClosed:
+      ++stats.streams_ended_closed;
       break;
   }
+}
+
+absl::string_view ActorStream::ReasonOf(Cause cause) {
+  switch (cause) {
+    case Cause::kBye:
+      return "bye";
+    case Cause::kDisconnect:
+      return "disconnect";
+    case Cause::kInvalid:
+      return "invalid";
+    case Cause::kTimeout:
+      return "timeout";
+    case Cause::kDropped:
+      return "dropped";
+    case Cause::kClosed:
+      return "closed";
+  }
+  return "";
+}
+
+void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
+  const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
+  if (codec_ != nullptr) {
+    Report(StreamEvent::Kind::kLeft, std::string(ReasonOf(cause)), detail);
+  } else if (cause != Cause::kDisconnect && cause != Cause::kClosed) {
+    Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
+  }
+}
+
+void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail) {
+  pool_->events.Add(
+      {kind, env_server_id_, instance_id_, env_id_, slots_.size(), peer_, std::move(reason), std::move(detail)});
 }
 
 }  // namespace kubebeast

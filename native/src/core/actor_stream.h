@@ -1,9 +1,7 @@
 // One env-server's stream.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
 #include <chrono>
 #include <cstdint>
@@ -14,9 +12,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "inference_batch.h"
 #include "pool_context.h"
 #include "rollout_assembler.h"
+#include "transport.h"
 #include "wire_codec.h"
 
 namespace kubebeast {
@@ -26,18 +26,16 @@ namespace kubebeast {
 //     Hello → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
 //
 // A read is always outstanding, so that the peer's end is noticed in every phase. A step at row 0 of an unroll is
-// parked while the rollout queue is full. The stream holds itself until the transport has let go; then it lives as long
-// as someone owes it an answer, and its slots are free when it is gone. Thread-safe.
-class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                          public Actor,
-                          public std::enable_shared_from_this<ActorStream> {
+// parked while the rollout queue is full. The transport holds the stream until its end; then it lives as long as
+// someone owes it an answer, and its slots are free when it is gone. Thread-safe.
+class ActorStream final : public Actor, public std::enable_shared_from_this<ActorStream> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  ActorStream(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context);
+  ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer);
   ~ActorStream() override;
 
-  // Registers the stream and starts to listen, or refuses it. Once, before the transport gets the reactor.
+  // Registers the stream and starts to listen, or refuses it. Once.
   void Start();
 
   // Welcomes an accepted stream; the pool must be open.
@@ -53,14 +51,19 @@ class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) override;
   void Abandon() override;
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone() override;
+  // Events of the transport, which is gone after the last one.
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
+  void OnDone();
+
+  // Whether its Hello was accepted. For the transport's last event and later.
+  bool accepted() const { return !slots_.empty(); }
 
  private:
   // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
   enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
   enum class Cause { kBye, kDisconnect, kInvalid, kTimeout, kDropped, kClosed };
+  static absl::string_view ReasonOf(Cause cause);
 
   void Unpark();
 
@@ -76,24 +79,30 @@ class ActorStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout);
   void Send(std::string message);
   void End(Cause cause, const absl::Status& status, bool terminated = false);
+  void CountInterruptions(const ObservationRows& observation);
   void CountEnd(Cause cause);
+  void ReportEnd(Cause cause, const absl::Status& status);
+  void Report(StreamEvent::Kind kind, std::string reason, std::string detail);
 
   const std::shared_ptr<PoolContext> pool_;
+  const std::string peer_;
 
   std::mutex mutex_;
-  std::shared_ptr<ActorStream> self_;     // while the transport uses the stream
-  grpc::CallbackServerContext* context_;  // null when the transport has let go
+  Transport* transport_;  // null when it is gone
   Phase phase_ = Phase::kHello;
   Clock::time_point deadline_;  // of the peer: for its Hello, its next step, or taking the status
 
   std::string env_server_id_;
+  std::string instance_id_;
   std::string env_id_;
+  std::string bye_detail_;
   std::vector<std::int32_t> slots_;  // set once, by acceptance
   std::vector<Compression> compression_;
   std::unique_ptr<StreamCodec> codec_;           // from acceptance on
   std::shared_ptr<const UnrollShape> shape_;     // from Welcome on
   std::unique_ptr<RolloutAssembler> assembler_;  // from Welcome to the end
   std::optional<RolloutQueue::Ticket> ticket_;   // while parked
+  std::vector<std::uint64_t> interrupted_at_;    // [B]: the step of the last interrupted row, 0 for none
 
   grpc::ByteBuffer read_;
   grpc::ByteBuffer write_;

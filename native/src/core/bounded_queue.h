@@ -68,13 +68,26 @@ class BoundedQueue {
       changed_.wait_until(lock, deadline, [&] { return closed_ || items_.size() >= count; });
       if (closed_) return absl::CancelledError("closed");
       if (items_.size() < count) return absl::DeadlineExceededError("too few items");
-      const auto end = items_.begin() + static_cast<std::ptrdiff_t>(count);
-      popped.assign(std::make_move_iterator(items_.begin()), std::make_move_iterator(end));
-      items_.erase(items_.begin(), end);
+      popped = Take(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(count));
       if (items_.size() < capacity_) resumed.swap(parked_);
     }
     for (const auto& [ticket, resume] : resumed) resume();
     return popped;
+  }
+
+  // Takes the items for which unwanted(item) holds. Never blocks.
+  template <typename Unwanted>
+  std::vector<T> Remove(Unwanted unwanted) {
+    std::vector<T> removed;
+    std::map<Ticket, std::function<void()>> resumed;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto begin = std::stable_partition(items_.begin(), items_.end(), std::not_fn(unwanted));
+      removed = Take(begin, items_.end());
+      if (items_.size() < capacity_) resumed.swap(parked_);
+    }
+    for (const auto& [ticket, resume] : resumed) resume();
+    return removed;
   }
 
   // Wakes every waiter, refuses further items and returns those that nobody took. Idempotent.
@@ -101,6 +114,14 @@ class BoundedQueue {
   }
 
  private:
+  using Iterator = typename std::deque<T>::iterator;
+
+  std::vector<T> Take(Iterator begin, Iterator end) {
+    std::vector<T> taken(std::make_move_iterator(begin), std::make_move_iterator(end));
+    items_.erase(begin, end);
+    return taken;
+  }
+
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

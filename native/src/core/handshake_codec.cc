@@ -1,4 +1,4 @@
-// The Hello and Welcome of wire_codec.h, by the generated parser: small messages, once a stream.
+// The Hello, Welcome and End of wire_codec.h, by the generated parser: small messages, once a stream.
 #include <algorithm>
 #include <utility>
 
@@ -132,7 +132,16 @@ std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression
   v1::Welcome& welcome = *response.mutable_welcome();
   welcome.set_run_id(std::string(run_id));
   welcome.set_protocol_version(kProtocolVersion);
+  welcome.set_protocol_minor(kProtocolMinor);
   for (const Compression entry : compression) welcome.add_compression(static_cast<v1::Compression>(entry));
+  return response.SerializeAsString();
+}
+
+std::string EncodeEnd(const absl::Status& status) {
+  v1::ActResponse response;
+  v1::End& end = *response.mutable_end();
+  end.set_code(static_cast<std::uint32_t>(status.code()));
+  end.set_detail(std::string(status.message()));
   return response.SerializeAsString();
 }
 

@@ -70,6 +70,7 @@ TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {
   ASSERT_TRUE(response.ParseFromString(EncodeWelcome("pong-1", {Compression::kLz4, Compression::kNone})));
   EXPECT_EQ(response.welcome().run_id(), "pong-1");
   EXPECT_EQ(response.welcome().protocol_version(), kProtocolVersion);
+  EXPECT_EQ(response.welcome().protocol_minor(), kProtocolMinor);
   ASSERT_EQ(response.welcome().compression_size(), 2);
   EXPECT_EQ(response.welcome().compression(0), v1::COMPRESSION_LZ4);
   EXPECT_EQ(response.welcome().compression(1), v1::COMPRESSION_NONE);
@@ -134,6 +135,21 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"TooManyOffers", [](auto& h) { h.mutable_offered_compression()->Resize(3, v1::COMPRESSION_LZ4); },
                   "hello.offered_compression: 3 entries for 2 leaves"}),
     [](const auto& info) { return info.param.name; });
+
+TEST(HandshakeCodecTest, AcceptsEveryMinorVersion) {
+  for (const std::uint32_t minor : {0U, 1U, 99U}) {
+    v1::ActRequest message = TestHello();
+    message.mutable_hello()->set_protocol_minor(minor);
+    EXPECT_TRUE(Decode(message).ok()) << minor;
+  }
+}
+
+TEST(HandshakeCodecTest, EndCarriesAStatus) {
+  v1::ActResponse response;
+  ASSERT_TRUE(response.ParseFromString(EncodeEnd(absl::FailedPreconditionError("other shape"))));
+  EXPECT_EQ(response.end().code(), 9U) << "FAILED_PRECONDITION";
+  EXPECT_EQ(response.end().detail(), "other shape");
+}
 
 TEST(HandshakeCodecTest, RefusesAnotherFirstMessage) {
   EXPECT_EQ(Decode(FirstStep()).status().message(), "message: the first one must be a hello");

@@ -15,7 +15,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
-constexpr std::uint32_t kNumFields = 7;         // of Observations
+constexpr std::uint32_t kNumFields = 8;         // of Observations
 constexpr std::uint32_t kNumEpisodeFields = 3;  // of Episode
 
 template <typename... Parts>
@@ -61,6 +61,8 @@ class Decoder {
         return ReadFlags(in, "is_first", &rows_->is_first);
       case Tag(7, WireType::kBytes):
         return ReadEpisode(in);
+      case Tag(8, WireType::kBytes):
+        return ReadFlags(in, "interrupted", &rows_->interrupted);
       default:
         return SkipUnknownField(in, tag, kNumFields, kName);
     }
@@ -167,6 +169,7 @@ class Decoder {
     if (rows_->terminated.empty()) return Invalid("terminated: missing");
     if (rows_->truncated.empty()) return Invalid("truncated: missing");
     if (rows_->is_first.empty()) return Invalid("is_first: missing");
+    rows_->interrupted.resize(num_envs_);  // left out where all are 0
     for (std::size_t i = 0; i < num_envs_; ++i) {
       if (absl::Status status = CheckRow(i); !status.ok()) return status;
     }
@@ -179,12 +182,22 @@ class Decoder {
       return is_first ? Invalid("is_first[", i, "]: 1, but the row does not follow a final one")
                       : Invalid("is_first[", i, "]: 0, but the row opens an episode");
     }
+    if (rows_->interrupted[i] != 0) return CheckInterrupted(i);
     if (!is_first) return absl::OkStatus();
     if (rows_->terminated[i] != 0 || rows_->truncated[i] != 0) {
       return Invalid("is_first[", i, "]: 1 together with terminated or truncated");
     }
     if (rows_->rewards[i] != 0) return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where is_first");
     return absl::OkStatus();
+  }
+
+  absl::Status CheckInterrupted(std::size_t i) const {
+    if (rows_->is_first[i] != 0) return Invalid("interrupted[", i, "]: 1 together with is_first");
+    if (rows_->truncated[i] == 0 || rows_->terminated[i] != 0) {
+      return Invalid("interrupted[", i, "]: 1, but the row is not truncated");
+    }
+    if (rows_->rewards[i] == 0) return absl::OkStatus();
+    return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where interrupted");
   }
 
   const std::vector<LeafSpec>& specs_;

@@ -7,20 +7,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "bearer_token.h"
 #include "dynamic_batcher.h"
-#include "episode_log.h"
 #include "inference_batch.h"
+#include "pool_events.h"
+#include "recent.h"
 #include "rollout_queue.h"
 #include "stats.h"
 #include "stream_registry.h"
+#include "tls.h"
 #include "wire_codec.h"
 
 namespace kubebeast {
 
 // The arguments of ActorPool in _core.pyi.
 struct PoolOptions {
-  std::string address;
+  std::string address;  // empty: the pool only dials
   std::string run_id;
   std::size_t unroll_length = 0;
   std::size_t batch_size = 0;
@@ -33,6 +38,8 @@ struct PoolOptions {
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds step_timeout{60'000};
   std::optional<EnvSpec> expected;
+  TlsOptions tls;
+  std::string token_file;
 };
 
 // Lives until the last stream and the last inference batch are gone, which may be after the pool. Locks: a stream locks
@@ -43,14 +50,25 @@ struct PoolContext {
         stats(std::make_shared<Stats>()),
         registry({options.max_streams, options.max_envs, options.wire.max_message_bytes}, options.expected),
         batcher(options.inference),
-        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats) {}
+        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats),
+        token(options.token_file) {}
+
+  // A peer that was turned away before it had said who it is.
+  void AddRefusal(std::string peer, const absl::Status& status) {
+    events.Add({.kind = StreamEvent::Kind::kRefused,
+                .peer = std::move(peer),
+                .reason = absl::StatusCodeToString(status.code()),
+                .detail = std::string(status.message())});
+  }
 
   const PoolOptions options;
   const std::shared_ptr<Stats> stats;
   StreamRegistry registry;
   DynamicBatcher<PendingStep> batcher;
   RolloutQueue rollouts;
-  EpisodeLog episodes;
+  const BearerToken token;
+  Recent<Episode> episodes{kMaxEpisodes};
+  Recent<StreamEvent> events{kMaxStreamEvents};
 };
 
 }  // namespace kubebeast

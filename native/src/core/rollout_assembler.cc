@@ -16,7 +16,9 @@ RolloutAssembler::Added RolloutAssembler::AddRow(std::shared_ptr<const Observati
     return added;
   }
   const Row& previous = started_->rows.back();
-  for (std::uint32_t env = 0; env < num_envs_; ++env) added.num_steps += previous.is_final(env) ? 0 : 1;
+  for (std::uint32_t env = 0; env < num_envs_; ++env) {
+    added.num_steps += previous.is_final(env) || observation->interrupted[env] != 0 ? 0 : 1;
+  }
   started_->rows.push_back({std::move(observation), nullptr, 0});
   if (started_->num_steps() == shape_->unroll_length) {
     std::vector<Row> window = Window();

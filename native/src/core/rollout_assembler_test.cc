@@ -72,6 +72,7 @@ class RolloutAssemblerTest : public ::testing::Test {
       flags_.is_first[env] = flags_.terminated[env] | flags_.truncated[env];
       flags_.terminated[env] = flags_.truncated[env] = 0;
     }
+    flags_.interrupted.clear();
     return added;
   }
 
@@ -176,6 +177,18 @@ TEST_F(RolloutAssemblerTest, TransitionFromAFinalRowIsInvalid) {
       EXPECT_EQ(Unpack(finished, 1, *shape_).num_transitions, kT) << "the other environment goes on";
     }
   }
+}
+
+TEST_F(RolloutAssemblerTest, ActionBeforeAnInterruptedRowHadNoConsequence) {
+  Run(2);
+  flags_.interrupted = flags_.truncated = {1, 0};
+  EXPECT_EQ(Step().num_steps, 1) << "environment 1 went on";
+  const Column column = Unpack(Run(3), 0, *shape_);
+  EXPECT_EQ(column.valid, (std::vector<bool>{true, false, false, true, true}));
+  EXPECT_EQ(column.rewards[2], 0);
+  EXPECT_FALSE(column.terminated[1] || column.terminated[2]);
+  EXPECT_TRUE(column.is_first[3]);
+  EXPECT_EQ(column.num_transitions, 3);
 }
 
 TEST_F(RolloutAssemblerTest, CountsATransitionWhenItsSecondRowArrives) {

@@ -1,6 +1,7 @@
 // Finished unrolls on their way to the learner, and the books of the steps in them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace kubebeast {
 
 // Every valid transition is counted when it is sampled and once more when it leaves: delivered by Pop, dropped with an
-// unroll that is too short, or dropped by Close. In between it is in flight. Thread-safe; only Pop waits.
+// unroll that is too short or too old, or dropped by Close. In between it is in flight. Thread-safe; only Pop waits.
 class RolloutQueue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,10 +34,12 @@ class RolloutQueue {
   // Takes the unrolls of all environments, also beyond capacity; those without a valid transition are left out.
   void Deliver(const std::shared_ptr<const Unroll>& unroll);
 
-  // As BoundedQueue.
   std::optional<Ticket> Park(std::function<void()> resume) { return queue_.Park(std::move(resume)); }
   void Cancel(Ticket ticket) { queue_.Cancel(ticket); }
-  absl::StatusOr<std::vector<FinishedUnroll>> Pop(std::size_t count, Clock::time_point deadline);
+  // As BoundedQueue. From now on unrolls that began with weights older than min_policy_version are dropped, those that
+  // wait among them; 0 drops none.
+  absl::StatusOr<std::vector<FinishedUnroll>> Pop(std::size_t count, Clock::time_point deadline,
+                                                  std::int64_t min_policy_version = 0);
 
   // Wakes every waiter and drops what is queued and what is still delivered. Idempotent.
   void Close();
@@ -45,11 +48,13 @@ class RolloutQueue {
   std::size_t num_parked() const { return queue_.num_parked(); }
 
  private:
-  // Moves steps from in flight to where they ended.
-  void CountLeaving(std::size_t steps, Stats::Value& where);
+  bool IsStale(const Unroll& unroll) const;
+  void DropStale();
+  void Drop(const std::vector<FinishedUnroll>& unrolls, Stats::Value& steps, Stats::Value& rollouts);
 
   const std::size_t min_partial_steps_;
   const std::shared_ptr<Stats> stats_;
+  std::atomic<std::int64_t> min_policy_version_ = 0;
   BoundedQueue<FinishedUnroll> queue_;
 };
 

@@ -12,12 +12,14 @@ using Clock = RolloutQueue::Clock;
 class RolloutQueueTest : public ::testing::Test {
  protected:
   // An unroll of `steps` steps of two environments; environment 1 begins a new episode with every row when `restless`.
-  static std::shared_ptr<const Unroll> MakeUnroll(std::size_t steps, Unroll::End end, bool restless = false) {
+  static std::shared_ptr<const Unroll> MakeUnroll(std::size_t steps, Unroll::End end, bool restless = false,
+                                                  std::int64_t policy_version = 1) {
+    const auto outputs = Think({1, 2}, policy_version);
     const auto unroll = std::make_shared<Unroll>();
     unroll->end = end;
     for (std::size_t t = 0; t <= steps; ++t) {
       const std::uint8_t final = restless ? 1 : 0;
-      unroll->rows.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), nullptr, 0});
+      unroll->rows.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), outputs, 0});
     }
     return unroll;
   }
@@ -27,7 +29,7 @@ class RolloutQueueTest : public ::testing::Test {
     EXPECT_EQ(stats_->steps_delivered, delivered);
     EXPECT_EQ(stats_->steps_dropped_partial, partial);
     EXPECT_EQ(stats_->steps_dropped_close, closed);
-    EXPECT_EQ(stats_->steps_sampled, in_flight + delivered + partial + closed);
+    EXPECT_EQ(stats_->steps_sampled, in_flight + delivered + partial + closed + stats_->steps_dropped_stale);
   }
 
   const std::shared_ptr<Stats> stats_ = std::make_shared<Stats>();
@@ -68,6 +70,22 @@ TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
   EXPECT_EQ(queue_.size(), 1) << "environment 1 has no transition at all";
   EXPECT_EQ(stats_->rollouts_partial, 1);
   ExpectBooks(3, 0, 0, 0);
+}
+
+TEST_F(RolloutQueueTest, UnrollsOfOldWeightsAreDroppedAndTheirProducersResumed) {
+  queue_.CountSampled(40);
+  bool resumed = false;
+  for (const std::int64_t version : {7, 9, 8}) queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version));
+  ASSERT_TRUE(queue_.Park([&resumed] { resumed = true; }).has_value());
+  const auto popped = queue_.Pop(2, Clock::now(), 9);
+  ASSERT_TRUE(popped.ok());
+  EXPECT_EQ(popped->front().unroll->policy_version(), 9);
+  EXPECT_TRUE(resumed);
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, 8));
+  EXPECT_EQ(queue_.size(), 0) << "nor is one taken that comes later";
+  EXPECT_EQ(stats_->steps_dropped_stale, 30);
+  EXPECT_EQ(stats_->rollouts_dropped_stale, 6);
+  ExpectBooks(0, 10, 0, 0);
 }
 
 TEST_F(RolloutQueueTest, CloseDropsWhatIsQueuedAndWhatComesLater) {

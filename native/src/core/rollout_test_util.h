@@ -43,6 +43,7 @@ struct StepFlags {
   std::vector<std::uint8_t> is_first;
   std::vector<std::uint8_t> terminated;
   std::vector<std::uint8_t> truncated;
+  std::vector<std::uint8_t> interrupted = {};
 };
 
 // One decoded step of environments first_env, first_env + 1, ... Frames of an is_first row: -v - 1, -v, v for the
@@ -55,12 +56,13 @@ inline std::shared_ptr<const ObservationRows> MakeObservation(std::uint64_t step
   rows->is_first = flags.is_first;
   rows->terminated = flags.terminated.empty() ? std::vector<std::uint8_t>(num_envs) : flags.terminated;
   rows->truncated = flags.truncated.empty() ? std::vector<std::uint8_t>(num_envs) : flags.truncated;
+  rows->interrupted = flags.interrupted.empty() ? std::vector<std::uint8_t>(num_envs) : flags.interrupted;
   std::vector<std::int32_t> frames;
   std::vector<float> pairs;
   rows->leaves.resize(2);
   for (std::uint32_t env = 0; env < num_envs; ++env) {
     const std::int32_t value = FrameValue(first_env + env, static_cast<std::int64_t>(step));
-    rows->rewards.push_back(flags.is_first[env] ? 0.0F : static_cast<float>(value));
+    rows->rewards.push_back(flags.is_first[env] || rows->interrupted[env] ? 0.0F : static_cast<float>(value));
     rows->leaves[0].offsets.push_back(frames.size() * sizeof(std::int32_t));
     rows->leaves[1].offsets.push_back(pairs.size() * sizeof(float));
     if (flags.is_first[env]) frames.insert(frames.end(), {-value - 1, -value});

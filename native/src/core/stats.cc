@@ -17,17 +17,25 @@ constexpr Entry kEntries[] = {
     {"streams_ended_disconnect", &Stats::streams_ended_disconnect},
     {"streams_ended_invalid", &Stats::streams_ended_invalid},
     {"streams_ended_timeout", &Stats::streams_ended_timeout},
+    {"streams_ended_dropped", &Stats::streams_ended_dropped},
+    {"streams_ended_closed", &Stats::streams_ended_closed},
     {"streams_rejected", &Stats::streams_rejected},
+    {"streams_unauthenticated", &Stats::streams_unauthenticated},
+    {"dials_failed", &Stats::dials_failed},
     {"messages_received", &Stats::messages_received},
     {"bytes_received", &Stats::bytes_received},
     {"bytes_sent", &Stats::bytes_sent},
     {"rows_received", &Stats::rows_received},
+    {"env_interruptions", &Stats::env_interruptions},
     {"steps_sampled", &Stats::steps_sampled},
     {"steps_delivered", &Stats::steps_delivered},
     {"steps_dropped_partial", &Stats::steps_dropped_partial},
+    {"steps_dropped_stale", &Stats::steps_dropped_stale},
     {"steps_dropped_close", &Stats::steps_dropped_close},
     {"rollouts_completed", &Stats::rollouts_completed},
     {"rollouts_partial", &Stats::rollouts_partial},
+    {"rollouts_dropped_partial", &Stats::rollouts_dropped_partial},
+    {"rollouts_dropped_stale", &Stats::rollouts_dropped_stale},
     {"inference_batches", &Stats::inference_batches},
     {"inference_rows", &Stats::inference_rows},
     {"inference_flush_ready", &Stats::inference_flush_ready},
@@ -39,7 +47,20 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
+void Stats::CountSampled(std::size_t steps) {
+  const std::lock_guard lock(books_mutex_);
+  steps_sampled += static_cast<std::int64_t>(steps);
+  steps_in_flight += static_cast<std::int64_t>(steps);
+}
+
+void Stats::CountLeaving(std::size_t steps, Value& where) {
+  const std::lock_guard lock(books_mutex_);
+  where += static_cast<std::int64_t>(steps);
+  steps_in_flight -= static_cast<std::int64_t>(steps);
+}
+
 std::vector<std::pair<std::string_view, std::int64_t>> Stats::Snapshot() const {
+  const std::lock_guard lock(books_mutex_);
   std::vector<std::pair<std::string_view, std::int64_t>> values;
   for (const Entry& entry : kEntries) values.emplace_back(entry.name, (this->*entry.value).load());
   return values;

@@ -14,7 +14,7 @@ StreamRegistry::StreamRegistry(Limits limits, std::optional<EnvSpec> expected)
 
 absl::Status StreamRegistry::Add(const std::shared_ptr<ActorStream>& stream) {
   const std::lock_guard lock(mutex_);
-  if (closed_) return absl::UnavailableError("the learner is shutting down");
+  if (draining_) return absl::UnavailableError("the learner is shutting down");
   if (streams_.size() >= limits_.max_streams) {
     return absl::ResourceExhaustedError(absl::StrCat("the learner has its ", limits_.max_streams, " streams already"));
   }
@@ -90,8 +90,14 @@ std::shared_ptr<const UnrollShape> StreamRegistry::shape() const {
   return shape_;
 }
 
+void StreamRegistry::Drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
 void StreamRegistry::Close() {
   const std::lock_guard lock(mutex_);
+  draining_ = true;
   closed_ = true;
   changed_.notify_all();
 }

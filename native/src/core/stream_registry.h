@@ -34,7 +34,7 @@ class StreamRegistry {
 
   StreamRegistry(Limits limits, std::optional<EnvSpec> expected);
 
-  // Lists the stream until Remove. ResourceExhausted over max_streams; Unavailable after Close.
+  // Lists the stream until Remove. ResourceExhausted over max_streams; Unavailable after Drain and Close.
   absl::Status Add(const std::shared_ptr<ActorStream>& stream);
   void Remove(const ActorStream* stream);
   std::vector<std::shared_ptr<ActorStream>> streams() const;
@@ -54,6 +54,8 @@ class StreamRegistry {
   // Null before Open.
   std::shared_ptr<const UnrollShape> shape() const;
 
+  // Refuses further streams. Idempotent.
+  void Drain();
   // Wakes every waiter and refuses further streams. Idempotent.
   void Close();
 
@@ -61,6 +63,7 @@ class StreamRegistry {
   const Limits limits_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
+  bool draining_ = false;
   bool closed_ = false;
   std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_;
   std::optional<EnvSpec> spec_;

@@ -16,20 +16,11 @@
 
 namespace kubebeast {
 
-// One stream of an env-server with environments first_env, first_env + 1, ...
-class TestActor {
+// The messages of an env-server with environments first_env, first_env + 1, ...
+class TestMessages {
  public:
-  TestActor(const std::string& address, std::uint32_t num_envs, std::uint32_t first_env = 0)
-      : num_envs_(num_envs),
-        first_env_(first_env),
-        stub_(v1::ActorPool::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Own()))),
-        stream_(stub_->Act(Patient(&context_))) {}
-
-  ~TestActor() {
-    if (stream_ == nullptr) return;
-    context_.TryCancel();
-    stream_->Finish();
-  }
+  explicit TestMessages(std::uint32_t num_envs, std::uint32_t first_env = 0)
+      : num_envs_(num_envs), first_env_(first_env) {}
 
   v1::ActRequest HelloMessage() const {
     v1::ActRequest request;
@@ -70,6 +61,35 @@ class TestActor {
     message.set_truncated(rows->truncated.data(), num_envs_);
     message.set_is_first(rows->is_first.data(), num_envs_);
     return request;
+  }
+
+ protected:
+  const std::uint32_t num_envs_;
+  const std::uint32_t first_env_;
+
+ private:
+  static v1::LeafSpec ToProto(const LeafSpec& leaf) {
+    v1::LeafSpec proto;
+    proto.set_path(leaf.path);
+    proto.set_dtype(static_cast<v1::DType>(leaf.dtype));
+    for (const std::int64_t dim : leaf.shape) proto.add_shape(dim);
+    proto.set_frame_stack(leaf.frame_stack);
+    return proto;
+  }
+};
+
+// One stream of an env-server that dials.
+class TestActor : public TestMessages {
+ public:
+  TestActor(const std::string& address, std::uint32_t num_envs, std::uint32_t first_env = 0)
+      : TestMessages(num_envs, first_env),
+        stub_(v1::ActorPool::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Own()))),
+        stream_(stub_->Act(Patient(&context_))) {}
+
+  ~TestActor() {
+    if (stream_ == nullptr) return;
+    context_.TryCancel();
+    stream_->Finish();
   }
 
   bool Send(const v1::ActRequest& request) { return stream_->Write(request); }
@@ -143,17 +163,6 @@ class TestActor {
     return arguments;
   }
 
-  static v1::LeafSpec ToProto(const LeafSpec& leaf) {
-    v1::LeafSpec proto;
-    proto.set_path(leaf.path);
-    proto.set_dtype(static_cast<v1::DType>(leaf.dtype));
-    for (const std::int64_t dim : leaf.shape) proto.add_shape(dim);
-    proto.set_frame_stack(leaf.frame_stack);
-    return proto;
-  }
-
-  const std::uint32_t num_envs_;
-  const std::uint32_t first_env_;
   std::uint64_t step_ = 0;
   grpc::ClientContext context_;
   std::unique_ptr<v1::ActorPool::Stub> stub_;

@@ -39,6 +39,7 @@ struct Row {
   std::size_t first_output = 0;
 
   bool is_final(std::uint32_t env) const { return observation->terminated[env] || observation->truncated[env]; }
+  bool is_interrupted(std::uint32_t env) const { return observation->interrupted[env] != 0; }
   // The action of environment `env`; the row must have outputs.
   const std::uint8_t* action(std::size_t leaf, const LeafSpec& spec, std::uint32_t env) const {
     return outputs->actions[leaf].data() + (first_output + env) * spec.row_bytes();
@@ -68,9 +69,13 @@ struct Unroll {
   const Row& row(std::size_t t) const { return rows[origin + t]; }
   // Rows up to and including row t.
   std::span<const Row> upto(std::size_t t) const { return std::span(rows).first(origin + t + 1); }
-  // Whether row t and row t + 1 belong to one episode of the environment.
-  bool valid(std::size_t t, std::uint32_t env) const { return t < num_steps() && !row(t).is_final(env); }
+  // Whether the action at row t led to row t + 1.
+  bool valid(std::size_t t, std::uint32_t env) const {
+    return t < num_steps() && !row(t).is_final(env) && !row(t + 1).is_interrupted(env);
+  }
   std::size_t num_valid(std::uint32_t env) const;
+  // Version of the weights that acted at row 0, the oldest.
+  std::int64_t policy_version() const { return row(0).outputs->policy_version; }
 };
 
 }  // namespace kubebeast

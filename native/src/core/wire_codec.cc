@@ -55,6 +55,7 @@ absl::StatusOr<Request> DecodeBye(CodedInputStream* in) {
   std::replace_if(bye.detail.begin(), bye.detail.end(), absl::ascii_iscntrl, ' ');
   if (message.reason() == v1::Bye::REASON_SHUTDOWN) bye.reason = Bye::Reason::kShutdown;
   if (message.reason() == v1::Bye::REASON_TERMINATED) bye.reason = Bye::Reason::kTerminated;
+  if (message.reason() == v1::Bye::REASON_ENVIRONMENT_FAILED) bye.reason = Bye::Reason::kEnvironmentFailed;
   return Request(std::move(bye));
 }
 

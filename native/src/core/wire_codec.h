@@ -19,6 +19,7 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolMinor = 1;
 
 // Values equal kubebeast.v1.Compression.
 enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
@@ -49,10 +50,11 @@ struct EpisodeEnd {
 class ObservationRows {
  public:
   std::uint64_t step = 0;
-  std::vector<float> rewards;            // [B]
-  std::vector<std::uint8_t> terminated;  // [B], 0 or 1
-  std::vector<std::uint8_t> truncated;   // [B], 0 or 1
-  std::vector<std::uint8_t> is_first;    // [B], 0 or 1
+  std::vector<float> rewards;             // [B]
+  std::vector<std::uint8_t> terminated;   // [B], 0 or 1
+  std::vector<std::uint8_t> truncated;    // [B], 0 or 1
+  std::vector<std::uint8_t> is_first;     // [B], 0 or 1
+  std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place
   std::vector<EpisodeEnd> episodes;
 
   std::uint32_t num_envs() const { return static_cast<std::uint32_t>(rewards.size()); }
@@ -69,7 +71,7 @@ class ObservationRows {
 };
 
 struct Bye {
-  enum class Reason : std::uint8_t { kUnspecified = 0, kShutdown = 1, kTerminated = 2 };
+  enum class Reason : std::uint8_t { kUnspecified = 0, kShutdown = 1, kTerminated = 2, kEnvironmentFailed = 3 };
   Reason reason = Reason::kUnspecified;
   std::string detail;
 };
@@ -87,6 +89,9 @@ std::vector<Compression> ChooseCompression(const Hello& hello);
 // The serialized ActResponse with a Welcome.
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression);
 
+// The serialized ActResponse with an End of that status, which is not OK.
+std::string EncodeEnd(const absl::Status& status);
+
 // What the history of a stream demands of its next Observations message.
 struct ObservationExpectation {
   std::uint64_t step = 0;
@@ -101,8 +106,8 @@ class StreamCodec {
 
   // Decodes one message of `size` bytes. InvalidArgument on anything the contract forbids: wrong size, count, step
   // number or flag byte, a reward that is not finite, is_first unset at step 0, is_first together with a final flag,
-  // is_first that does not follow a final row (or step 0), a compressed block that does not decompress to exactly its
-  // size.
+  // is_first that does not follow a final row (or step 0), an interrupted row that is not truncated or has a reward, a
+  // compressed block that does not decompress to exactly its size.
   absl::StatusOr<Request> Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size);
 
   // The serialized ActResponse with the Actions of `step`. leaves[i] is [num_envs, *shape] of action leaf i,

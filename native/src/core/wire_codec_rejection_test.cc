@@ -124,6 +124,39 @@ INSTANTIATE_TEST_SUITE_P(
                   "bye: 5003 bytes, at most 4096"}),
     [](const auto& info) { return info.param.name; });
 
+TEST(WireCodecRejectionTest, AcceptsAnInterruptedRow) {
+  StreamCodec codec = TestCodec();
+  DecodeRows(codec, FirstStep());
+  v1::ActRequest message = TestStep(1, {0, 0, 0});
+  message.mutable_observations()->set_rewards(Floats({0.5F, 0, 0.5F}));
+  message.mutable_observations()->set_truncated(std::string("\0\1\0", 3));
+  message.mutable_observations()->set_interrupted(std::string("\0\1\0", 3));
+  const Rows rows = DecodeRows(codec, message);
+  ASSERT_NE(rows, nullptr);
+  EXPECT_EQ(rows->interrupted, kOnlyEnv1);
+  EXPECT_EQ(DecodeRows(codec, TestStep(2, kOnlyEnv1))->interrupted, (std::vector<std::uint8_t>{0, 0, 0}));
+}
+
+TEST(WireCodecRejectionTest, RejectsAnInterruptedRowThatOpensAnEpisodeOrIsRewarded) {
+  const auto refusal = [](v1::ActRequest message, const std::string& truncated) {
+    StreamCodec codec = TestCodec();
+    DecodeRows(codec, FirstStep());
+    DecodeRows(codec, StepInWhichEnv1Ends());
+    message.mutable_observations()->set_truncated(truncated);
+    message.mutable_observations()->set_interrupted(std::string("\1\0\0", 3));
+    return std::string(Decode(codec, message).status().message());
+  };
+  const v1::ActRequest message = TestStep(2, kOnlyEnv1);
+  EXPECT_EQ(refusal(message, std::string(3, '\0')), "observations.interrupted[0]: 1, but the row is not truncated");
+  EXPECT_EQ(refusal(message, std::string("\1\0\0", 3)), "observations.rewards[0]: 2.5, expected 0 where interrupted");
+  v1::ActRequest opening = message;
+  opening.mutable_observations()->set_interrupted("\1");
+  StreamCodec codec = TestCodec();
+  DecodeRows(codec, FirstStep());
+  DecodeRows(codec, StepInWhichEnv1Ends());
+  EXPECT_EQ(Decode(codec, opening).status().message(), "observations.interrupted: 1 bytes, expected 3");
+}
+
 TEST(WireCodecRejectionTest, RejectsTwoPayloadsInOneMessage) {
   StreamCodec codec = TestCodec();
   const std::string bytes = FirstStep().SerializeAsString();

@@ -2,3 +2,6 @@
 
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
+
+PROTOCOL_MINOR = 1
+"""Minor version: which additions of the contract this side knows."""

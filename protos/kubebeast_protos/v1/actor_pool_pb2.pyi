@@ -48,12 +48,14 @@ class ActRequest(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., observations: _Optional[_Union[Observations, _Mapping]] = ..., bye: _Optional[_Union[Bye, _Mapping]] = ...) -> None: ...
 
 class ActResponse(_message.Message):
-    __slots__ = ("welcome", "actions")
+    __slots__ = ("welcome", "actions", "end")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     actions: Actions
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., actions: _Optional[_Union[Actions, _Mapping]] = ...) -> None: ...
+    end: End
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., actions: _Optional[_Union[Actions, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
 class LeafSpec(_message.Message):
     __slots__ = ("path", "dtype", "shape", "frame_stack", "num_categories")
@@ -70,7 +72,7 @@ class LeafSpec(_message.Message):
     def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression")
+    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     ENV_SERVER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +81,7 @@ class Hello(_message.Message):
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     OFFERED_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     env_server_id: str
     instance_id: str
@@ -87,20 +90,23 @@ class Hello(_message.Message):
     observation: _containers.RepeatedCompositeFieldContainer[LeafSpec]
     action: _containers.RepeatedCompositeFieldContainer[LeafSpec]
     offered_compression: _containers.RepeatedScalarFieldContainer[Compression]
-    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ...) -> None: ...
+    protocol_minor: int
+    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("run_id", "compression", "protocol_version")
+    __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     compression: _containers.RepeatedScalarFieldContainer[Compression]
     protocol_version: int
-    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ...) -> None: ...
+    protocol_minor: int
+    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
 
 class Observations(_message.Message):
-    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes")
+    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted")
     STEP_FIELD_NUMBER: _ClassVar[int]
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     REWARDS_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +114,7 @@ class Observations(_message.Message):
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     IS_FIRST_FIELD_NUMBER: _ClassVar[int]
     EPISODES_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPTED_FIELD_NUMBER: _ClassVar[int]
     step: int
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
     rewards: bytes
@@ -115,7 +122,8 @@ class Observations(_message.Message):
     truncated: bytes
     is_first: bytes
     episodes: _containers.RepeatedCompositeFieldContainer[Episode]
-    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ...) -> None: ...
+    interrupted: bytes
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ...) -> None: ...
 
 class Episode(_message.Message):
     __slots__ = ("env", "episode_return", "length")
@@ -142,11 +150,21 @@ class Bye(_message.Message):
         REASON_UNSPECIFIED: _ClassVar[Bye.Reason]
         REASON_SHUTDOWN: _ClassVar[Bye.Reason]
         REASON_TERMINATED: _ClassVar[Bye.Reason]
+        REASON_ENVIRONMENT_FAILED: _ClassVar[Bye.Reason]
     REASON_UNSPECIFIED: Bye.Reason
     REASON_SHUTDOWN: Bye.Reason
     REASON_TERMINATED: Bye.Reason
+    REASON_ENVIRONMENT_FAILED: Bye.Reason
     REASON_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     reason: Bye.Reason
     detail: str
     def __init__(self, reason: _Optional[_Union[Bye.Reason, str]] = ..., detail: _Optional[str] = ...) -> None: ...
+
+class End(_message.Message):
+    __slots__ = ("code", "detail")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    detail: str
+    def __init__(self, code: _Optional[int] = ..., detail: _Optional[str] = ...) -> None: ...

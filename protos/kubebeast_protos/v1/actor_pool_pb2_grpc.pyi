@@ -14,6 +14,9 @@ One stream carries num_envs environments in lock-step:
         |                ...                    |
         | -- Bye ---------------------------->  |   planned end; without it the end is a disconnection
 
+Either side may be the one that dials (the two services below); the messages and their order are the same. Only the
+learner's way to end a stream differs: it returns a status where it listens and sends an End where it dials.
+
 Rules that hold for every message:
 - Exactly one Observations message is in flight on a stream; its Actions carry the same step number.
 - Array data is C-contiguous and little-endian. Sizes follow from the LeafSpecs of the Hello, and a receiver checks
@@ -21,7 +24,10 @@ Rules that hold for every message:
 - Autoreset is NEXT_STEP: the final observation of an episode is a row of its own (terminated or truncated is set,
   its action is ignored) and the reset observation is the next row (is_first is set, its reward is 0).
 
-Compatibility: fields are only added, within v1; a receiver skips what it does not know. Removed numbers are reserved.
+Compatibility: within v1 fields are only added, a receiver skips what it does not know, and removed numbers are
+reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it.
+  minor 0: everything that is not marked otherwise.
+  minor 1: Observations.interrupted, Bye.REASON_ENVIRONMENT_FAILED, End.
 """
 
 import abc

@@ -1,13 +1,18 @@
 """Command line of the env-server: `kubebeast-envserver`, or `python -m kubebeast_envserver`."""
 
+import contextlib
+import logging
 import sys
 from collections.abc import Sequence
 
 from kubebeast_envserver import log
-from kubebeast_envserver.config import ConfigError, parse
+from kubebeast_envserver.config import ConfigError, EnvServerConfig, parse
+from kubebeast_envserver.exit_code import ExitCode
 from kubebeast_envserver.shutdown import Shutdown
-from kubebeast_envserver.supervisor import STREAM_GRACE_S, Supervisor
-from kubebeast_envserver.worker import ExitCode, run_stream
+from kubebeast_envserver.stream_process import STREAM_GRACE_S
+from kubebeast_envserver.supervisor import Supervisor
+
+logger = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,11 +24,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     log.configure(config.log_level)
     shutdown = Shutdown()
-    if config.num_streams == 1:
-        shutdown.install(STREAM_GRACE_S)
-        return run_stream(config, 0, shutdown)
-    shutdown.install(STREAM_GRACE_S + 0.5)
-    return Supervisor(config, shutdown).run()
+    shutdown.install(STREAM_GRACE_S + 1.0)
+    supervisor = Supervisor(config, shutdown)
+    try:
+        endpoint = _endpoint(config, supervisor)
+    except OSError as error:
+        logger.error("http_address = %r: %s", config.http_address, error)
+        return ExitCode.USAGE
+    with endpoint:
+        return supervisor.run()
+
+
+def _endpoint(config: EnvServerConfig, supervisor: Supervisor) -> contextlib.AbstractContextManager[object]:
+    if not config.http_address:
+        return contextlib.nullcontext()
+    # Memory of the supervisor that only those pay who ask for it.
+    from kubebeast_envserver.http_endpoint import HttpEndpoint
+    from kubebeast_envserver.metrics import make_registry
+
+    registry = make_registry(supervisor.statuses, lambda: supervisor.num_quarantined)
+    endpoint = HttpEndpoint(
+        config.http_address, health=supervisor.illness, readiness=supervisor.unreadiness, registry=registry
+    )
+    logger.info("serving HTTP on port %d", endpoint.port)
+    return endpoint
 
 
 if __name__ == "__main__":

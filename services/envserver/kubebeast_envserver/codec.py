@@ -9,14 +9,21 @@ from numpy.typing import NDArray
 
 from kubebeast_envserver.rows import Array, StepRows
 from kubebeast_envserver.spaces import Leaf
+from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 LZ4_MIN_BYTES = 1024
 """Rows of fewer bytes are not worth compressing."""
+MAX_DETAIL_CHARS = 200
+"""Of Bye.detail."""
 
 
 class ProtocolError(Exception):
     """The learner sent what the contract forbids."""
+
+
+class VersionError(ProtocolError):
+    """The learner speaks another major version of the contract."""
 
 
 def leaf_spec(leaf: Leaf) -> pb.LeafSpec:
@@ -36,7 +43,12 @@ def offer_compression(leaf: Leaf, lz4_allowed: bool) -> pb.Compression:
 
 
 def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> list[pb.Compression]:
-    """The compression to use, one entry an observation leaf. ProtocolError when it was not offered."""
+    """The compression to use, one entry an observation leaf.
+
+    Raises VersionError for another major version, ProtocolError for a compression that was not offered.
+    """
+    if welcome.protocol_version != PROTOCOL_VERSION:
+        raise VersionError(f"Welcome.protocol_version is {welcome.protocol_version}, expected {PROTOCOL_VERSION}")
     chosen = list(welcome.compression)
     if len(chosen) != len(offered):
         raise ProtocolError(f"Welcome.compression has {len(chosen)} entries for {len(offered)} observation leaves")
@@ -64,6 +76,7 @@ def encode_observations(
             terminated=rows.terminated.tobytes(),
             truncated=rows.truncated.tobytes(),
             is_first=rows.is_first.tobytes(),
+            interrupted=rows.interrupted.tobytes() if rows.interrupted.any() else b"",
             episodes=[pb.Episode(env=env, episode_return=total, length=n) for env, total, n in rows.episodes],
         )
     )
@@ -109,3 +122,12 @@ def _decode_leaf(data: bytes, leaf: Leaf, num_envs: int) -> Array:
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def make_bye(reason: pb.Bye.Reason, detail: str = "") -> pb.ActRequest:
+    return pb.ActRequest(bye=pb.Bye(reason=reason, detail=printable(detail, MAX_DETAIL_CHARS)))
+
+
+def printable(text: str, max_chars: int) -> str:
+    """The text's first characters, each that is not printable (control characters, lone surrogates) as a space."""
+    return "".join(c if c.isprintable() else " " for c in text[:max_chars])

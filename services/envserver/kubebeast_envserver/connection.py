@@ -1,13 +1,31 @@
-"""Dialling the learner: the channel, what its errors mean, how long to wait before the next try."""
+"""A stream of the wire contract, as far as it does not matter who dialled it; and dialling it."""
 
-import random
+import contextlib
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
 
 import grpc
 
-MAX_MESSAGE_BYTES = 64 << 20
-KEEPALIVE_TIME_MS = 20_000
-"""More than the 10 s that the learner allows between pings."""
-KEEPALIVE_TIMEOUT_MS = 10_000
+from kubebeast_envserver.addresses import is_local
+from kubebeast_envserver.codec import ProtocolError, printable
+from kubebeast_envserver.tls import channel_credentials
+from kubebeast_envserver.tls_files import TlsFiles
+from kubebeast_envserver.token_file import authorization
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from kubebeast_protos.v1.actor_pool_pb2_grpc import ActorPoolStub
+
+COMMON_OPTIONS: list[tuple[str, int | str]] = [
+    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+]
+"""Channel options of both directions (https://grpc.github.io/grpc/core/group__grpc__arg__keys.html)."""
+CONNECT_TIMEOUT_MS = 5_000
+"""Longest that one try to connect may take, TLS included: an address that swallows packets must not cost 20 s."""
 
 FINAL_CODES = frozenset(
     {
@@ -18,54 +36,78 @@ FINAL_CODES = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
-"""The learner will not take this env-server however often it dials."""
+"""The learner will not take this env-server however often they connect."""
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
 
 
 class DisconnectedError(Exception):
-    """The stream ended without being asked to; dialling again may help."""
+    """The stream ended without being asked to; another one may go better."""
 
 
 class RefusedError(Exception):
-    """The learner refuses this env-server; dialling again cannot help."""
+    """The learner refuses this env-server; another stream cannot go better."""
 
 
-def open_channel(address: str) -> grpc.Channel:
-    """A channel of its own connection: a new one resolves the learner's name anew."""
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An open stream, whoever dialled it. Its owner puts None into `requests` when done with it."""
+
+    requests: queue.SimpleQueue[pb.ActRequest | None]
+    """To the learner. put is reentrant and never blocks; None ends the requests, what follows it is never sent."""
+    responses: Iterator[pb.ActResponse]
+    """From the learner; next blocks. Ends where the learner ended the stream; grpc.RpcError where that is an error."""
+    cancel: Callable[[], object]
+    """Ends the stream at once and wakes who waits for a response; from any thread."""
+
+
+@contextlib.contextmanager
+def open_stream(
+    address: str, tls: TlsFiles | None = None, tls_server_name: str = "", token_file: str = ""
+) -> Iterator[Stream]:
+    """A stream to the learner at `address`, on a connection of its own; cancelled at the end of the context.
+
+    The files are read, and the learner's name is resolved, anew. Raises TlsError or TokenFileError; that the learner
+    cannot be reached shows in the responses.
+    """
+    metadata = authorization(token_file)
+    with _open_channel(address, tls, tls_server_name) as channel:
+        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
+        call = ActorPoolStub(channel).Act(iter(requests.get, None), metadata=metadata)
+        try:
+            yield Stream(requests, cast("Iterator[pb.ActResponse]", call), call.cancel)
+        finally:
+            requests.put(None)
+
+
+def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> grpc.Channel:
     options = [
-        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
-        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        ("grpc.http2.max_pings_without_data", 0),
+        *COMMON_OPTIONS,
+        ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
         ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.enable_http_proxy", 0 if _is_local(address) else 1),
+        ("grpc.enable_http_proxy", 0 if is_local(address) else 1),
     ]
-    return grpc.insecure_channel(address, options=options)
-
-
-def _is_local(address: str) -> bool:
-    return address.startswith(("unix:", "127.", "localhost:", "[::1]:"))
+    if not tls:
+        return grpc.insecure_channel(address, options)
+    if tls_server_name:
+        options.append(("grpc.ssl_target_name_override", tls_server_name))
+    return grpc.secure_channel(address, channel_credentials(tls), options)
 
 
 def stream_error(error: grpc.RpcError) -> DisconnectedError | RefusedError:
-    """What the end of a stream means, from its status."""
-    code, details = error.code(), error.details()
-    text = f"{code.name}: {details}"
+    """What the end of a stream means, from its status. Where the learner dialled there is none."""
+    if not hasattr(error, "code"):
+        return DisconnectedError("the connection broke")
+    return _ended_with(error.code(), error.details())
+
+
+def end_error(end: pb.End) -> DisconnectedError | RefusedError:
+    """What an End means. Raises ProtocolError where its code is no error."""
+    if end.code not in _CODES:
+        raise ProtocolError(f"End.code is {end.code}, which is no error code of gRPC")
+    return _ended_with(_CODES[end.code], end.detail)
+
+
+def _ended_with(code: grpc.StatusCode, details: str | None) -> DisconnectedError | RefusedError:
+    text = f"{code.name}: {printable(details or '', 1000)}"
     return RefusedError(text) if code in FINAL_CODES else DisconnectedError(text)
-
-
-class Backoff:
-    """Jittered exponential delays in seconds: drawn from the upper half of a range that doubles up to the limit."""
-
-    def __init__(self, first_s: float = 0.25, limit_s: float = 15.0) -> None:
-        self._first_s = first_s
-        self._limit_s = limit_s
-        self.tries = 0
-
-    def reset(self) -> None:
-        self.tries = 0
-
-    def next_delay_s(self) -> float:
-        ceiling = min(self._limit_s, self._first_s * 2.0 ** min(self.tries, 32))
-        self.tries += 1
-        return random.uniform(ceiling / 2, ceiling)

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from kubebeast_envserver.config import Preset
 from kubebeast_envserver.frame_stack import FullStacks
+from kubebeast_envserver.guarded_env import FaultPolicy
 from kubebeast_envserver.gymnasium_env import GymnasiumEnv
 from kubebeast_envserver.mock import MockEnv
 from kubebeast_envserver.observation_frames import ObservationFrames
 from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
 from kubebeast_envserver.spaces import Leaf
+from kubebeast_envserver.stream_status import StreamStatus
 
 if TYPE_CHECKING:
     from kubebeast_envserver.atari import AtariSettings
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EnvConfig",
     "EnvironmentFailure",
+    "FaultPolicy",
     "HostedEnv",
     "Leaf",
     "Preset",
@@ -25,8 +29,6 @@ __all__ = [
     "make_rendered_env",
     "make_vector_env",
 ]
-
-Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,17 +64,20 @@ def make_vector_env(
     evaluation: bool = False,
     *,
     full_stacks: bool = True,
+    policy: FaultPolicy | None = None,
+    status: StreamStatus | None = None,
 ) -> HostedEnv:
     """`num_envs` environments with NEXT_STEP autoreset; the arguments are the fields of EnvConfig.
 
     full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
+    policy: when one of several environments that keeps failing is given up. status: where failures are counted.
     Raises ValueError for an id, preset, argument or space that cannot be used, EnvironmentFailure when the
     environment's own constructor raises.
     """
     config = EnvConfig(
         env=env, num_envs=num_envs, preset=preset, env_kwargs=env_kwargs or {}, seed=seed, evaluation=evaluation
     )
-    hosted = _make(config)
+    hosted = _make(config, policy, status)
     stacked = any(leaf.frame_stack > 1 for leaf in hosted.spec_observation)
     return FullStacks(hosted) if full_stacks and stacked else hosted
 
@@ -101,12 +106,12 @@ def make_rendered_env(
         raise ValueError(f"env = {env!r} cannot be shown: {error}") from error
 
 
-def _make(config: EnvConfig) -> HostedEnv:
+def _make(config: EnvConfig, policy: FaultPolicy | None, status: StreamStatus | None) -> HostedEnv:
     if config.env == "Mock":
         return _mock(config)
     atari = _find_atari(config)
     if atari is None:
-        return GymnasiumEnv(config.env, config.num_envs, config.env_kwargs, config.seed)
+        return GymnasiumEnv(config.env, config.num_envs, config.env_kwargs, config.seed, policy=policy, status=status)
     from kubebeast_envserver.atari import AtariEnv
 
     return AtariEnv(atari.game, config.num_envs, atari.settings, config.seed)

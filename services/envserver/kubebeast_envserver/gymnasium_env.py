@@ -1,103 +1,174 @@
 """Any gymnasium environment, stepped one after the other in this process."""
 
 import importlib
+import time
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from kubebeast_envserver.contract import Step
 from kubebeast_envserver.episodes import EpisodeCounter
-from kubebeast_envserver.rows import Array, EnvironmentFailure, StepRows, checked_rewards
+from kubebeast_envserver.guarded_env import Env, FaultPolicy, GuardedEnv
+from kubebeast_envserver.rows import AllQuarantined, Array, EnvironmentFailure, StepRows
 from kubebeast_envserver.spaces import flatten, leaves_of, unflatten
+from kubebeast_envserver.stream_status import StreamStatus
 
 _RENDER_MODE = "rgb_array"
 _DEFAULT_RENDER_FPS = 30.0
+_PAUSE_S = 0.05
+"""Between rows while every environment is broken: they hold nothing, so there is no hurry."""
 
 
 class GymnasiumEnv:
-    """B environments of one gymnasium id as a HostedEnv. Observations keep the dtype of their space."""
+    """B environments of one gymnasium id as a HostedEnv. Observations keep the dtype of their space.
+
+    One that fails is interrupted and made anew with back-off while the others play on.
+    """
 
     def __init__(
-        self, env_id: str, num_envs: int, env_kwargs: dict[str, Any], seed: int | None, *, render: bool = False
+        self,
+        env_id: str,
+        num_envs: int,
+        env_kwargs: dict[str, Any],
+        seed: int | None,
+        *,
+        render: bool = False,
+        policy: FaultPolicy | None = None,
+        status: StreamStatus | None = None,
     ) -> None:
         """env_id: "Id" or "module:Id", where importing the module registers the id. Environment i gets seed + i.
 
-        render: be a RenderedEnv; only where can_render.
-        Raises ValueError for an id nobody registered, UnsupportedSpaceError for a space that cannot be sent.
+        render: be a RenderedEnv; only where can_render. status: where failures are counted.
+        Raises ValueError for an id nobody registered, UnsupportedSpaceError for a space that cannot be sent,
+        EnvironmentFailure when the first environment cannot be made; another one that cannot is tried again.
         """
-        module, _, name = env_id.rpartition(":")
         if render:
             env_kwargs = {**env_kwargs, "render_mode": _RENDER_MODE}
-        try:
-            if module:
-                importlib.import_module(module)
-            self._envs: gymnasium.vector.VectorEnv[Any, Any, Any] = gymnasium.make_vec(
-                name,
-                num_envs=num_envs,
-                vectorization_mode="sync",
-                vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
-                **env_kwargs,
-            )
-        except (gymnasium.error.Error, ImportError) as error:
-            raise ValueError(f"env = {env_id!r}: {error}") from error
-        except Exception as error:
-            raise EnvironmentFailure(f"{env_id} could not be made: {error!r}") from error
-        metadata = self._envs.metadata
-        self.can_render = _RENDER_MODE in (metadata.get("render_modes") or ())
+        first = _make_first(env_id, env_kwargs)
+        self.can_render = _RENDER_MODE in (first.metadata.get("render_modes") or ())
         """Whether the environment can be made with `render`."""
-        self.render_fps = float(metadata.get("render_fps") or _DEFAULT_RENDER_FPS)
+        self.render_fps = float(first.metadata.get("render_fps") or _DEFAULT_RENDER_FPS)
         self.num_envs = num_envs
-        self.spec_observation = leaves_of(self._envs.single_observation_space)
-        self.spec_action = leaves_of(self._envs.single_action_space)
-        self._seed = seed
+        self._observation_space, self._action_space = first.observation_space, first.action_space
+        self.spec_observation = leaves_of(self._observation_space)
+        self.spec_action = leaves_of(self._action_space)
+        self._batched_actions = batch_space(self._action_space, num_envs)
+        nothing = create_empty_array(self._observation_space, 1)
+        (self._nothing,) = iterate(batch_space(self._observation_space, 1), nothing)
+        policy, status = policy or FaultPolicy(), status or StreamStatus()
+        self._envs = [
+            GuardedEnv(
+                index,
+                lambda: _make(env_id, env_kwargs),
+                (self._observation_space, self._action_space),
+                None if seed is None else seed + index,
+                policy,
+                status,
+                first if index == 0 else None,
+            )
+            for index in range(num_envs)
+        ]
+        for env in self._envs:
+            env.open()
         self._episodes = EpisodeCounter(num_envs)
-        self._final = np.zeros(num_envs, np.bool_)
+        self._over = np.zeros(num_envs, np.bool_)
+        """bool [B]: the newest row is final or interrupted, so that the next step resets."""
 
     def reset(self) -> StepRows:
-        try:
-            observation, _ = self._envs.reset(seed=self._seed)
-        except Exception as error:
-            raise EnvironmentFailure(f"reset raised {error!r}") from error
-        self._seed = None  # a later reset goes on with the generators: it must not replay the same episodes
+        steps = [env.reset() for env in self._envs]
+        self._require_one()
         self._episodes.reset()
-        self._final = np.zeros(self.num_envs, np.bool_)
-        return StepRows(
-            observation=flatten(self._envs.single_observation_space, observation),
-            rewards=np.zeros(self.num_envs, np.float32),
-            terminated=self._final,
-            truncated=self._final,
-            is_first=np.ones(self.num_envs, np.bool_),
-            episodes=[],
-        )
+        rows = self._rows([step or self._gap for step in steps], np.ones(self.num_envs, np.bool_))
+        self._blank(rows, [i for i, step in enumerate(steps) if step is None])
+        return rows
 
     def step(self, actions: list[Array]) -> StepRows:
-        try:
-            batch = unflatten(self._envs.single_action_space, actions)
-            observation, raw_rewards, terminated, truncated, _ = self._envs.step(batch)
-        except Exception as error:
-            raise EnvironmentFailure(f"step raised {error!r}") from error
-        rewards = checked_rewards(raw_rewards)
-        is_first = self._final
-        self._final = terminated | truncated
-        self._episodes.add(rewards, ~is_first)
-        return StepRows(
-            observation=flatten(self._envs.single_observation_space, observation),
-            rewards=rewards,
-            terminated=terminated.astype(np.bool_),
-            truncated=truncated.astype(np.bool_),
-            is_first=is_first,
-            episodes=self._episodes.finish(self._final),
-        )
+        if all(env.is_broken for env in self._envs):
+            self._pause()
+        is_first, steps, broken = self._over, [], []
+        batch = iterate(self._batched_actions, unflatten(self._action_space, actions))
+        for i, (env, action, over) in enumerate(zip(self._envs, batch, is_first.tolist(), strict=True)):
+            step = env.restart() if over else env.step(action)
+            if step is None:
+                broken.append(i)
+            steps.append(step or self._gap)
+        rows = self._rows(steps, is_first)
+        return self._interrupt(rows, broken) if broken else rows
 
     def render(self) -> Array:
         try:
-            frames = np.stack(self._envs.render())  # type: ignore[arg-type]  # None only without a render mode
-        except Exception as error:
-            raise EnvironmentFailure(f"render raised {error!r}") from error
+            frames = np.stack([env.render() for env in self._envs])
+        except ValueError as error:
+            raise EnvironmentFailure(f"render returned frames of several shapes: {error}") from error
         if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
             raise EnvironmentFailure(f"render returned {frames.dtype} {list(frames.shape)}, not uint8 [B, H, W, 3]")
         return frames
 
     def close(self) -> None:
-        self._envs.close()
+        for env in self._envs:
+            env.close()
+
+    @property
+    def _gap(self) -> Step:
+        """In place of a row that a broken environment does not have."""
+        return self._nothing, 0.0, False, False
+
+    def _rows(self, steps: list[Step], is_first: Array) -> StepRows:
+        observations, *columns = zip(*steps, strict=True)
+        rewards = np.array(columns[0], np.float32)
+        terminated, truncated = (np.array(column, np.bool_) for column in columns[1:])
+        out: Any = create_empty_array(self._observation_space, self.num_envs)
+        batch = concatenate(self._observation_space, observations, out)
+        self._over = terminated | truncated
+        self._episodes.add(rewards, ~is_first)
+        episodes = self._episodes.finish(self._over)
+        return StepRows(flatten(self._observation_space, batch), rewards, terminated, truncated, is_first, episodes)
+
+    def _interrupt(self, rows: StepRows, broken: list[int]) -> StepRows:
+        """The rows with those of the environments `broken` interrupted."""
+        self._require_one()
+        self._blank(rows, broken)
+        interrupted = np.zeros(self.num_envs, np.bool_)
+        interrupted[broken] = True
+        self._episodes.reset(interrupted)
+        self._over |= interrupted
+        return replace(
+            rows,
+            truncated=rows.truncated | interrupted,
+            is_first=rows.is_first & ~interrupted,
+            interrupted=interrupted,
+            failures=[(i, self._envs[i].last_failure) for i in broken],
+        )
+
+    def _blank(self, rows: StepRows, broken: list[int]) -> None:
+        """A gap may be no element of its space, whose categories can start elsewhere; its leaves are zeros."""
+        for leaf in rows.observation:
+            leaf[broken] = 0
+
+    def _require_one(self) -> None:
+        """Raises AllQuarantined."""
+        if all(env.is_quarantined for env in self._envs):
+            raise AllQuarantined(f"every environment failed too often, the last one: {self._envs[-1].last_failure}")
+
+    def _pause(self) -> None:
+        time.sleep(max(0.0, min(_PAUSE_S, min(env.retry_at for env in self._envs) - time.monotonic())))
+
+
+def _make(env_id: str, env_kwargs: dict[str, Any]) -> Env:
+    return gymnasium.make(env_id.rpartition(":")[2], **env_kwargs)
+
+
+def _make_first(env_id: str, env_kwargs: dict[str, Any]) -> Env:
+    """Registers the id, where it names a module. Raises ValueError or EnvironmentFailure."""
+    module = env_id.rpartition(":")[0]
+    try:
+        if module:
+            importlib.import_module(module)
+        return _make(env_id, env_kwargs)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ValueError(f"env = {env_id!r}: {error}") from error
+    except Exception as error:
+        raise EnvironmentFailure(f"{env_id} could not be made: {error!r}") from error

@@ -1,18 +1,27 @@
 """What one step of a vector of environments yields."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_envserver.spaces import Leaf
+from kubebeast_envserver.stream_status import FailureKind
 
 Array = NDArray[Any]
 
 
 class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
     """An environment raised, or broke its contract, in construction, reset or step."""
+
+    def __init__(self, reason: str, kind: FailureKind = "exception") -> None:
+        super().__init__(reason)
+        self.kind: FailureKind = kind
+
+
+class AllQuarantined(EnvironmentFailure):
+    """Every environment of a vector failed too often: none of them will play again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,19 @@ class StepRows:
     """bool [B]: first observation of a training episode: every row of a reset and the row after a final one."""
     episodes: list[tuple[int, float, int]]
     """Whole games that ended here: environment, unclipped return, number of decisions."""
+    interrupted: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """bool [B], or [0] when none was: the environment failed and is being restarted, the row only keeps its place.
+
+    Such a row has truncated set, terminated and is_first unset, reward 0 and an observation without meaning; the action
+    before it had no consequence. More may follow, then one that is_first. Never in the rows of a reset.
+    """
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    """Why they were interrupted: environment and reason, in order."""
+
+    def require_whole(self) -> None:
+        """Raises EnvironmentFailure when an environment was interrupted: for those who cannot go on without it."""
+        for env, reason in self.failures:
+            raise EnvironmentFailure(f"environment {env} failed: {reason}")
 
 
 class HostedEnv(Protocol):
@@ -41,13 +63,13 @@ class HostedEnv(Protocol):
     num_envs: int
 
     def reset(self) -> StepRows:
-        """Starts a new episode in every environment. Raises EnvironmentFailure."""
+        """Starts a new episode in every environment, of which a broken one is made anew. Raises EnvironmentFailure."""
         ...
 
     def step(self, actions: list[Array]) -> StepRows:
         """Takes one array [B, *shape] an action leaf. Raises EnvironmentFailure.
 
-        The action after a final row is ignored: that step resets.
+        The action after a final or interrupted row is ignored: that step resets.
         """
         ...
 
@@ -74,5 +96,5 @@ def checked_rewards(rewards: Array) -> NDArray[np.float32]:
     finite = np.isfinite(result)
     if not finite.all():
         env = int(np.argmin(finite))
-        raise EnvironmentFailure(f"environment {env} returned the reward {result[env]}: it must be finite")
+        raise EnvironmentFailure(f"environment {env} returned the reward {result[env]}: it must be finite", "reward")
     return result

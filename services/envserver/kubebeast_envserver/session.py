@@ -2,40 +2,33 @@
 
 import contextlib
 import logging
-import queue
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, cast
 
 import grpc
 
 from kubebeast_envserver.codec import (
     ProtocolError,
+    VersionError,
     check_welcome,
     decode_actions,
     encode_observations,
     leaf_spec,
+    make_bye,
     offer_compression,
+    printable,
 )
-from kubebeast_envserver.connection import DisconnectedError, stream_error
-from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv
-from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_envserver.connection import DisconnectedError, RefusedError, Stream, end_error, stream_error
+from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv, StepRows
+from kubebeast_envserver.stream_status import StreamStatus
+from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from kubebeast_protos.v1.actor_pool_pb2_grpc import ActorPoolStub
 
-MAX_DETAIL_CHARS = 200
 DRAIN_TIMEOUT_S = 2.0
 
 logger = logging.getLogger(__name__)
-
-
-class Call(Protocol):
-    """What grpc's stream-stream calls are."""
-
-    def __iter__(self) -> Iterator[pb.ActResponse]: ...
-    def __next__(self) -> pb.ActResponse: ...
-    def cancel(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,70 +41,87 @@ class Identity:
 
 
 class Session:
-    """A stream on an open channel. `run` belongs to one thread; `shut_down` may come from any, or a signal handler."""
+    """Plays one open stream. `run` belongs to one thread; `shut_down` may come from any, or a signal handler."""
 
     def __init__(
-        self, channel: grpc.Channel, env: HostedEnv, identity: Identity, *, lz4: bool, welcome_timeout_s: float
+        self,
+        stream: Stream,
+        env: HostedEnv,
+        identity: Identity,
+        *,
+        lz4: bool,
+        welcome_timeout_s: float,
+        status: StreamStatus | None = None,
     ) -> None:
+        self._stream = stream
         self._env = env
         self._identity = identity
         self._offered = [offer_compression(leaf, lz4) for leaf in env.spec_observation]
         self._welcome_timeout_s = welcome_timeout_s
-        # Its put is reentrant, which shut_down needs. None ends the requests; what follows it is never sent.
-        self._requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
-        self._stub = ActorPoolStub(channel)
+        self._status = status or StreamStatus()
         self._ending = False
-        self.welcomed = False
+        self._learner_minor = 0
+        self._welcomed_at: float | None = None
+
+    @property
+    def played_s(self) -> float | None:
+        """Seconds since the learner's Welcome; None before it."""
+        return None if self._welcomed_at is None else time.monotonic() - self._welcomed_at
 
     def run(self) -> None:
         """Steps the environments until `shut_down`, then returns; a reset starts new episodes.
 
         Raises DisconnectedError, RefusedError, ProtocolError, or EnvironmentFailure after telling the learner.
         """
-        call = cast("Call", self._stub.Act(iter(self._requests.get, None)))
         try:
-            self._shake_hands_and_play(call)
+            self._shake_hands_and_play()
         except EnvironmentFailure as failure:
-            self._end(pb.Bye(detail=str(failure)[:MAX_DETAIL_CHARS]))
-            self._drain(call)
+            knows = self._learner_minor >= 1
+            reason = pb.Bye.REASON_ENVIRONMENT_FAILED if knows else pb.Bye.REASON_UNSPECIFIED
+            self._end(make_bye(reason, str(failure)))
+            self._drain()
             raise
         except grpc.RpcError as error:
             if not self._ending:
                 raise stream_error(error) from error
         finally:
-            call.cancel()
-            self._requests.put(None)
+            if self._welcomed_at is not None:
+                self._status.connected = 0
+                self._status.connects_lost += not self._ending
 
     def shut_down(self) -> None:
         """Says Bye and half-closes; `run` returns once the learner has ended the stream."""
-        self._end(pb.Bye(reason="REASON_SHUTDOWN"))
+        self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
-    def _end(self, bye: pb.Bye) -> None:
+    def _end(self, bye: pb.ActRequest) -> None:
         self._ending = True
-        self._requests.put(pb.ActRequest(bye=bye))
-        self._requests.put(None)
+        self._stream.requests.put(bye)
+        self._stream.requests.put(None)
 
-    def _shake_hands_and_play(self, call: Call) -> None:
-        self._requests.put(pb.ActRequest(hello=self._hello()))
-        with cancelled_after(self._welcome_timeout_s, call):
-            response = self._receive(call)
-        if response is not None and not self._ending:
-            if not response.HasField("welcome"):
-                raise ProtocolError("the first response is not a Welcome")
-            compression = check_welcome(response.welcome, self._offered)
-            self.welcomed = True
-            logger.info(
-                "joined run %s with %d x %s", response.welcome.run_id, self._env.num_envs, self._identity.env_id
-            )
-            self._play(call, compression)
-        self._drain(call)
+    def _shake_hands_and_play(self) -> None:
+        self._stream.requests.put(pb.ActRequest(hello=self._hello()))
+        welcome = self._receive_welcome()
+        if welcome is not None and not self._ending:
+            try:
+                compression = check_welcome(welcome, self._offered)
+            except VersionError as error:
+                raise RefusedError(str(error)) from error
+            self._learner_minor = welcome.protocol_minor
+            self._welcomed_at = time.monotonic()
+            self._status.connects_welcomed += 1
+            self._status.connected = 1
+            run_id = printable(welcome.run_id, 253)
+            logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)
+            self._play(compression)
+        self._drain()
 
-    def _play(self, call: Call, compression: list[pb.Compression]) -> None:
+    def _play(self, compression: list[pb.Compression]) -> None:
         env, step = self._env, 0
         rows = env.reset()
         while not self._ending:
-            self._requests.put(encode_observations(step, rows, env.spec_observation, compression))
-            response = self._receive(call)
+            self._check_can_be_told(rows)
+            self._stream.requests.put(encode_observations(step, rows, env.spec_observation, compression))
+            response = self._receive()
             if response is None or self._ending:
                 return
             if not response.HasField("actions"):
@@ -119,22 +129,45 @@ class Session:
             rows = env.step(decode_actions(response.actions, step, env.spec_action, env.num_envs))
             step += 1
 
-    def _receive(self, call: Call) -> pb.ActResponse | None:
+    def _check_can_be_told(self, rows: StepRows) -> None:
+        if self._learner_minor < 1 and rows.interrupted.any():
+            rows.require_whole()
+            raise EnvironmentFailure(
+                "an environment is still broken, which a learner of minor version 0 cannot be told"
+            )
+
+    def _receive_welcome(self) -> pb.Welcome | None:
+        try:
+            with cancelled_after(self._welcome_timeout_s, self._stream) as was_cancelled:
+                response = self._receive()
+        except (grpc.RpcError, DisconnectedError) as error:
+            if was_cancelled() and not self._ending:
+                raise DisconnectedError(f"no Welcome within {self._welcome_timeout_s:g} s") from error
+            raise
+        if response is not None and not response.HasField("welcome") and not self._ending:
+            raise ProtocolError("the first response is not a Welcome")
+        return response.welcome if response is not None else None
+
+    def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; None when the learner ended the stream after a Bye."""
-        response = next(call, None)
-        if response is None and not self._ending:
-            raise DisconnectedError("the learner ended the stream")
+        response = next(self._stream.responses, None)
+        if not self._ending:
+            if response is None:
+                raise DisconnectedError("the learner ended the stream")
+            if response.HasField("end"):
+                raise end_error(response.end)
         return response
 
-    def _drain(self, call: Call) -> None:
+    def _drain(self) -> None:
         """Waits for the learner to end the stream after a Bye, so that the Bye arrives."""
-        with cancelled_after(DRAIN_TIMEOUT_S, call), contextlib.suppress(grpc.RpcError):
-            for _ in call:
+        with cancelled_after(DRAIN_TIMEOUT_S, self._stream), contextlib.suppress(grpc.RpcError):
+            for _ in self._stream.responses:
                 pass
 
     def _hello(self) -> pb.Hello:
         return pb.Hello(
             protocol_version=PROTOCOL_VERSION,
+            protocol_minor=PROTOCOL_MINOR,
             env_server_id=self._identity.env_server_id,
             instance_id=self._identity.instance_id,
             env_id=self._identity.env_id,
@@ -146,12 +179,21 @@ class Session:
 
 
 @contextlib.contextmanager
-def cancelled_after(timeout_s: float, call: Call) -> Iterator[None]:
-    """Cancels the call unless the block ends within timeout_s seconds: iterating a call takes no timeout."""
-    timer = threading.Timer(timeout_s, call.cancel)
+def cancelled_after(timeout_s: float, stream: Stream) -> Iterator[Callable[[], bool]]:
+    """Cancels the stream unless the block ends within timeout_s seconds: waiting for a response takes no timeout.
+
+    Yields what tells whether that happened.
+    """
+    expired = threading.Event()
+
+    def cancel() -> None:
+        expired.set()
+        stream.cancel()
+
+    timer = threading.Timer(timeout_s, cancel)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield expired.is_set
     finally:
         timer.cancel()

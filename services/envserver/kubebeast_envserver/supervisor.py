@@ -1,55 +1,49 @@
-"""Several streams: one process each, restarted when it dies, ended together."""
+"""The streams of an env-server: a process each, replaced when it dies, ended together."""
 
-import logging
 import multiprocessing
 import multiprocessing.connection
-import os
-import signal
-import sys
-import threading
 import time
-from multiprocessing.context import SpawnProcess
 
-from kubebeast_envserver import log
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.connection import Backoff
-from kubebeast_envserver.failures import FailureWindow
+from kubebeast_envserver.exit_code import ExitCode
 from kubebeast_envserver.shutdown import Shutdown
-from kubebeast_envserver.worker import ExitCode, run_stream
+from kubebeast_envserver.stream_process import STREAM_GRACE_S, StreamProcess
+from kubebeast_envserver.stream_status import StreamStatus
 
-logger = logging.getLogger(__name__)
-
-STREAM_GRACE_S = 4.0
-"""How long a process may take to end after SIGTERM."""
-
-
-def stream_main(config: EnvServerConfig, index: int) -> None:
-    """Entry of a stream process."""
-    log.configure(config.log_level)
-    shutdown = Shutdown()
-    shutdown.install(STREAM_GRACE_S)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.exit(run_stream(config, index, shutdown))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
+_LOOK_EVERY_S = 0.5
+"""How often a process is looked at that says nothing: it may hang."""
 
 
 class Supervisor:
     """Runs num_streams stream processes; for the main thread of a process that holds no gRPC object."""
 
     def __init__(self, config: EnvServerConfig, shutdown: Shutdown) -> None:
-        self._config = config
         self._shutdown = shutdown
         self._context = multiprocessing.get_context("spawn")
-        self._running: dict[int, SpawnProcess] = {}
-        self._restart_at: dict[int, float] = dict.fromkeys(range(config.num_streams), 0.0)
-        self._failures = FailureWindow(config.max_failures, config.failure_window_s)
-        self._backoff = Backoff()
+        self._streams = [StreamProcess(config, index, self._context) for index in range(config.num_streams)]
+        self._waits_for = f"a learner on {config.listen}" if config.listen else f"the learner at {config.address}"
+
+    @property
+    def statuses(self) -> list[StreamStatus]:
+        """Of every stream; live."""
+        return [stream.status for stream in self._streams]
+
+    @property
+    def num_quarantined(self) -> int:
+        """Streams that were given up."""
+        return sum(stream.is_quarantined for stream in self._streams)
+
+    def illness(self) -> str:
+        """Why the env-server cannot do its work, from any thread; empty while a stream runs or is to run again."""
+        return "every stream failed too often" if self.num_quarantined == len(self._streams) else ""
+
+    def unreadiness(self) -> str:
+        """Why no stream can play, from any thread; empty while one is connected, or can be dialled."""
+        if self._shutdown.is_requested():
+            return "shutting down"
+        if any(status.connected or status.listening for status in self.statuses):
+            return ""
+        return self.illness() or f"no stream is connected: waiting for {self._waits_for}"
 
     def run(self) -> ExitCode:
         """Blocks until the shutdown, or until a stream ends for good; returns once every process has ended."""
@@ -57,50 +51,29 @@ class Supervisor:
         self._shutdown.on_request = lambda: wake_writer.send_bytes(b"!")
         try:
             while not self._shutdown.is_requested():
-                self._start_due()
-                sentinels = [process.sentinel for process in self._running.values()]
-                multiprocessing.connection.wait([wake_reader, *sentinels], self._until_next_restart())
-                verdict = self._reap()
-                if verdict is not None and not self._shutdown.is_requested():
-                    return verdict
+                if self.illness():
+                    return ExitCode.FAILED
+                for stream in self._streams:
+                    stream.start_if_due()
+                sentinels = [stream.sentinel for stream in self._streams if stream.sentinel is not None]
+                multiprocessing.connection.wait([wake_reader, *sentinels], self._until_next_look())
+                for stream in self._streams:
+                    stream.kill_if_hung()
+                    verdict = stream.reap()
+                    if verdict is not None and not self._shutdown.is_requested():
+                        return verdict
             return ExitCode.OK
         finally:
             self._stop()
             self._shutdown.on_request = None
 
-    def _start_due(self) -> None:
-        now = time.monotonic()
-        for index in [index for index, moment in self._restart_at.items() if moment <= now]:
-            del self._restart_at[index]
-            process = self._context.Process(
-                target=stream_main, args=(self._config, index), name=f"{self._config.env_server_id}-{index}"
-            )
-            process.start()
-            self._running[index] = process
-
-    def _until_next_restart(self) -> float | None:
-        if not self._restart_at:
-            return None
-        return max(0.0, min(self._restart_at.values()) - time.monotonic())
-
-    def _reap(self) -> ExitCode | None:
-        """Schedules the restart of processes that died; returns the verdict of one that ended for good."""
-        for index, process in list(self._running.items()):
-            code = process.exitcode
-            if code is None:
-                continue
-            del self._running[index]
-            if code > 0:  # the stream has done its own retries, and logged why it ended
-                return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
-            logger.warning("stream process %d died with exit status %d and is restarted", index, code)
-            if self._failures.add():
-                logger.error("stream processes die too often: giving up")
-                return ExitCode.FAILED
-            self._restart_at[index] = time.monotonic() + self._backoff.next_delay_s()
-        return None
+    def _until_next_look(self) -> float:
+        next_start = min(stream.start_at for stream in self._streams)
+        return max(0.0, min(_LOOK_EVERY_S, next_start - time.monotonic()))
 
     def _stop(self) -> None:
-        for process in self._running.values():
-            process.terminate()
-        for process in self._running.values():
-            process.join()
+        for stream in self._streams:
+            stream.terminate()
+        deadline = time.monotonic() + STREAM_GRACE_S
+        for stream in self._streams:
+            stream.join(max(0.0, deadline - time.monotonic()))

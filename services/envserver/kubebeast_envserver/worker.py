@@ -1,49 +1,46 @@
-"""One stream for the life of its process: makes the environments, dials, plays, dials again."""
+"""One stream for the life of its process: makes the environments, plays, makes them anew where they fail together."""
 
-import enum
 import logging
 import uuid
 
-from kubebeast_envserver.codec import ProtocolError
+import numpy as np
+
+from kubebeast_envserver import dialler, listener
+from kubebeast_envserver.backoff import Backoff
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.connection import Backoff, DisconnectedError, RefusedError, open_channel
-from kubebeast_envserver.envs import make_vector_env
+from kubebeast_envserver.envs import FaultPolicy, make_vector_env
+from kubebeast_envserver.exit_code import ExitCode as ExitCode
 from kubebeast_envserver.failures import FailureWindow
-from kubebeast_envserver.rows import EnvironmentFailure, HostedEnv
-from kubebeast_envserver.session import Identity, Session
+from kubebeast_envserver.rows import AllQuarantined, EnvironmentFailure, HostedEnv
+from kubebeast_envserver.session import Identity
 from kubebeast_envserver.shutdown import Shutdown
+from kubebeast_envserver.stream_status import StreamStatus
+from kubebeast_envserver.watched_env import WatchedEnv, watched
 
 logger = logging.getLogger(__name__)
 
 
-class ExitCode(enum.IntEnum):
-    """Exit status of an env-server and of its stream processes."""
+def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown, status: StreamStatus | None = None) -> ExitCode:
+    """Serves stream `index` until a shutdown or an error that trying again cannot mend.
 
-    OK = 0
-    """Ended by SIGTERM or SIGINT."""
-    FAILED = 1
-    """The environment, or a process, failed too often."""
-    USAGE = 2
-    """A flag, variable or environment id that cannot be used."""
-    REFUSED = 3
-    """The learner refuses this env-server: the log says why."""
-    UNREACHABLE = 4
-    """max_redials dials in a row failed."""
-
-
-def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown) -> ExitCode:
-    """Serves stream `index` until a shutdown or an error that trying again cannot mend."""
+    status: what the stream's supervisor reads; by default nobody does.
+    """
+    status = status or StreamStatus()
     identity = Identity(
         env_server_id=config.env_server_id, instance_id=f"{uuid.uuid4().hex}-{index}", env_id=config.env
     )
-    seed = None if config.seed is None else config.seed + index * config.envs_per_stream
+    seed = _first_seed(config, index, status)
     failures = FailureWindow(config.max_failures, config.failure_window_s)
     backoff = Backoff()
     while not shutdown.is_requested():
         try:
-            return _host(config, seed, identity, shutdown)
+            return _host(config, index, seed, identity, shutdown, status)
+        except AllQuarantined as error:
+            logger.error("%s", error)
+            return ExitCode.FAILED
         except EnvironmentFailure:
-            logger.exception("the environment failed and is made anew")
+            logger.exception("the environments failed together and are made anew")
+            status.env_restarts += config.envs_per_stream
         except ValueError as error:
             logger.error("%s", error)
             return ExitCode.USAGE
@@ -55,11 +52,27 @@ def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown) -> ExitC
     return ExitCode.OK
 
 
-def _host(config: EnvServerConfig, seed: int | None, identity: Identity, shutdown: Shutdown) -> ExitCode:
+def _first_seed(config: EnvServerConfig, index: int, status: StreamStatus) -> int | None:
+    """Of the stream's first environment; the process that replaces another one must not play the same episodes."""
+    if config.seed is None or status.stream_restarts == 0:
+        return None if config.seed is None else config.seed + index * config.envs_per_stream
+    return int(np.random.SeedSequence([config.seed, index, status.stream_restarts]).generate_state(1)[0])
+
+
+def _host(
+    config: EnvServerConfig,
+    index: int,
+    seed: int | None,
+    identity: Identity,
+    shutdown: Shutdown,
+    status: StreamStatus,
+) -> ExitCode:
     """One life of the environments, over as many connections as it takes."""
-    env = make_vector_env(config.env, config.envs_per_stream, config.preset, config.env_kwargs, seed, full_stacks=False)
+    env = WatchedEnv(_make(config, seed, status), status)
     try:
-        return _dial_until_end(config, env, identity, shutdown)
+        if config.listen:
+            return listener.serve_stream(config, index, env, identity, shutdown, status)
+        return dialler.serve_stream(config, env, identity, shutdown, status)
     finally:
         try:
             env.close()
@@ -67,40 +80,16 @@ def _host(config: EnvServerConfig, seed: int | None, identity: Identity, shutdow
             logger.warning("closing the environment failed", exc_info=True)
 
 
-def _dial_until_end(config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown) -> ExitCode:
-    backoff = Backoff()
-    while not shutdown.is_requested():
-        try:
-            welcomed, reason = _connect(config, env, identity, shutdown)
-        except RefusedError as error:
-            logger.error("the learner at %s refuses this env-server: %s", config.address, error)
-            return ExitCode.REFUSED
-        if shutdown.is_requested():
-            break
-        if welcomed:
-            backoff.reset()
-            logger.warning("lost the learner at %s: %s", config.address, reason)
-        elif backoff.tries & (backoff.tries - 1) == 0:  # tries 0, 1, 2, 4, 8, ...: a long wait stays a short log
-            logger.info("waiting for the learner at %s: %s", config.address, reason)
-        if config.max_redials and backoff.tries >= config.max_redials:
-            logger.error("no learner at %s after %d redials: %s", config.address, backoff.tries, reason)
-            return ExitCode.UNREACHABLE
-        shutdown.wait(backoff.next_delay_s())
-    return ExitCode.OK
-
-
-def _connect(config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown) -> tuple[bool, str]:
-    """One connection to its end: whether the learner welcomed it, and why it ended."""
-    with open_channel(config.address) as channel:
-        session = Session(
-            channel, env, identity, lz4=config.compression == "lz4", welcome_timeout_s=config.welcome_timeout_s
+def _make(config: EnvServerConfig, seed: int | None, status: StreamStatus) -> HostedEnv:
+    status.envs_quarantined = 0
+    with watched(status):
+        return make_vector_env(
+            config.env,
+            config.envs_per_stream,
+            config.preset,
+            config.env_kwargs,
+            seed,
+            full_stacks=False,
+            policy=FaultPolicy(max_failures=config.max_failures, failure_window_s=config.failure_window_s),
+            status=status,
         )
-        shutdown.on_request = session.shut_down
-        try:
-            if not shutdown.is_requested():
-                session.run()
-            return session.welcomed, "shut down"
-        except (DisconnectedError, ProtocolError) as error:
-            return session.welcomed, f"{type(error).__name__}: {error}"
-        finally:
-            shutdown.on_request = None

@@ -20,7 +20,7 @@ class ActorsError(RuntimeError):
 
 
 class Actors(Protocol):
-    """For one thread. Used as: wait_env_spec, start, then next_rollout, publish, check and stats in turn, stop.
+    """For one thread. Used as: wait_env_spec, start, then next_rollout, publish, check and stats in turn, drain, stop.
 
     Every method may raise ActorsError.
     """
@@ -55,7 +55,14 @@ class Actors(Protocol):
         ...
 
     def stats(self) -> Mapping[str, int]:
-        """streams, envs, rollouts_queued, restarts; and since the start: inference_batches, inference_rows."""
+        """streams, envs, rollouts_queued, restarts; and since the start: inference_batches, inference_rows.
+
+        Env-servers' also has the native pool's counters. They begin with the process, not with the run.
+        """
+        ...
+
+    def drain(self) -> None:
+        """Takes nobody in from now on; those who act go on. Idempotent, never blocks."""
         ...
 
     def stop(self) -> None:

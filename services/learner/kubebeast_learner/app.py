@@ -2,8 +2,8 @@
 
 import contextlib
 import logging
+import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -23,7 +23,9 @@ from kubebeast_learner.checkpoint import CheckpointError, CheckpointStore
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config_sources import as_settings
 from kubebeast_learner.cores import num_cores
+from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.learner import DivergedError
+from kubebeast_learner.monitor import Monitor
 from kubebeast_learner.progress import make_progress
 from kubebeast_learner.run_log import RunLog, default_xpid
 from kubebeast_learner.training import Training
@@ -31,17 +33,20 @@ from kubebeast_learner.training import Training
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
+STDERR = 2
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
-OpenActors = Callable[[ConfigT, Path], AbstractContextManager[Actors]]
-"""Makes the actors of a run from its resolved configuration and its folder."""
+OpenActors = Callable[[ConfigT, Path, EnvSpec | None], AbstractContextManager[Actors]]
+"""Makes the actors of a run from its resolved configuration, its folder and, where it resumes, its environment."""
 
 
-def run(config: ConfigT, open_actors: OpenActors[ConfigT], *, num_local_processes: int) -> int:
+def run(
+    config: ConfigT, open_actors: OpenActors[ConfigT], *, num_local_processes: int, monitor: Monitor | None = None
+) -> int:
     """Trains to the end, to a signal or to an error, with everything logged. Returns the exit status.
 
-    num_local_processes: processes beside this one that need a core each. ConfigError when the run's folder cannot be
-    written.
+    num_local_processes: processes beside this one that need a core each. monitor: is told how the training does.
+    ConfigError when the run's folder cannot be written.
     """
     savedir = config.run.savedir.expanduser().absolute()
     config = replace(config, run=replace(config.run, xpid=config.run.xpid or default_xpid(), savedir=savedir))
@@ -55,7 +60,7 @@ def run(config: ConfigT, open_actors: OpenActors[ConfigT], *, num_local_processe
             _record_settings(run_log.folder, as_settings(config))
             keep_freed_memory()
             _set_threads(config.run.learner_threads, num_local_processes)
-            summary = _train(config, open_actors, run_log, console)
+            summary = _train(config, open_actors, run_log, console, monitor or Monitor())
         except ConfigError as error:
             logger.error("%s", error)
             return EXIT_USAGE
@@ -70,19 +75,23 @@ def run(config: ConfigT, open_actors: OpenActors[ConfigT], *, num_local_processe
     return 0
 
 
-def _train(config: ConfigT, open_actors: OpenActors[ConfigT], run_log: RunLog, console: Console) -> str:
+def _train(
+    config: ConfigT, open_actors: OpenActors[ConfigT], run_log: RunLog, console: Console, monitor: Monitor
+) -> str:
     """Trains to the end or to a signal; returns the summary."""
     run = config.run
     torch.manual_seed(run.seed)
-    with (
-        _stop_on_signals() as stop,
-        open_actors(config, run_log.folder) as actors,
-        contextlib.closing(make_progress(run.progress, run.xpid, run.log_interval_s, console)) as progress,
-    ):
-        store = CheckpointStore(run_log.folder, run.keep_checkpoints)
-        training = Training(config, actors=actors, store=store, run_log=run_log, progress=progress)
-        training.run(stop)
-        return training.summary()
+    store = CheckpointStore(run_log.folder, run.keep_checkpoints)
+    with _stop_on_signals() as stop:
+        saved = store.load_newest()
+        spec = None if saved is None else EnvSpec.from_plain(saved[1]["env_spec"])
+        with (
+            open_actors(config, run_log.folder, spec) as actors,
+            contextlib.closing(make_progress(run.progress, run.xpid, run.log_interval_s, console)) as progress,
+        ):
+            training = Training(config, actors=actors, store=store, run_log=run_log, progress=progress, monitor=monitor)
+            training.run(stop, saved)
+            return training.summary()
 
 
 @contextlib.contextmanager
@@ -120,7 +129,10 @@ def _stop_on_signals() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        print(f"\n{signal.Signals(number).name}: ending with a checkpoint; once more to abort", file=sys.stderr)
+        text = f"\n{signal.Signals(number).name}: ending with a checkpoint; once more to abort\n"
+        # Not print: it raises where the signal came in the middle of another write to the same stream.
+        with contextlib.suppress(OSError):
+            os.write(STDERR, text.encode())
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

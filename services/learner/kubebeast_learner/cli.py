@@ -46,7 +46,9 @@ COMMANDS = {
         "Train on this machine without env-servers and native code.", MonoConfig, "kubebeast_learner.mono.app:train"
     ),
     "learner": Command(
-        "Run the learner; env-servers elsewhere dial in.", LearnerConfig, "kubebeast_learner.distributed:learn"
+        "Run the learner; env-servers elsewhere dial it, or it dials them.",
+        LearnerConfig,
+        "kubebeast_learner.distributed:learn",
     ),
     "eval": Command(
         "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.evaluate:run", has_sources=False

@@ -2,16 +2,26 @@
 
 import contextlib
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from kubebeast_envserver.http_endpoint import HttpEndpoint
 from kubebeast_learner import app
+from kubebeast_learner.access import check_files, warn_about_access
 from kubebeast_learner.actors import Actors
-from kubebeast_learner.config import ConfigError, LearnerConfig, LocalFleetConfig, TrainConfig
+from kubebeast_learner.config import ConfigError, LearnerConfig, LocalFleetConfig, PoolConfig, TrainConfig
+from kubebeast_learner.config.checks import require
+from kubebeast_learner.dialling import Dialler
+from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.local_fleet import LocalFleet
+from kubebeast_learner.metrics import make_registry
+from kubebeast_learner.monitor import Monitor
 from kubebeast_learner.remote_actors import RemoteActors, make_pool
+from kubebeast_native import ActorPool
 
 logger = logging.getLogger(__name__)
 
@@ -21,21 +31,36 @@ LONGEST_SOCKET_PATH = 100
 
 def train(config: TrainConfig) -> int:
     """`kubebeast train`: the learner and its env-servers on this machine. Returns the exit status."""
+    for name in ("dial", "tls_cert", "tls_key", "tls_ca", "token_file"):
+        value = getattr(config.pool, name)
+        require(
+            not value, name, str(value), "is for kubebeast learner; the env-servers of kubebeast train know no such"
+        )
+    monitor = Monitor()
     with private_address() as private:
         address = config.pool.address or private
+        # No environment is expected: one that does not fit the checkpoint is our own, and the model's check says why.
         return app.run(
             config,
-            lambda resolved, folder: _actors(resolved, address, config.fleet, folder),
+            lambda resolved, folder, _: _actors(resolved, address, monitor, fleet=(config.fleet, folder)),
             num_local_processes=config.fleet.num_servers,
+            monitor=monitor,
         )
 
 
 def learn(config: LearnerConfig) -> int:
-    """`kubebeast learner`: the learner, for env-servers that dial in. Returns the exit status."""
-    address = config.pool.address
-    if not address:
-        raise ConfigError("address = '': env-servers elsewhere need an address to dial")
-    return app.run(config, lambda resolved, folder: _actors(resolved, address, None, folder), num_local_processes=0)
+    """`kubebeast learner`: the learner, for env-servers elsewhere. Returns the exit status."""
+    address = config.pool.listen_address
+    if not address and not config.pool.dial:
+        raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
+    check_files(config.pool)
+    monitor = Monitor()
+    return app.run(
+        config,
+        lambda resolved, _, spec: _actors(resolved, address, monitor, expected=spec),
+        num_local_processes=0,
+        monitor=monitor,
+    )
 
 
 @contextlib.contextmanager
@@ -51,16 +76,61 @@ def private_address() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _actors(
-    config: LearnerConfig, address: str, fleet_config: LocalFleetConfig | None, folder: Path
+    config: LearnerConfig,
+    address: str,
+    monitor: Monitor,
+    *,
+    expected: EnvSpec | None = None,
+    fleet: tuple[LocalFleetConfig, Path] | None = None,
 ) -> Iterator[Actors]:
-    """A listening pool and, where fleet_config is given, the env-servers that dial it."""
-    pool = make_pool(config, address)
+    """A pool that listens, dials or both, and its HTTP endpoint.
+
+    expected: the only environment that is let in; None leaves it to the first env-server. fleet: env-servers of this
+    machine that dial the pool, and the run's folder for their output.
+    """
+    # The native core's gRPC reads it. Each failed TLS handshake would be a line, which a peer could repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    pool = make_pool(config, address, expected)
     pool.start()
-    logger.info("listening on %s", pool.address)
-    fleet = None
-    if fleet_config is not None:
+    if address:
+        logger.info("listening on %s", pool.address)
+    warn_about_access(config.pool, address)
+    local_fleet = None
+    if fleet is not None:
+        fleet_config, folder = fleet
         log_path = folder / "env-servers.log"
-        fleet = LocalFleet(fleet_config, address=pool.address, seed=config.run.seed, log_path=log_path)
+        local_fleet = LocalFleet(fleet_config, address=pool.address, seed=config.run.seed, log_path=log_path)
+    actors = RemoteActors(config, pool, local_fleet)
     # Left in reverse: the pool ends its streams before the processes behind them are stopped.
-    with fleet or contextlib.nullcontext(), contextlib.closing(pool):
-        yield RemoteActors(config, pool, fleet)
+    with (
+        local_fleet or contextlib.nullcontext(),
+        contextlib.closing(pool),
+        _dialler(config.pool, pool),
+        _http_endpoint(config.pool.http_address, actors, monitor),
+    ):
+        yield actors
+
+
+def _dialler(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
+    if not config.dial:
+        return contextlib.nullcontext()
+    logger.info("dialling %s", config.dial)
+    return Dialler(pool, config.dial_targets, max_endpoints=config.max_streams)
+
+
+def _http_endpoint(address: str, actors: RemoteActors, monitor: Monitor) -> AbstractContextManager[object]:
+    """ConfigError when `address` cannot be bound; "" serves nothing."""
+    if not address:
+        return contextlib.nullcontext()
+
+    def readiness() -> str:
+        # No word of env-servers: a Service routes to ready pods only, so they could never come.
+        return "draining" if actors.is_draining else ""
+
+    registry = make_registry(actors.stats, lambda: monitor.snapshot)
+    try:
+        endpoint = HttpEndpoint(address, health=monitor.problem, readiness=readiness, registry=registry)
+    except OSError as error:
+        raise ConfigError(f"http_address = {address!r}: {error.strerror}") from error
+    logger.info("serving /healthz, /readyz and /metrics on port %d", endpoint.port)
+    return endpoint

@@ -57,6 +57,7 @@ def play(
     """One whole episode in each environment of `env`, in their order.
 
     watch: called after the reset and after every step, the last one included.
+    Raises EnvironmentFailure, also where only one of several environments fails.
     """
     played: list[PlayedEpisode | None] = [None] * env.num_envs
     running_return = np.zeros(env.num_envs)
@@ -76,6 +77,7 @@ def play(
         output, core_state = model(inputs, core_state)
         last_action = _choose(output.policy_logits[0], mode, generator)
         rows = env.step([_as_leaf(last_action, env.spec_action[0].dtype)])
+        rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:
             played[index] = played[index] or PlayedEpisode(episode_return, length)

@@ -81,9 +81,14 @@ def render(snapshot: Snapshot, title: str) -> Panel:
     body = Table.grid(expand=True)
     body.add_row(ProgressBar(total=snapshot.total_steps, completed=min(snapshot.step, snapshot.total_steps)))
     body.add_row(table)
-    if snapshot.actor_restarts or snapshot.checkpoint_failures:
-        restarts, failures = snapshot.actor_restarts, snapshot.checkpoint_failures
-        body.add_row(f"[yellow]restarts of actors {restarts}, failed checkpoints {failures}[/]")
+    troubles = {
+        "restarts of actors": snapshot.actor_restarts,
+        "failed environments": snapshot.env_failures,
+        "steps too old": snapshot.steps_dropped_stale,
+        "failed checkpoints": snapshot.checkpoint_failures,
+    }
+    if any(troubles.values()):
+        body.add_row(f"[yellow]{', '.join(f'{name} {count:,}' for name, count in troubles.items() if count)}[/]")
     return Panel(body, title=escape(title), title_align="left")
 
 

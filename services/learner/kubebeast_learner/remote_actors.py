@@ -7,6 +7,7 @@ import torch
 
 from kubebeast_learner.actors import ActorsError
 from kubebeast_learner.config import ConfigError, LearnerConfig
+from kubebeast_learner.config.pool import expanded
 from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.local_fleet import LocalFleet
@@ -14,9 +15,11 @@ from kubebeast_learner.models import Model
 from kubebeast_learner.profiling import Window
 from kubebeast_learner.rollout import Rollout, rollout_from_native
 from kubebeast_learner.run_stats import FinishedEpisode
+from kubebeast_learner.stream_log import StreamLog
 from kubebeast_learner.timer import Timer
 from kubebeast_learner.weights import WeightPublisher
-from kubebeast_native import ActorPool, ClosedError
+from kubebeast_native import ActorPool, ClosedError, LeafSpec
+from kubebeast_native import EnvSpec as NativeEnvSpec
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,8 @@ class RemoteActors:
 
     def __init__(self, config: LearnerConfig, pool: ActorPool, fleet: LocalFleet | None) -> None:
         """pool: started, not open. fleet: the env-servers of this machine, if there are any."""
+        self.is_draining = False
+        """Whether `drain` was called."""
         self.profile_window: Window | None = None  # env-servers are no part of the trace
         self.queue_capacity = config.pool.max_learner_queue_size or 2 * config.rollout.batch_size
         self._config = config
@@ -36,6 +41,7 @@ class RemoteActors:
         self._fleet = fleet
         self._spec: EnvSpec | None = None
         self._workers: list[InferenceWorker] = []
+        self._stream_log = StreamLog()
         self._hint = Timer(HINT_INTERVAL_S)
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
@@ -46,7 +52,7 @@ class RemoteActors:
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
         assert self._spec is not None, "wait_env_spec comes first"
-        self._model = model
+        self._model, self._version = model, version
         self._weights = WeightPublisher(model, device=device, precision=self._config.run.precision, version=version)
         max_envs = self._config.pool.max_envs
         core_states = CoreStateTable(model, max_envs, device) if model.core_state_size else None
@@ -69,8 +75,10 @@ class RemoteActors:
             worker.start()
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
+        max_lag = self._config.pool.max_policy_lag
+        oldest_version = self._version - max_lag if max_lag else 0
         try:
-            batch = self._pool.next_rollouts(timeout_ms)
+            batch = self._pool.next_rollouts(timeout_ms, oldest_version)
         except ClosedError as error:
             raise ActorsError(str(error)) from error
         for worker in self._workers:
@@ -79,15 +87,17 @@ class RemoteActors:
 
     def publish(self, version: int) -> None:
         self._weights.publish(version)
+        self._version = version
 
     def check(self) -> None:
-        """Restarts env-servers that died, and says now and then when none is connected."""
+        """Restarts env-servers that died, logs who came and went, and says now and then when nobody is there."""
         if self._fleet is not None:
             self._fleet.check()
+        self._stream_log.tell(self._pool.take_stream_events())
         if self._pool.stats()["streams"] > 0:
             self._hint = Timer(HINT_INTERVAL_S)
         elif self._hint.is_due():
-            logger.info("waiting for env-servers on %s", self._pool.address)
+            logger.info("waiting for env-servers on %s", self._meeting_point)
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
         return self._pool.take_episodes()
@@ -95,13 +105,27 @@ class RemoteActors:
     def stats(self) -> Mapping[str, int]:
         return self._pool.stats() | {"restarts": self._fleet.num_restarts if self._fleet else 0}
 
+    def drain(self) -> None:
+        self.is_draining = True
+        self._pool.drain()
+
     def stop(self) -> None:
+        self._stream_log.tell(self._pool.take_stream_events())
+        self._stream_log.flush()
         for worker in self._workers:
             worker.stop()
 
+    @property
+    def _meeting_point(self) -> str:
+        """Where env-servers are listened for and where they are dialled."""
+        return " and ".join(filter(None, (self._pool.address, self._config.pool.dial)))
 
-def make_pool(config: LearnerConfig, address: str) -> ActorPool:
-    """The native pool, not started yet. ConfigError when it refuses a value."""
+
+def make_pool(config: LearnerConfig, address: str, expected: EnvSpec | None = None) -> ActorPool:
+    """The native pool, not started yet. ConfigError when it refuses a value.
+
+    expected: the only environment that is let in; None leaves it to the first env-server.
+    """
     pool, rollout = config.pool, config.rollout
     try:
         return ActorPool(
@@ -119,6 +143,19 @@ def make_pool(config: LearnerConfig, address: str) -> ActorPool:
             min_partial_steps=pool.min_partial_steps,
             handshake_timeout_ms=round(pool.handshake_timeout_s * 1000),
             step_timeout_ms=round(pool.step_timeout_s * 1000),
+            expected=None if expected is None else _native(expected),
+            tls_cert=expanded(pool.tls_cert),
+            tls_key=expanded(pool.tls_key),
+            tls_ca=expanded(pool.tls_ca),
+            token_file=expanded(pool.token_file),
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def _native(spec: EnvSpec) -> NativeEnvSpec:
+    observation, action = (
+        [LeafSpec(leaf.path, leaf.dtype, leaf.shape, leaf.frame_stack, leaf.num_categories) for leaf in leaves]
+        for leaves in (spec.observation, spec.action)
+    )
+    return NativeEnvSpec(spec.env_id, observation, action)

@@ -45,6 +45,14 @@ class Snapshot:
     streams: int
     envs: int
     actor_restarts: int
+    env_failures: int | None
+    """Environments that failed under way since this process started; it and the steps below are for env-servers."""
+    steps_in_flight: int | None
+    """Sampled by this process, neither delivered nor dropped."""
+    steps_dropped_partial: int | None
+    """By this process: of unrolls that a stream's end left too short."""
+    steps_dropped_stale: int | None
+    """By this process: of unrolls older than max_policy_lag."""
     checkpoint_age_s: float | None
     checkpoint_failures: int
 
@@ -120,6 +128,10 @@ class RunStats:
             streams=actors["streams"],
             envs=actors["envs"],
             actor_restarts=actors["restarts"],
+            env_failures=actors.get("env_interruptions"),
+            steps_in_flight=actors.get("steps_in_flight"),
+            steps_dropped_partial=actors.get("steps_dropped_partial"),
+            steps_dropped_stale=actors.get("steps_dropped_stale"),
             checkpoint_age_s=None if self._checkpoint_at is None else now.time_s - self._checkpoint_at,
             checkpoint_failures=self.checkpoint_failures,
         )

@@ -17,6 +17,7 @@ from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.config_sources import as_settings
 from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.learner import Learner
+from kubebeast_learner.monitor import Monitor
 from kubebeast_learner.profiling import Profiler, span
 from kubebeast_learner.progress import Progress
 from kubebeast_learner.replay import ReplayBuffer, make_replay
@@ -46,23 +47,26 @@ class Training:
         store: CheckpointStore,
         run_log: RunLog,
         progress: Progress,
+        monitor: Monitor,
     ) -> None:
         self._config = config
         self._actors = actors
         self._store = store
         self._run_log = run_log
         self._progress = progress
+        self._monitor = monitor
         self._stats = RunStats(total_steps=config.run.total_steps, learner_queue_capacity=actors.queue_capacity)
         self._replay: ReplayBuffer | None = None
         self._first_step = self._saved_step = 0
 
-    def run(self, stop: threading.Event) -> None:
-        """Trains until total_steps or `stop`, then saves a checkpoint; on an error it saves one and raises.
+    def run(self, stop: threading.Event, saved: tuple[Path, dict[str, Any]] | None) -> None:
+        """Trains until total_steps or `stop`, then takes no more actors in and saves a checkpoint; on an error it saves
+        one and raises.
 
-        Raises ConfigError for settings that do not fit the environment or the run's checkpoint, CheckpointError,
-        ActorsError, InferenceError, DivergedError.
+        saved: the path and the state of the checkpoint to go on from, None starts afresh.
+        Raises ConfigError for settings that do not fit the environment or the checkpoint, ActorsError, InferenceError,
+        DivergedError.
         """
-        saved = self._store.load_newest()
         if saved is not None:
             path, state = saved
             self._stats.load_state_dict(state["stats"], state["step"])
@@ -92,6 +96,7 @@ class Training:
     def _wait_for_env_spec(self, stop: threading.Event) -> EnvSpec | None:
         """What is acted in; None when stopped before that is known."""
         while not stop.is_set():
+            self._monitor.note_turn()
             spec = self._actors.wait_env_spec(POLL_MS)
             if spec is not None:
                 return spec
@@ -107,6 +112,7 @@ class Training:
         try:
             with Profiler(self._config.run.profile, self._run_log.folder, self._actors.profile_window) as profiler:
                 self._loop(learner, spec, stop, profiler)
+            self._actors.drain()
         except Exception:
             self._save(learner, spec)
             raise
@@ -118,6 +124,7 @@ class Training:
         check, log = Timer(CHECK_INTERVAL_S), Timer(run.log_interval_s)
         show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
         while self._stats.step < run.total_steps and not stop.is_set():
+            self._monitor.note_turn()
             with span("dequeue"):
                 rollout = self._actors.next_rollout(POLL_MS)
             if rollout is not None:
@@ -144,10 +151,13 @@ class Training:
             with span("publish"):
                 self._actors.publish(update.version)
         self._stats.add_update(update)
+        self._monitor.note_update()
 
     def _snapshot(self) -> Snapshot:
         self._stats.add_episodes(self._actors.take_episodes())
-        return self._stats.snapshot(self._actors.stats())
+        snapshot = self._stats.snapshot(self._actors.stats())
+        self._monitor.snapshot = snapshot
+        return snapshot
 
     def _log(self) -> None:
         values = {name: value for name, value in self._snapshot().flat().items() if name not in NOT_LOGGED}

@@ -5,13 +5,13 @@ The names are TorchBeast's where it has the same knob. Validation errors name th
 
 from kubebeast_learner.config.checks import ConfigError
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
+from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.running import (
     ActorProcessesConfig,
     LearnerConfig,
     LocalEnvsConfig,
     LocalFleetConfig,
     MonoConfig,
-    PoolConfig,
     RolloutConfig,
     RunConfig,
     TrainConfig,

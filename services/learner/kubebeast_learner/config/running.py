@@ -1,4 +1,4 @@
-"""What a training run consists of: its size and place, how rollouts are made, which processes take part."""
+"""What a training run consists of: its size and place, the shape of rollouts, which processes take part."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Literal
 
 from kubebeast_learner.config.checks import require
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
+from kubebeast_learner.config.pool import PoolConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,46 +19,6 @@ class RolloutConfig:
     def __post_init__(self) -> None:
         for name in ("unroll_length", "batch_size"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PoolConfig:
-    """The native pool that env-servers dial."""
-
-    max_learner_queue_size: int = 0
-    """Finished unrolls that may wait for the learner; 0 means 2 * batch_size. A full queue holds env-servers back."""
-    min_partial_steps: int = 1
-    """A stream's started unroll with fewer transitions than this is dropped when the stream ends."""
-    num_inference_threads: int = 1
-    """Threads that run the model for the env-servers."""
-    min_inference_rows: int = 1
-    """Rows an inference batch waits for, at most inference_timeout_ms long."""
-    max_inference_rows: int = 256
-    """Most rows in an inference batch."""
-    inference_timeout_ms: int = 10
-    """How long the oldest row waits for min_inference_rows, in milliseconds."""
-    address: str = "127.0.0.1:4431"
-    """Where the learner listens: "host:port" or "unix:/path". Empty, in `kubebeast train`: a private unix socket."""
-    max_streams: int = 4096
-    """Most env-server streams at a time."""
-    max_envs: int = 16384
-    """Most environments at a time."""
-    max_message_mib: int = 64
-    """Largest message accepted from an env-server, in MiB."""
-    handshake_timeout_s: float = 10.0
-    """How long a new stream may take to introduce itself, in seconds."""
-    step_timeout_s: float = 60.0
-    """How long a stream may take to step its environments before it is closed, in seconds."""
-
-    def __post_init__(self) -> None:
-        for name in ("num_inference_threads", "min_inference_rows", "max_message_mib"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
-        require(
-            self.max_inference_rows >= self.min_inference_rows,
-            "max_inference_rows",
-            self.max_inference_rows,
-            f"must be at least min_inference_rows ({self.min_inference_rows})",
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

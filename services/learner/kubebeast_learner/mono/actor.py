@@ -109,6 +109,8 @@ class Actor:
             with span("env_step"):
                 self._rows = self._env.step([self._last_action.numpy().astype(self._action_dtype)])
             self._write_row(block, t + 1)
+            if self._rows.interrupted.any():  # the action had no consequence
+                block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
             episodes += [Episode(episode_return, length) for _, episode_return, length in self._rows.episodes]
         return episodes
 

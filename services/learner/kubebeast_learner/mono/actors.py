@@ -110,6 +110,9 @@ class MonoActors:
             "rollouts_queued": self._num_ready,
         }
 
+    def drain(self) -> None:
+        """Nobody joins: the processes are our own."""
+
     def stop(self) -> None:
         """Ends the processes, by force after the grace period. Idempotent."""
         for process in self._processes:

@@ -7,6 +7,7 @@ from pathlib import Path
 from kubebeast_learner import app
 from kubebeast_learner.actors import Actors
 from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.env_spec import EnvSpec
 from kubebeast_learner.mono.actors import MonoActors, num_processes
 
 
@@ -16,7 +17,7 @@ def train(config: MonoConfig) -> int:
 
 
 @contextlib.contextmanager
-def _actors(config: MonoConfig, folder: Path) -> Iterator[Actors]:
+def _actors(config: MonoConfig, folder: Path, spec: EnvSpec | None) -> Iterator[Actors]:
     actors = MonoActors(config, folder)
     try:
         yield actors

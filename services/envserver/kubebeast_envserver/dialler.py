@@ -1,0 +1,74 @@
+"""A stream whose env-server dials: plays, waits, dials again."""
+
+import logging
+
+from kubebeast_envserver.addresses import is_local
+from kubebeast_envserver.backoff import Backoff
+from kubebeast_envserver.codec import ProtocolError
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.connection import DisconnectedError, RefusedError, open_stream
+from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.rows import HostedEnv
+from kubebeast_envserver.session import Identity, Session
+from kubebeast_envserver.shutdown import Shutdown
+from kubebeast_envserver.stream_status import StreamStatus
+from kubebeast_envserver.tls_files import TlsError, TlsFiles
+from kubebeast_envserver.token_file import TokenFileError
+
+STEADY_S = 5.0
+"""A stream that was played for so long makes the next wait a short one; being welcomed alone does not."""
+
+logger = logging.getLogger(__name__)
+
+
+def serve_stream(
+    config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
+) -> ExitCode:
+    """Plays one stream after the other until the shutdown, a refusal or max_redials. Raises EnvironmentFailure."""
+    if config.token_file and not config.tls_ca and not is_local(config.address):
+        logger.warning("token_file without tls_ca: the bearer token travels to %s in the clear", config.address)
+    backoff, num_failed = Backoff(), 0
+    while not shutdown.is_requested():
+        try:
+            played_s, reason = _play_once(config, env, identity, shutdown, status)
+        except RefusedError as error:
+            status.connects_refused += 1
+            logger.error("the learner at %s refuses this env-server: %s", config.address, error)
+            return ExitCode.REFUSED
+        if shutdown.is_requested():
+            break
+        num_failed = num_failed + 1 if played_s is None else 0
+        if played_s is not None:
+            logger.warning("lost the learner at %s: %s", config.address, reason)
+            if played_s >= STEADY_S:
+                backoff.reset()
+        else:
+            status.connects_unreachable += 1
+            if num_failed & (num_failed - 1) == 0:  # 1, 2, 4, 8, ...: a long wait stays a short log
+                logger.info("waiting for the learner at %s: %s", config.address, reason)
+        if 0 < config.max_redials < num_failed:
+            logger.error("no learner at %s after %d redials: %s", config.address, config.max_redials, reason)
+            return ExitCode.UNREACHABLE
+        shutdown.wait(backoff.next_delay_s())
+    return ExitCode.OK
+
+
+def _play_once(
+    config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
+) -> tuple[float | None, str]:
+    """One stream to its end: for how many seconds it was played, None if never welcomed, and why it ended."""
+    session = None
+    try:
+        tls = TlsFiles(config.tls_cert, config.tls_key, config.tls_ca)
+        with open_stream(config.address, tls, config.tls_server_name, config.token_file) as stream:
+            lz4 = config.compression == "lz4"
+            timeout_s = config.welcome_timeout_s
+            session = Session(stream, env, identity, lz4=lz4, welcome_timeout_s=timeout_s, status=status)
+            shutdown.on_request = session.shut_down
+            if not shutdown.is_requested():
+                session.run()
+            return session.played_s, "shut down"
+    except (DisconnectedError, ProtocolError, TlsError, TokenFileError) as error:
+        return session.played_s if session is not None else None, f"{type(error).__name__}: {error}"
+    finally:
+        shutdown.on_request = None

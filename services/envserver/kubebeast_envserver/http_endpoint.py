@@ -1,0 +1,142 @@
+"""An HTTP server for probes and scrapes: /healthz, /readyz and /metrics.
+
+Kubernetes asks the first two (https://kubernetes.io/docs/concepts/workloads/pods/probes/), Prometheus the third
+(https://prometheus.io/docs/instrumenting/exposition_formats/). Nothing is encrypted and anybody may ask.
+"""
+
+import contextlib
+import logging
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+logger = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 16
+"""Open at a time. One more cuts the oldest off: a probe that is answered takes milliseconds."""
+CONNECTION_S = 5.0
+"""How long a connection may last, in seconds, however busy its client is."""
+POLL_S = 0.1
+"""How often that is looked at."""
+
+Probe = Callable[[], str]
+"""Says what is wrong, "" when nothing is. Called from threads of the endpoint; must not block."""
+
+
+class HttpEndpoint:
+    """Answers GET and HEAD from the constructor to `close`, in daemon threads. A context manager.
+
+    /healthz and /readyz are 200, or 503 with what their probe says as text; /metrics is the registry in Prometheus's
+    text format; anything else is 404.
+    """
+
+    def __init__(self, address: str, *, health: Probe, readiness: Probe, registry: CollectorRegistry) -> None:
+        """address: "host:port"; port 0 picks one. OSError when it cannot be bound."""
+        host, _, port = address.rpartition(":")
+        self._server = _Server(host.strip("[]"), int(port), {"/healthz": health, "/readyz": readiness}, registry)
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops listening and cuts off who is still there. Idempotent."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> "HttpEndpoint":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    # Not http.server's: binding that one asks the DNS for the host's name.
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 4 * MAX_CONNECTIONS
+
+    def __init__(self, host: str, port: int, probes: dict[str, Probe], registry: CollectorRegistry) -> None:
+        self._probes = probes
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}  # connection to its deadline, oldest first
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        self.address_family = family
+        super().__init__(where[:2], _Handler)  # type: ignore[arg-type]
+
+    def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
+        """Status, content type and body for one path."""
+        text = "text/plain; charset=utf-8"
+        if path == "/metrics":
+            return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+        if path not in self._probes:
+            return HTTPStatus.NOT_FOUND, text, b"there are /healthz, /readyz and /metrics\n"
+        problem = self._probes[path]()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return status, text, f"{problem or 'ok'}\n".encode()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) >= MAX_CONNECTIONS:
+                self._cut_oldest()
+            self._open[request] = time.monotonic() + CONNECTION_S
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Called by serve_forever, every POLL_S or more often."""
+        with self._lock:
+            while self._open and next(iter(self._open.values())) <= time.monotonic():
+                self._cut_oldest()
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        with self._lock:
+            while self._open:
+                self._cut_oldest()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # who hangs up is nobody's error
+            logger.exception("an HTTP request failed")
+
+    def _cut_oldest(self) -> None:
+        """Wakes the connection's thread, which then closes it."""
+        request = next(iter(self._open))
+        del self._open[request]
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "kubebeast"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        status, content_type, body = self.server.answer(self.path.partition("?")[0])
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass

@@ -1,0 +1,156 @@
+"""The process of one stream: started, watched, replaced when it dies or hangs, given up when that happens too often."""
+
+import faulthandler
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.context import SpawnContext, SpawnProcess
+
+from kubebeast_envserver import log
+from kubebeast_envserver.backoff import Backoff
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.failures import FailureWindow
+from kubebeast_envserver.shutdown import Shutdown
+from kubebeast_envserver.stream_status import StreamStatus
+
+logger = logging.getLogger(__name__)
+
+STREAM_GRACE_S = 4.0
+"""How long a process may take to end after SIGTERM."""
+_TRACEBACK_S = 0.5
+"""For a process to say where it hangs, before it is killed."""
+
+
+def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
+    """Entry of a stream process."""
+    log.configure(config.log_level)
+    shutdown = Shutdown()
+    shutdown.install(STREAM_GRACE_S)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # gRPC reads it when it is imported. Each failed TLS handshake would be a line, which a peer could repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    from kubebeast_envserver.worker import run_stream  # the supervisor needs none of what it imports
+
+    code = run_stream(config, index, shutdown, status)
+    status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
+    sys.exit(code)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class StreamProcess:
+    """Stream `index` of an env-server, over the lives of its processes. For one thread; nothing here blocks."""
+
+    def __init__(self, config: EnvServerConfig, index: int, context: SpawnContext) -> None:
+        self.status: StreamStatus = context.RawValue(StreamStatus)
+        """Written by the process, and read by whoever wants to know."""
+        self._config = config
+        self._index = index
+        self._context = context
+        self._process: SpawnProcess | None = None
+        self._failures = FailureWindow(config.max_failures, config.failure_window_s)
+        self._backoff = Backoff()
+        self._started_at = 0.0
+        self._kill_at = math.inf
+        self.start_at = 0.0
+        """time.monotonic() of the next start; inf while a process runs, and in quarantine."""
+        self.is_quarantined = False
+        """Whether the stream was given up; may be read from any thread."""
+
+    @property
+    def sentinel(self) -> int | None:
+        """Becomes readable when the process ends (multiprocessing.connection.wait); None while none runs."""
+        return None if self._process is None else self._process.sentinel
+
+    def start_if_due(self) -> None:
+        now = time.monotonic()
+        if now < self.start_at:
+            return
+        if self._started_at:
+            self.status.stream_restarts += 1
+        self._started_at, self.start_at, self._kill_at = now, math.inf, math.inf
+        process = self._context.Process(
+            target=stream_main,
+            args=(self._config, self._index, self.status),
+            name=f"{self._config.env_server_id}-{self._index}",
+        )
+        try:
+            process.start()
+        except OSError as error:
+            self._replace(f"could not be started: {error}")
+        else:
+            self._process = process
+
+    def kill_if_hung(self) -> None:
+        """Ends a process whose environments compute for too long; it prints where before."""
+        busy_since, now = self.status.busy_since, time.monotonic()
+        if self._process is None or self._process.pid is None or busy_since == 0.0:
+            self._kill_at = math.inf
+        elif self._kill_at < math.inf:
+            if now >= self._kill_at:
+                self._process.kill()
+        elif now - busy_since > self._config.env_timeout_s:
+            text = "stream %d: its environments computed for more than env_timeout_s = %g s: killed"
+            logger.error(text, self._index, self._config.env_timeout_s)
+            self.status.count_failure("hang")
+            self._kill_at = now + _TRACEBACK_S
+            os.kill(self._process.pid, signal.SIGUSR1)
+
+    def reap(self) -> ExitCode | None:
+        """Looks after a process that ended: the next start, quarantine, or what ended the stream for good."""
+        code = None if self._process is None else self._process.exitcode
+        if code is None:
+            return None
+        verdict = ExitCode(self.status.verdict - 1) if self.status.verdict else None
+        self._process = None
+        self.status.forget_process()
+        if verdict in (ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE):
+            return verdict  # the stream has logged why
+        if verdict == ExitCode.FAILED:
+            self._quarantine()
+            return None
+        if verdict is None and self._kill_at == math.inf:
+            self.status.count_failure("process")
+        self._replace(f"ended with exit status {code}")
+        return None
+
+    def terminate(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+    def join(self, timeout_s: float) -> None:
+        """Blocks until the process has ended, which it is made to after timeout_s seconds."""
+        if self._process is not None:
+            self._process.join(timeout_s)
+            self._process.kill()
+            self._process.join()
+
+    def _replace(self, what: str) -> None:
+        if self._failures.add():
+            logger.error("the process of stream %d %s", self._index, what)
+            self._quarantine()
+            return
+        now = time.monotonic()
+        if now - self._started_at > self._config.failure_window_s:
+            self._backoff.reset()
+        delay_s = self._backoff.next_delay_s()
+        logger.warning("the process of stream %d %s and is replaced in %.1f s", self._index, what, delay_s)
+        self.start_at = now + delay_s
+
+    def _quarantine(self) -> None:
+        logger.error("stream %d is given up", self._index)
+        self.start_at = math.inf
+        self.is_quarantined = True

@@ -1,0 +1,112 @@
+"""The native pool: how it batches, what it bounds, where it meets env-servers and whom it lets in."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubebeast_learner.config.checks import require
+
+DEFAULT_ADDRESS = "127.0.0.1:4431"
+MAX_PORT = 65535
+_PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolConfig:
+    """The native pool that env-servers dial, or that dials them."""
+
+    max_learner_queue_size: int = 0
+    """Finished unrolls that may wait for the learner; 0 means 2 * batch_size. A full queue holds env-servers back."""
+    max_policy_lag: int = 0
+    """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
+    min_partial_steps: int = 1
+    """A stream's started unroll with fewer transitions than this is dropped when the stream ends."""
+    num_inference_threads: int = 1
+    """Threads that run the model for the env-servers."""
+    min_inference_rows: int = 1
+    """Rows an inference batch waits for, at most inference_timeout_ms long."""
+    max_inference_rows: int = 256
+    """Most rows in an inference batch."""
+    inference_timeout_ms: int = 10
+    """How long the oldest row waits for min_inference_rows, in milliseconds."""
+    address: str = DEFAULT_ADDRESS
+    """Where the learner listens: "host:port" or "unix:/path". Empty, in `kubebeast train`: a private unix socket."""
+    dial: str = ""
+    """Env-servers that listen, for the learner to dial: "host:port" or "host:first-last", separated by commas. With it
+    the learner listens only where another address than the default is given."""
+    tls_cert: Path | None = None
+    """Certificate of the learner and its chain, PEM. Read again while the run goes on, as the other files here."""
+    tls_key: Path | None = None
+    """Private key of tls_cert, PEM."""
+    tls_ca: Path | None = None
+    """Authorities that env-servers' certificates must descend from, PEM: demanded from all who dial in, where tls_cert
+    is given, and from all that are dialled."""
+    token_file: Path | None = None
+    """Bearer tokens, one a line: an env-server needs any of them to dial in, the first is shown to those dialled."""
+    http_address: str = ""
+    """Where /healthz, /readyz and /metrics are served, "host:port"; empty serves nothing."""
+    max_streams: int = 4096
+    """Most env-server streams at a time."""
+    max_envs: int = 16384
+    """Most environments at a time."""
+    max_message_mib: int = 64
+    """Largest message accepted from an env-server, in MiB."""
+    handshake_timeout_s: float = 10.0
+    """How long a new stream may take to introduce itself, in seconds."""
+    step_timeout_s: float = 60.0
+    """How long a stream may take to step its environments before it is closed, in seconds."""
+
+    def __post_init__(self) -> None:
+        for name in ("num_inference_threads", "min_inference_rows", "max_message_mib"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+        require(
+            self.max_inference_rows >= self.min_inference_rows,
+            "max_inference_rows",
+            self.max_inference_rows,
+            f"must be at least min_inference_rows ({self.min_inference_rows})",
+        )
+        require(self.max_policy_lag >= 0, "max_policy_lag", self.max_policy_lag, "must not be negative")
+        if self.http_address:
+            require(_is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
+        if self.dial:
+            for target in self.dial_targets:
+                require(_is_target(target), "dial", target, 'must be "host:port" or "host:first-last"')
+        self._check_tls()
+
+    @property
+    def dial_targets(self) -> tuple[str, ...]:
+        """The parts of `dial`, each "host:port" or "host:first-last"."""
+        return tuple(target.strip() for target in self.dial.split(",")) if self.dial else ()
+
+    @property
+    def listen_address(self) -> str:
+        """Where the learner listens; empty where it only dials."""
+        return "" if self.dial and self.address == DEFAULT_ADDRESS else self.address
+
+    def _check_tls(self) -> None:
+        cert, key, ca = (None if path is None else str(path) for path in (self.tls_cert, self.tls_key, self.tls_ca))
+        require(cert is None or key is not None, "tls_cert", cert, "needs tls_key too")
+        require(key is None or cert is not None, "tls_key", key, "needs tls_cert too")
+        if self.dial:
+            require(
+                cert is None or ca is not None, "tls_cert", cert, "needs tls_ca too, to verify those that are dialled"
+            )
+        if self.listen_address or not self.dial:
+            require(ca is None or cert is not None, "tls_ca", ca, "needs tls_cert and tls_key too, to listen with TLS")
+
+
+def expanded(path: Path | None) -> str:
+    """A path as text, with the home folder for ~; "" for None."""
+    return "" if path is None else str(path.expanduser())
+
+
+def _is_host_port(text: str) -> bool:
+    """Whether `text` names a host, or an IPv6 address in brackets, and a port; 0 leaves the choice to the system."""
+    match = _PLACE.fullmatch(text)
+    return match is not None and match["last"] is None and int(match["first"]) <= MAX_PORT
+
+
+def _is_target(text: str) -> bool:
+    """Whether `text` names a host, or an IPv6 address in brackets, and a port or a rising range of ports."""
+    match = _PLACE.fullmatch(text)
+    return match is not None and 1 <= int(match["first"]) <= int(match["last"] or match["first"]) <= MAX_PORT

@@ -1,0 +1,114 @@
+"""Whom the learner dials: the addresses that its targets' names stand for at the moment."""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, Self
+
+logger = logging.getLogger(__name__)
+
+RESOLVE_INTERVAL_S = 10.0
+"""How often names are asked for again: the records of a headless Service follow its pods."""
+
+Resolve = Callable[[str], Sequence[str]]
+"""IP addresses of a host; OSError where there are none. May block."""
+
+
+class DiallingPool(Protocol):
+    """kubebeast_native.ActorPool."""
+
+    def dial(self, endpoints: Sequence[tuple[str, str]]) -> None: ...
+
+
+def resolve(host: str) -> Sequence[str]:
+    """The host's IPv4 addresses, or its IPv6 ones where it has no other: both would be the same env-servers twice."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    for family in (socket.AF_INET, socket.AF_INET6):
+        if addresses := [str(where[0]) for kind, _, _, _, where in found if kind == family]:
+            return addresses
+    raise OSError("no address")
+
+
+class Dialler(threading.Thread):
+    """Has a pool dial its targets, and their names' new addresses, from `start` to `stop`.
+
+    A name that cannot be resolved keeps the addresses it had.
+    """
+
+    def __init__(
+        self,
+        pool: DiallingPool,
+        targets: Sequence[str],
+        *,
+        max_endpoints: int,
+        resolve: Resolve = resolve,
+        interval_s: float = RESOLVE_INTERVAL_S,
+    ) -> None:
+        """targets: each "host:port" or "host:first-last". max_endpoints: more addresses than that are not dialled."""
+        super().__init__(name="dialler", daemon=True)
+        self._pool = pool
+        self._targets = targets
+        self._max_endpoints = max_endpoints
+        self._resolve = resolve
+        self._interval_s = interval_s
+        self._addresses: dict[str, Sequence[str]] = {}
+        self._problems: dict[str, str] = {}
+        self._endpoints: list[tuple[str, str]] = []
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Changes nothing any more; a name that is being asked for is not waited for. Idempotent."""
+        self._stopping.set()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def run(self) -> None:
+        """The thread's loop; called by `start`."""
+        while True:
+            self._look_up()
+            endpoints = list(self._all_endpoints())
+            if self._stopping.is_set():
+                return
+            if endpoints != self._endpoints:
+                self._dial(endpoints)
+            if self._stopping.wait(self._interval_s):
+                return
+
+    def _look_up(self) -> None:
+        for host in dict.fromkeys(_split(target)[0] for target in self._targets):
+            try:
+                self._addresses[host] = sorted(set(self._resolve(host)))
+            except (OSError, UnicodeError) as error:  # a name that is no name is a UnicodeError
+                problem = str(error)
+            else:
+                problem = ""
+            if problem and problem != self._problems.get(host):
+                logger.warning("%s cannot be resolved, asking again: %s", host, problem)
+            self._problems[host] = problem
+
+    def _all_endpoints(self) -> Iterator[tuple[str, str]]:
+        """(address, name in its certificate), the name empty where a host is an address itself."""
+        for target in self._targets:
+            host, ports = _split(target)
+            for address in self._addresses.get(host, ()):
+                where = f"[{address}]" if ":" in address else address
+                yield from ((f"{where}:{port}", "" if address == host else host) for port in ports)
+
+    def _dial(self, endpoints: list[tuple[str, str]]) -> None:
+        self._endpoints = endpoints
+        if len(endpoints) > self._max_endpoints:
+            logger.warning("dialling %d of %d addresses; see --max-streams", self._max_endpoints, len(endpoints))
+        self._pool.dial(endpoints[: self._max_endpoints])
+
+
+def _split(target: str) -> tuple[str, Iterable[int]]:
+    """Host without brackets, and ports."""
+    host, _, ports = target.rpartition(":")
+    first, _, last = ports.partition("-")
+    return host.strip("[]"), range(int(first), int(last or first) + 1)

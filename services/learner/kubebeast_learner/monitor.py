@@ -1,0 +1,37 @@
+"""What other threads may know of a training while it runs."""
+
+import time
+from collections.abc import Callable
+
+from kubebeast_learner.run_stats import Snapshot
+
+FIRST_UPDATE_S = 600.0
+"""Longest turn of the training loop before the process's first update is over: torch.compile takes minutes."""
+LATER_UPDATE_S = 120.0
+"""Longest turn afterwards: a short wait for rollouts, an update, now and then a checkpoint to a slow disk."""
+
+
+class Monitor:
+    """Whether the training loop turns, and its newest snapshot. Written by the training's thread, read by any."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._turned_at = clock()
+        self._longest_turn_s = FIRST_UPDATE_S
+        self.snapshot: Snapshot | None = None
+        """None before the first one."""
+
+    def note_turn(self) -> None:
+        """The loop is about to wait for rollouts, or for the environment."""
+        self._turned_at = self._clock()
+
+    def note_update(self) -> None:
+        """An update is over."""
+        self._longest_turn_s = LATER_UPDATE_S
+
+    def problem(self) -> str:
+        """What is wrong with the loop; "" while it turns."""
+        standstill_s = self._clock() - self._turned_at
+        if standstill_s <= self._longest_turn_s:
+            return ""
+        return f"no progress of the training loop for {standstill_s:.0f} s"

@@ -1,0 +1,95 @@
+"""A place in a fleet and the env-server process that fills it, as a pod of a StatefulSet does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from tests.integration.chaos import serial_env
+
+ROOT = Path(__file__).resolve().parents[3]
+WAIT_S = 60.0
+REFUSED = 3
+"""Exit status of an env-server that a learner will not have."""
+
+
+class EnvServer:
+    """Place number `place` of a fleet that dials `address`. For one thread.
+
+    A context manager: entering starts a process, leaving kills the one there is.
+    """
+
+    def __init__(
+        self, place: int, address: str, folder: Path, *, num_envs: int = 2, env: str = "", env_ms: float = 0.0
+    ) -> None:
+        """folder: for the log of every process of the place, and the accounts of serial environments, which are hosted
+        where `env` names no other. env_ms: what a step of those takes, asleep, in milliseconds.
+        """
+        self.place = place
+        self.log_path = folder / f"env-server-{place}.log"
+        self.started_at = 0.0
+        """Of the newest process, by time.monotonic."""
+        self.num_starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        settings = {} if env else {"folder": str(folder), "place": place, "env_ms": env_ms}
+        self._command = [
+            *(sys.executable, "-m", "kubebeast_envserver"),
+            f"--env={env or serial_env.ENV_ID}",
+            f"--env-kwargs={json.dumps(settings)}",
+            f"--address={address}",
+            f"--envs-per-stream={num_envs}",
+            f"--env-server-id=place-{place}",
+        ]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int | None:
+        """None when no process runs."""
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
+
+    def start(self) -> None:
+        assert self.pid is None, f"place {self.place} is taken"
+        self.started_at = time.monotonic()
+        self.num_starts += 1
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=ROOT, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}, process_group=0
+            )
+
+    def kill(self) -> None:
+        """SIGKILL to the process and its children, as when a pod is deleted by force; nothing where none runs."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(WAIT_S)
+
+    def freeze(self) -> None:
+        """SIGSTOP to the process and its children."""
+        os.killpg(self._running().pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT to the process and its children."""
+        os.killpg(self._running().pid, signal.SIGCONT)
+
+    def terminate(self) -> int:
+        """SIGTERM; blocks until the process has ended, at most WAIT_S, and returns its exit status."""
+        process = self._running()
+        process.terminate()
+        return process.wait(WAIT_S)
+
+    def exit_status(self) -> int | None:
+        """Of the newest process; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None and self._process.poll() is None, f"nobody is in place {self.place}"
+        return self._process

@@ -1,0 +1,60 @@
+"""A model and a loss for a real learner on serial environments: it sees nothing, and writes down what it is trained on.
+
+kubebeast learner --model tests.integration.chaos.witness:Blind --loss tests.integration.chaos.witness:loss
+"""
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from kubebeast_learner.config import LossConfig
+from kubebeast_learner.losses import LossOutput, impala_loss
+from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
+from kubebeast_learner.rollout import Rollout
+from tests.integration.chaos import serials
+
+FLAGS = (f"--model={__name__}:Blind", f"--loss={__name__}:loss", "--compile=off")
+FOLDER = "WITNESS_FOLDER"
+"""Environment variable: where to write, one file a process, so that the record outlives a SIGKILL."""
+
+_calls = itertools.count()
+
+
+class Blind(nn.Module):
+    """The same policy and value everywhere, so that acting and learning cost next to nothing."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
+        super().__init__()
+        self.policy_logits = nn.Parameter(torch.zeros(num_actions))
+        self.baseline = nn.Parameter(torch.zeros(()))
+
+    def initial_state(self, batch_size: int) -> CoreState:
+        return ()
+
+    def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
+        rows = torch.zeros_like(inputs.reward)
+        return ModelOutput(rows.unsqueeze(-1) + self.policy_logits, rows + self.baseline), core_state
+
+
+def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+    """IMPALA's, after the batch's serial numbers are on disk."""
+    if next(_calls) > 0:  # the first call is the learner's trial on made-up rows
+        (observation,) = rollout.observation
+        found = serials.runs(observation.numpy(), rollout.valid.numpy())
+        with Path(os.environ[FOLDER], f"{os.getpid()}.runs").open("ab") as file:
+            file.write(found.tobytes())
+    return impala_loss(output, rollout, config, entropy_cost)
+
+
+def testimony(folder: Path) -> list[NDArray[np.int64]]:
+    """`serials.runs` of everything that every learner of the run was trained on, one array a life."""
+    return [
+        np.frombuffer(data[: len(data) // 24 * 24], np.int64).reshape(-1, 3)
+        for data in (path.read_bytes() for path in sorted(folder.glob("*.runs")))
+    ]

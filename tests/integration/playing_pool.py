@@ -1,0 +1,76 @@
+"""The native actor pool as a learner that plays while its test waits for something."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+import kubebeast_native as native
+from kubebeast_envserver.exit_code import ExitCode
+from tests.integration.envserver_learner import TIMEOUT_S, StreamThread
+
+NUM_ACTIONS = 6
+MOCK = native.EnvSpec(
+    "Mock",
+    observation=[native.LeafSpec("", "uint8", (84, 84), frame_stack=4)],
+    action=[native.LeafSpec("", "int64", (), num_categories=NUM_ACTIONS)],
+)
+_LOOK_MS = 20
+
+
+class PlayingPool:
+    """Runs between enter and exit, for streams of Mock and one thread; listens unless `address` is empty.
+
+    Nobody is answered but by the methods that play. What a native call raises is raised by them.
+    """
+
+    def __init__(self, *, address: str = "127.0.0.1:0", **options: Any) -> None:
+        """options: more of native.ActorPool's. PEM files are looked at every second."""
+        self.native = native.ActorPool(
+            address=address, run_id="playing", unroll_length=4, batch_size=1, expected=MOCK, tls_refresh_s=1, **options
+        )
+        self.events: list[native.StreamEvent] = []
+        """All there were while it played."""
+
+    def __enter__(self) -> Self:
+        self.native.start()
+        self.native.open(num_logits=NUM_ACTIONS, core_state_size=0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.native.close()
+
+    @property
+    def address(self) -> str:
+        return self.native.address
+
+    def stat(self, name: str) -> int:
+        return self.native.stats()[name]
+
+    def play_until(self, condition: Callable[[], bool]) -> None:
+        """Answers every stream until the condition holds; AssertionError when it stays false."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < deadline, f"the condition stays false: {self.native.stats()}"
+            if batch := self.native.next_inference(_LOOK_MS):
+                rows = batch.num_rows
+                logits = np.zeros((rows, NUM_ACTIONS), np.float32)
+                batch.reply([np.zeros(rows, np.int64)], logits, np.zeros(rows, np.float32), policy_version=0)
+            self.native.next_rollouts(timeout_ms=0)
+            self.events += self.native.take_stream_events()
+
+    def play_with(self, stream: StreamThread) -> None:
+        """Plays until the env-server has stepped several times more."""
+        steps = stream.status.env_steps
+        self.play_until(lambda: stream.status.env_steps >= steps + 5)
+
+    def wait_for_event(self, kind: str) -> native.StreamEvent:
+        """Plays until there was an event of that kind; returns the newest one."""
+        self.play_until(lambda: any(event.kind == kind for event in self.events))
+        return [event for event in self.events if event.kind == kind][-1]
+
+    def verdict_on(self, stream: StreamThread) -> ExitCode | None:
+        """Plays until the env-server has ended; returns its exit status."""
+        self.play_until(lambda: stream.exit_code is not None)
+        return stream.exit_code

@@ -1,0 +1,280 @@
+"""TLS, mutual TLS and the bearer token, in both directions, with certificates made here."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from kubebeast_envserver.exit_code import ExitCode
+from tests.integration.certificates import (
+    Authority,
+    Pair,
+    dialler_credentials,
+    issue,
+    listener_credentials,
+    make_ca,
+)
+from tests.integration.envserver_learner import (
+    DiallingLearner,
+    FakeLearner,
+    StreamThread,
+    free_address,
+    learner,
+    next_log,
+    watched_log,
+)
+
+TOKEN, OTHER_TOKEN = "s3cret-of-the-test", "an0ther-secret"
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> Authority:
+    return make_ca(tmp_path)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Authority:
+    return make_ca(tmp_path, "stranger")
+
+
+@pytest.fixture
+def pair(ca: Authority, tmp_path: Path) -> Pair:
+    return issue(ca, tmp_path, "listener")
+
+
+@pytest.fixture(autouse=True)
+def _tokens_stay_out_of_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert TOKEN not in caplog.text
+    assert OTHER_TOKEN not in caplog.text
+
+
+@contextlib.contextmanager
+def listening(**options: object) -> Iterator[str]:
+    """The address of an env-server that listens."""
+    address = free_address()
+    with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, listen=address, **options):
+        next_log(log, "listening on")
+        yield address
+
+
+def plays(server: FakeLearner | DiallingLearner) -> bool:
+    return [server.next("observations").step for _ in range(2)] == [0, 1]
+
+
+def reason_to_wait(server: FakeLearner, **options: object) -> str:
+    """Why an env-server keeps dialling; the learner must not have heard of it."""
+    with (
+        watched_log() as log,
+        StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options) as stream,
+    ):
+        reasons = [next_log(log, "waiting for the learner") for _ in range(2)]
+        assert stream.exit_code is None
+    assert server.received.empty()
+    return reasons[-1]
+
+
+def refusal_of(address: str, **options: object) -> tuple[grpc.StatusCode, str]:
+    with DiallingLearner(address, **options) as caller:  # type: ignore[arg-type]
+        status = caller.status()
+        assert caller.received.empty()
+    return status
+
+
+def test_a_dialler_that_trusts_the_authority_plays(ca: Authority, pair: Pair) -> None:
+    with (
+        learner(credentials=listener_credentials(pair)) as server,
+        StreamThread(env="Mock", envs_per_stream=1, address=server.address, tls_ca=str(ca.pem)),
+    ):
+        assert plays(server)
+
+
+def test_a_learner_of_another_authority_is_not_talked_to(stranger: Authority, pair: Pair) -> None:
+    with learner(credentials=listener_credentials(pair)) as server:
+        assert "CERTIFICATE_VERIFY_FAILED" in reason_to_wait(server, tls_ca=str(stranger.pem))
+
+
+def test_a_learner_under_another_name_is_not_talked_to(ca: Authority, tmp_path: Path) -> None:
+    elsewhere = issue(ca, tmp_path, "elsewhere", host="learner.example")
+    with learner(credentials=listener_credentials(elsewhere)) as server:
+        assert "127.0.0.1" in reason_to_wait(server, tls_ca=str(ca.pem))
+        with StreamThread(
+            env="Mock",
+            envs_per_stream=1,
+            address=server.address,
+            tls_ca=str(ca.pem),
+            tls_server_name="learner.example",
+        ):
+            assert plays(server)
+
+
+def test_a_learner_without_tls_is_not_talked_to(ca: Authority) -> None:
+    with learner() as server:
+        assert "UNAVAILABLE" in reason_to_wait(server, tls_ca=str(ca.pem))
+
+
+def test_a_dialler_without_tls_is_not_heard(pair: Pair) -> None:
+    with learner(credentials=listener_credentials(pair)) as server:
+        assert "UNAVAILABLE" in reason_to_wait(server)
+
+
+def test_a_learner_may_demand_a_certificate_of_the_dialler(
+    ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    own, foreign = issue(ca, tmp_path, "dialler"), issue(stranger, tmp_path, "foreign")
+    with learner(credentials=listener_credentials(pair, client_ca=ca)) as server:
+        assert "UNAVAILABLE" in reason_to_wait(server, tls_ca=str(ca.pem))
+        assert "UNAVAILABLE" in reason_to_wait(
+            server, tls_ca=str(ca.pem), tls_cert=str(foreign.cert), tls_key=str(foreign.key)
+        )
+        with StreamThread(
+            env="Mock",
+            envs_per_stream=1,
+            address=server.address,
+            tls_ca=str(ca.pem),
+            tls_cert=str(own.cert),
+            tls_key=str(own.key),
+        ):
+            assert plays(server)
+
+
+def test_a_dialler_reads_replaced_files_at_its_next_dial(ca: Authority, stranger: Authority, pair: Pair) -> None:
+    right = ca.pem.read_bytes()
+    trusted = stranger.pem
+    with (
+        watched_log() as log,
+        learner(credentials=listener_credentials(pair)) as server,
+        StreamThread(env="Mock", envs_per_stream=1, address=server.address, tls_ca=str(trusted)),
+    ):
+        next_log(log, "CERTIFICATE_VERIFY_FAILED")
+        trusted.write_text("half a fi")
+        next_log(log, f"TlsError: tls_ca = '{trusted}'")
+        trusted.write_bytes(right)
+        assert plays(server)
+
+
+def test_a_listener_shows_its_certificate(ca: Authority, stranger: Authority, pair: Pair) -> None:
+    with listening(tls_cert=str(pair.cert), tls_key=str(pair.key)) as address:
+        code, details = refusal_of(address, credentials=dialler_credentials(stranger))
+        assert code == grpc.StatusCode.UNAVAILABLE
+        assert "CERTIFICATE_VERIFY_FAILED" in details
+        with DiallingLearner(address, credentials=dialler_credentials(ca)) as caller:
+            assert plays(caller)
+
+
+def test_a_listener_with_tls_does_not_hear_a_learner_without(pair: Pair) -> None:
+    with (
+        listening(tls_cert=str(pair.cert), tls_key=str(pair.key)) as address,
+        grpc.insecure_channel(address) as channel,
+        pytest.raises(grpc.RpcError) as error,
+    ):
+        channel.unary_unary("/grpc.health.v1.Health/Check", None, None)(b"")
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_listener_may_demand_a_certificate_of_the_learner(
+    ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    own, foreign = issue(ca, tmp_path, "dialler"), issue(stranger, tmp_path, "foreign")
+    with listening(tls_cert=str(pair.cert), tls_key=str(pair.key), tls_ca=str(ca.pem)) as address:
+        for credentials in (dialler_credentials(ca), dialler_credentials(ca, foreign)):
+            assert refusal_of(address, credentials=credentials)[0] == grpc.StatusCode.UNAVAILABLE
+        with DiallingLearner(address, credentials=dialler_credentials(ca, own)) as caller:
+            assert plays(caller)
+
+
+def test_a_listener_reads_replaced_files_at_the_next_handshake(
+    ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    new = issue(stranger, tmp_path, "new")
+    with watched_log() as log, listening(tls_cert=str(pair.cert), tls_key=str(pair.key)) as address:
+        with DiallingLearner(address, credentials=dialler_credentials(ca)) as before:
+            assert plays(before)
+            pair.cert.write_bytes(new.cert.read_bytes())
+            assert refusal_of(address, credentials=dialler_credentials(ca))[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+            next_log(log, "the former certificate stays in use")
+            pair.replace_by(new)
+            assert refusal_of(address, credentials=dialler_credentials(ca))[0] == grpc.StatusCode.UNAVAILABLE
+            last = before.next("observations").step
+            assert before.next("observations").step == last + 1
+        next_log(log, "lost the learner")
+        with DiallingLearner(address, credentials=dialler_credentials(stranger)) as after:
+            assert plays(after)
+
+
+def test_a_listener_with_unusable_files_says_which(pair: Pair, tmp_path: Path, ca: Authority) -> None:
+    other = issue(ca, tmp_path, "other")
+    with (
+        watched_log() as log,
+        StreamThread(env="Mock", listen=free_address(), tls_cert=str(pair.cert), tls_key=str(other.key)) as stream,
+    ):
+        assert "key values mismatch" in next_log(log, f"tls_cert = '{pair.cert}'")
+        assert stream.join() == ExitCode.USAGE
+
+
+def test_a_dialler_sends_the_first_token_of_its_file(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"\n  {TOKEN}\n{OTHER_TOKEN}\n")
+    with (
+        learner(token=TOKEN) as server,
+        StreamThread(env="Mock", envs_per_stream=1, address=server.address, token_file=str(tokens)),
+    ):
+        assert plays(server)
+
+
+@pytest.mark.parametrize("text", [OTHER_TOKEN, None])
+def test_a_wrong_or_missing_token_is_a_refusal_for_good(tmp_path: Path, text: str | None) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(text or "unused")
+    options = {"token_file": str(tokens)} if text is not None else {}
+    with (
+        watched_log() as log,
+        learner(token=TOKEN) as server,
+        StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options) as stream,
+    ):
+        assert "UNAUTHENTICATED: the bearer token is wrong" in next_log(log, "refuses")
+        assert stream.join() == ExitCode.REFUSED
+
+
+def test_a_dialler_reads_a_replaced_token_at_its_next_dial(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(TOKEN)
+    with (
+        watched_log() as log,
+        learner(token=TOKEN) as first,
+        StreamThread(env="Mock", envs_per_stream=1, address=first.address, token_file=str(tokens)),
+    ):
+        assert plays(first)
+        tokens.write_text("")
+        first.stop()
+        next_log(log, f"TokenFileError: token_file = '{tokens}': holds no token")
+        tokens.write_text(f"{OTHER_TOKEN}\n{TOKEN}")
+        with learner(port=first.port, token=OTHER_TOKEN) as second:
+            assert plays(second)
+
+
+def test_a_listener_demands_one_of_its_tokens(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{OTHER_TOKEN}\n{TOKEN}\n")
+    unauthenticated = grpc.StatusCode.UNAUTHENTICATED
+    with listening(token_file=str(tokens)) as address:
+        assert refusal_of(address) == (unauthenticated, "the bearer token is missing")
+        assert refusal_of(address, token="guess") == (unauthenticated, "the bearer token is wrong")
+        assert refusal_of(address, token=TOKEN[:-1]) == (unauthenticated, "the bearer token is wrong")
+        with DiallingLearner(address, token=TOKEN) as caller:
+            assert plays(caller)
+        tokens.write_text(OTHER_TOKEN)
+        assert refusal_of(address, token=TOKEN) == (unauthenticated, "the bearer token is wrong")
+        tokens.unlink()
+        assert refusal_of(address, token=OTHER_TOKEN)[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_token_that_would_travel_in_the_clear_is_warned_of(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(TOKEN)
+    with watched_log() as log, StreamThread(env="Mock", address="learner.invalid:1", token_file=str(tokens)):
+        assert "learner.invalid:1 in the clear" in next_log(log, "token_file without tls_ca")

@@ -1,0 +1,155 @@
+"""Clients for which a connection is an episode train a policy as well as any, whatever the size of a batch."""
+
+import queue
+import random
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Literal
+
+import grpc
+import numpy as np
+import pytest
+
+from kubebeast_learner import distributed
+from kubebeast_learner.config import (
+    LearnerConfig,
+    LossConfig,
+    ModelConfig,
+    OptimizerConfig,
+    PoolConfig,
+    RolloutConfig,
+    RunConfig,
+)
+from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
+from tests.integration.chaos.learner_process import free_port
+
+pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(180)]
+
+End = Literal["bye", "close"]
+
+NUM_ARMS = 3
+NUM_CLIENTS = 4
+UNROLL_LENGTH = 5
+RECENT_EPISODES = 100
+THRESHOLD = 0.9
+"""Share of right decisions; a random player takes 1 / NUM_ARMS."""
+WAIT_S = 30.0
+
+
+class EpisodicClient:
+    """Plays a contextual bandit: the arm to pull is the one that the observation, one-hot, shows.
+
+    A connection an episode of num_decisions. Its last row carries no flag: the episode is over because the client says
+    so ("bye": terminated) or hangs up ("close": truncated).
+    """
+
+    def __init__(self, address: str, num_decisions: int, end: End, seed: int) -> None:
+        self.shares: deque[float] = deque(maxlen=RECENT_EPISODES // NUM_CLIENTS)
+        """Of right decisions, in the newest episodes."""
+        self.error: BaseException | None = None
+        self._address = address
+        self._num_decisions = num_decisions
+        self._end = end
+        self._random = random.Random(seed)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(WAIT_S)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.shares.append(self._play() / self._num_decisions)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:  # as long as there is no learner
+                    self.error = error
+                    return
+                self._stop.wait(0.05)
+
+    def _play(self) -> float:
+        """One connection; returns the sum of rewards."""
+        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
+        with grpc.insecure_channel(self._address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            replies = iter(pb_grpc.ActorPoolStub(channel).Act(iter(requests.get, None), timeout=WAIT_S))
+            try:
+                requests.put(pb.ActRequest(hello=hello()))
+                next(replies)
+                total, reward = 0.0, 0.0
+                for step in range(self._num_decisions):
+                    arm = self._random.randrange(NUM_ARMS)
+                    requests.put(observations(step, arm, reward))
+                    (action,) = np.frombuffer(next(replies).actions.leaves[0], np.int64)
+                    reward = float(action == arm)
+                    total += reward
+                requests.put(observations(self._num_decisions, self._random.randrange(NUM_ARMS), reward))
+                if self._end == "bye":
+                    requests.put(pb.ActRequest(bye=pb.Bye(reason="REASON_TERMINATED")))
+                    for _ in replies:
+                        pass
+                else:
+                    next(replies)  # what is on its way when a client hangs up may be lost
+            finally:
+                requests.put(None)
+        return total
+
+
+def hello() -> pb.Hello:
+    return pb.Hello(
+        protocol_version=PROTOCOL_VERSION,
+        env_server_id="episodic",
+        instance_id="episodic",
+        env_id="Bandit-v0",
+        num_envs=1,
+        observation=[pb.LeafSpec(dtype=pb.DTYPE_FLOAT32, shape=[NUM_ARMS])],
+        action=[pb.LeafSpec(dtype=pb.DTYPE_INT64, num_categories=NUM_ARMS)],
+    )
+
+
+def observations(step: int, arm: int, reward: float) -> pb.ActRequest:
+    row = np.eye(NUM_ARMS, dtype=np.float32)[arm]
+    return pb.ActRequest(
+        observations=pb.Observations(
+            step=step,
+            leaves=[row.tobytes()],
+            rewards=np.float32(reward).tobytes(),
+            terminated=b"\0",
+            truncated=b"\0",
+            is_first=bytes([step == 0]),
+        )
+    )
+
+
+def config(address: str, savedir: Path, batch_size: int, total_steps: int) -> LearnerConfig:
+    return LearnerConfig(
+        run=RunConfig(xpid="run", savedir=savedir, total_steps=total_steps, compile="off", progress="none"),
+        rollout=RolloutConfig(unroll_length=UNROLL_LENGTH, batch_size=batch_size),
+        model=ModelConfig(model="mlp", hidden_sizes=(16,), initialisation="orthogonal"),
+        loss=LossConfig(discounting=0.5, entropy_cost=0.01, loss_reduction="mean"),
+        optimizer=OptimizerConfig(optimizer="adam", learning_rate=0.03, learning_rate_schedule="constant"),
+        pool=PoolConfig(address=address),
+    )
+
+
+@pytest.mark.parametrize(("num_decisions", "end"), [(1, "bye"), (3, "close")])
+@pytest.mark.parametrize(("batch_size", "total_steps"), [(1, 800), (3, 1200), (8, 2400)])
+def test_a_policy_is_learnt_from_connections_that_are_episodes(
+    tmp_path: Path, batch_size: int, total_steps: int, num_decisions: int, end: End
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    clients = [EpisodicClient(address, num_decisions, end, seed) for seed in range(NUM_CLIENTS)]
+    try:
+        assert distributed.learn(config(address, tmp_path, batch_size, total_steps)) == 0
+    finally:
+        for client in clients:
+            client.stop()
+
+    assert [client.error for client in clients] == [None] * NUM_CLIENTS
+    shares = [share for client in clients for share in client.shares]
+    assert len(shares) == RECENT_EPISODES
+    assert np.mean(shares) >= THRESHOLD

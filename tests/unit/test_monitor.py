@@ -1,0 +1,34 @@
+"""A training counts as alive while its loop turns, with patience for what takes long."""
+
+from kubebeast_learner.monitor import FIRST_UPDATE_S, LATER_UPDATE_S, Monitor
+from tests.unit.test_run_stats import Clock
+
+
+def test_a_loop_that_turns_has_no_problem_however_long_it_waits_for_environments() -> None:
+    clock = Clock()
+    monitor = Monitor(clock)
+    for _ in range(10):
+        clock.now += FIRST_UPDATE_S
+        assert monitor.problem() == ""
+        monitor.note_turn()
+
+
+def test_the_first_update_may_take_long() -> None:
+    clock = Clock()
+    monitor = Monitor(clock)
+    clock.now = FIRST_UPDATE_S
+    assert monitor.problem() == ""
+    clock.now += 1.0
+    assert monitor.problem() == "no progress of the training loop for 601 s"
+
+
+def test_later_ones_may_not() -> None:
+    clock = Clock()
+    monitor = Monitor(clock)
+    monitor.note_update()
+    clock.now = LATER_UPDATE_S
+    assert monitor.problem() == ""
+    clock.now += 1.0
+    assert monitor.problem() == "no progress of the training loop for 121 s"
+    monitor.note_turn()
+    assert monitor.problem() == ""
