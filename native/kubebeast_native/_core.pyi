@@ -199,6 +199,7 @@ class ActorPool:
         tls_ca: str = "",
         tls_refresh_s: int = 10,
         token_file: str = "",
+        max_offences: int = 20,
     ) -> None:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
         max_queued_rollouts 0 means 2 * batch_size.
@@ -210,7 +211,9 @@ class ActorPool:
         tls_cert, tls_key: PEM files of the pool's own identity. tls_ca: PEM file of the authorities that a peer's
         certificate must descend from: demanded of whoever dials (mutual TLS), checked of whoever is dialled. The files
         are looked at again every tls_refresh_s seconds. token_file: bearer tokens, one a line: any is accepted from
-        whoever dials, the first is sent to whoever is dialled; read again for every call.
+        whoever dials, the first is sent to whoever is dialled; read again for every call. max_offences: further TCP
+        connections of a host are closed at once while it has more offences than this (streams that broke the contract,
+        had no token or never said Hello); one is forgiven every 3 s. 0: no host is.
         """
     def start(self) -> None:
         """Binds and listens, where there is an address. OSError when it cannot be bound."""

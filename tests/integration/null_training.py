@@ -66,6 +66,7 @@ class NullTraining:
             max_message_bytes=MAX_MESSAGE_BYTES,
             handshake_timeout_ms=HANDSHAKE_TIMEOUT_MS,
             step_timeout_ms=STEP_TIMEOUT_MS,
+            max_offences=0,  # all peers of a test have one host
         )
         self._delivered = threading.Condition()
         self._num_batches = 0

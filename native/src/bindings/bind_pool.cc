@@ -45,7 +45,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::int64_t max_envs_per_stream, std::int64_t max_message_bytes, std::int64_t min_partial_steps,
                     std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms, std::optional<EnvSpec> expected,
                     std::string tls_cert, std::string tls_key, std::string tls_ca, std::int64_t tls_refresh_s,
-                    std::string token_file) {
+                    std::string token_file, std::int64_t max_offences) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -66,6 +66,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.expected = std::move(expected);
   options.tls = {std::move(tls_cert), std::move(tls_key), std::move(tls_ca), std::chrono::seconds(tls_refresh_s)};
   options.token_file = std::move(token_file);
+  options.max_offences = Count("max_offences", max_offences);
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
   return PoolHolder(pool->release());
@@ -173,7 +174,8 @@ void BindPool(const py::module_& module) {
            py::arg("max_envs") = 16384, py::arg("max_envs_per_stream") = 1024, py::arg("max_message_bytes") = 64 << 20,
            py::arg("min_partial_steps") = 1, py::arg("handshake_timeout_ms") = 10'000,
            py::arg("step_timeout_ms") = 60'000, py::arg("expected") = py::none(), py::arg("tls_cert") = "",
-           py::arg("tls_key") = "", py::arg("tls_ca") = "", py::arg("tls_refresh_s") = 10, py::arg("token_file") = "");
+           py::arg("tls_key") = "", py::arg("tls_ca") = "", py::arg("tls_refresh_s") = 10, py::arg("token_file") = "",
+           py::arg("max_offences") = 20);
   BindMethods(pool);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "actor_stream.h"
@@ -54,6 +55,9 @@ absl::Status Validate(const PoolOptions& options) {
 // How long gRPC may take to end calls that were cancelled.
 constexpr std::chrono::seconds kCancelPatience{5};
 
+// A connection without a stream: env-servers open theirs for one.
+constexpr int kMaxIdleMs = 60'000;
+
 // Env-servers use a connection for every stream. RFC 9113, section 6.5.2, asks for 100 at least.
 constexpr int kMaxStreamsPerConnection = 100;
 
@@ -61,21 +65,17 @@ constexpr int kMaxStreamsPerConnection = 100;
 // (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
 
-// The address with the port that was picked.
-std::string BoundAddress(const std::string& address, int port) {
-  if (absl::string_view(address).substr(0, 5) == "unix:") return address;
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
+bool IsUnix(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
 void SetTransportOptions(grpc::ServerBuilder& builder, const PoolOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.wire.max_message_bytes));
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   // A peer that is gone without a word is noticed after 40 s, also when it never opened a stream.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   // A connection that does not get through TLS and HTTP/2 in time is as late as one without a Hello.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options.handshake_timeout.count()));
 }
@@ -98,12 +98,16 @@ ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
 
 absl::Status ActorPool::Start() {
   const std::lock_guard lifecycle(lifecycle_mutex_);
-  if (server_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
+  if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
-  if (absl::Status status = Serve(); !status.ok()) return status;
+  if (absl::Status status = Serve(); !status.ok()) {
+    listener_.reset();
+    service_.reset();
+    return status;
+  }
   const std::lock_guard lock(mutex_);
   sweeper_ = std::thread([this] { Sweep(); });
   return absl::OkStatus();
@@ -115,19 +119,32 @@ absl::Status ActorPool::Serve() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   SetTransportOptions(builder, options);
-  int port = 0;
   // A pool that only dials has a server without a port: gRPC 1.51 shares its callback threads between servers and
   // channels, and does not survive that the last of them goes in one of these threads, as channels do.
-  if (!options.address.empty()) builder.AddListeningPort(options.address, MakeServerCredentials(options.tls), &port);
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  if (IsUnix(options.address)) {
+    builder.AddListeningPort(options.address, MakeServerCredentials(options.tls));
+  } else if (!options.address.empty()) {
+    auto listener = TcpListener::Bind(options.address);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls));
+  }
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
-    service_.reset();
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-  }
+  if (server_ == nullptr) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
+  if (listener_ == nullptr) return absl::OkStatus();
+  listener_->Start(
+      [acceptor = std::shared_ptr(std::move(acceptor))](int fd) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = fd;
+        acceptor->HandleNewConnection(&connection);
+      },
+      [context = context_](const std::string& host) { return context->offences.Blocks(host, Clock::now()); });
   const std::lock_guard lock(mutex_);
-  if (!options.address.empty()) address_ = BoundAddress(options.address, port);
+  address_ = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", listener_->port());
   return absl::OkStatus();
 }
 
@@ -208,6 +225,7 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
     closing_.notify_all();
   }
   const std::lock_guard lifecycle(lifecycle_mutex_);
+  listener_.reset();
   dialer_->Stop();
   context_->registry.Close();
   context_->batcher.Close();

@@ -25,6 +25,7 @@
 #include "pool_context.h"
 #include "rollout_batch.h"
 #include "server_transport.h"
+#include "tcp_listener.h"
 
 namespace kubebeast {
 
@@ -86,6 +87,7 @@ class ActorPool {
   const std::shared_ptr<Dialer> dialer_;
   std::unique_ptr<PoolService> service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TcpListener> listener_;
   std::thread sweeper_;
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "pool_test_util.h"
 
 namespace kubebeast {
@@ -92,6 +93,34 @@ TEST(ActorPoolTest, ListensOnAUnixSocket) {
   EXPECT_EQ(pool->address(), address);
   ASSERT_TRUE(pool->Open(2, 0).ok());
   EXPECT_TRUE(TestActor(address, 1).Join());
+}
+
+TEST(ActorPoolTest, ListensOnEveryKindOfAddress) {
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "0.0.0.0:0", "[::1]:0", "[::]:0"}) {
+    PoolOptions options{.address = address, .run_id = "test", .unroll_length = 1, .batch_size = 1};
+    options.expected = RolloutSpec();
+    auto pool = ActorPool::Create(options);
+    ASSERT_TRUE(pool.ok());
+    const absl::Status started = (*pool)->Start();
+    if (!started.ok() && options.address.front() == '[') continue;  // no IPv6 here
+    ASSERT_TRUE(started.ok()) << started;
+    ASSERT_TRUE((*pool)->Open(2, 0).ok());
+    const std::string bound = (*pool)->address();
+    const std::string port = bound.substr(bound.rfind(':'));
+    EXPECT_NE(port, ":0");
+    EXPECT_TRUE(TestActor((options.address == "[::1]:0" ? "[::1]" : "127.0.0.1") + port, 1).Join()) << address;
+  }
+}
+
+TEST(ActorPoolTest, AddressThatCannotBeBoundIsNamed) {
+  for (const char* address : {"nowhere.invalid:4431", "127.0.0.1", "127.0.0.1:port"}) {
+    const PoolOptions options{.address = address, .run_id = "test", .unroll_length = 1, .batch_size = 1};
+    auto pool = ActorPool::Create(options);
+    ASSERT_TRUE(pool.ok());
+    const absl::Status started = (*pool)->Start();
+    EXPECT_EQ(started.code(), absl::StatusCode::kUnavailable);
+    EXPECT_NE(started.message().find(absl::StrCat("cannot listen on ", address)), absl::string_view::npos) << started;
+  }
 }
 
 TEST(ActorPoolTest, AddressInUseIsAnError) {

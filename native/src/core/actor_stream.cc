@@ -283,6 +283,9 @@ absl::string_view ActorStream::ReasonOf(Cause cause) {
 }
 
 void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
+  // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
+  const bool hello_is_late = cause == Cause::kTimeout && codec_ == nullptr;
+  if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
   const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
   if (codec_ != nullptr) {
     Report(StreamEvent::Kind::kLeft, std::string(ReasonOf(cause)), detail);

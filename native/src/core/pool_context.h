@@ -13,6 +13,7 @@
 #include "bearer_token.h"
 #include "dynamic_batcher.h"
 #include "inference_batch.h"
+#include "offences.h"
 #include "pool_events.h"
 #include "recent.h"
 #include "rollout_queue.h"
@@ -38,9 +39,13 @@ struct PoolOptions {
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds step_timeout{60'000};
   std::optional<EnvSpec> expected;
+  std::size_t max_offences = 20;  // of a host; 0: any number
   TlsOptions tls;
   std::string token_file;
 };
+
+// How soon a host is forgiven one offence.
+inline constexpr std::chrono::seconds kOffenceForgivenEvery{3};
 
 // Lives until the last stream and the last inference batch are gone, which may be after the pool. Locks: a stream locks
 // itself, then at most one of these members; the members call no one while they are locked.
@@ -55,6 +60,7 @@ struct PoolContext {
 
   // A peer that was turned away before it had said who it is.
   void AddRefusal(std::string peer, const absl::Status& status) {
+    if (absl::IsUnauthenticated(status)) offences.Add(HostOfPeer(peer), Offences::Clock::now());
     events.Add({.kind = StreamEvent::Kind::kRefused,
                 .peer = std::move(peer),
                 .reason = absl::StatusCodeToString(status.code()),
@@ -67,6 +73,7 @@ struct PoolContext {
   DynamicBatcher<PendingStep> batcher;
   RolloutQueue rollouts;
   const BearerToken token;
+  Offences offences{options.max_offences, kOffenceForgivenEvery};
   Recent<Episode> episodes{kMaxEpisodes};
   Recent<StreamEvent> events{kMaxStreamEvents};
 };

@@ -30,6 +30,7 @@ inline std::unique_ptr<ActorPool> StartPool(const std::function<void(PoolOptions
   options.unroll_length = 5;
   options.batch_size = 2;
   options.max_queued_rollouts = 1000;
+  options.max_offences = 0;
   adjust(options);
   auto pool = ActorPool::Create(options);
   EXPECT_TRUE(pool.ok()) << pool.status();

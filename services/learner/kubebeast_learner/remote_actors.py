@@ -143,6 +143,7 @@ def make_pool(config: LearnerConfig, address: str, expected: EnvSpec | None = No
             min_partial_steps=pool.min_partial_steps,
             handshake_timeout_ms=round(pool.handshake_timeout_s * 1000),
             step_timeout_ms=round(pool.step_timeout_s * 1000),
+            max_offences=pool.max_offences,
             expected=None if expected is None else _native(expected),
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),

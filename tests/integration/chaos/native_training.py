@@ -31,6 +31,7 @@ class NativeTraining:
             batch_size=batch_size,
             handshake_timeout_ms=2000,
             step_timeout_ms=step_timeout_ms,
+            max_offences=0,  # all peers of a test have one host
         )
         self._runs: list[NDArray[np.int64]] = []
         self._changed = threading.Condition()

@@ -45,6 +45,9 @@ class PoolConfig:
     """Bearer tokens, one a line: an env-server needs any of them to dial in, the first is shown to those dialled."""
     http_address: str = ""
     """Where /healthz, /readyz and /metrics are served, "host:port"; empty serves nothing."""
+    max_offences: int = 20
+    """Streams with malformed messages, without a token or without a Hello that a host may have: with more its further
+    connections are closed at once. One is forgiven every 3 s; 0: no bound."""
     max_streams: int = 4096
     """Most env-server streams at a time."""
     max_envs: int = 16384
@@ -65,7 +68,8 @@ class PoolConfig:
             self.max_inference_rows,
             f"must be at least min_inference_rows ({self.min_inference_rows})",
         )
-        require(self.max_policy_lag >= 0, "max_policy_lag", self.max_policy_lag, "must not be negative")
+        for name in ("max_policy_lag", "max_offences"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
         if self.http_address:
             require(_is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
         if self.dial:

@@ -1,0 +1,44 @@
+// Which peers break the rules so often that their connections are not worth what they cost.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace kubebeast {
+
+// Remembers the offences of each host: streams that broke the contract, had no token or never said Hello. A host
+// with more than `allowed` of them, of which it is forgiven one every `forgiven_every`, is blocked until that many are
+// forgiven. Bounded; thread-safe; never blocks.
+class Offences {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::size_t kMaxHosts = 4096;
+
+  // allowed: 0 blocks nobody.
+  Offences(std::size_t allowed, std::chrono::milliseconds forgiven_every)
+      : allowed_(allowed), forgiven_every_(forgiven_every) {}
+
+  void Add(const std::string& host, Clock::time_point now);
+  bool Blocks(const std::string& host, Clock::time_point now);
+
+ private:
+  // The time at which all are forgiven says how many there are.
+  std::size_t CountAt(Clock::time_point forgiven_at, Clock::time_point now) const;
+  void DropForgiven(Clock::time_point now);
+
+  const std::size_t allowed_;
+  const std::chrono::milliseconds forgiven_every_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Clock::time_point> forgiven_at_;  // by host
+};
+
+// The host of a peer as gRPC names it, "ipv4:10.0.0.7:4431" or "ipv6:%5B::1%5D:4431"; empty for others, which are
+// local.
+std::string HostOfPeer(std::string_view peer);
+
+}  // namespace kubebeast
