@@ -3,7 +3,17 @@
 import dataclasses
 import resource
 import time
+from pathlib import Path
 from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Tls:
+    """PEM files: what the server shows, and the authority by which clients verify it."""
+
+    cert: Path
+    key: Path
+    ca: Path
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,6 +25,8 @@ class Cell:
     frame_stack: int = 1
     unroll_length: int = 20
     batch_size: int = 8
+    tls: Tls | None = None
+    """None: in the clear."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,6 +24,8 @@ def serve(cell: Cell, channel: Connection) -> None:
         min_inference_rows=max(1, cell.streams // 2),
         max_inference_rows=max(256, cell.num_envs),
         expected=env_spec(cell),
+        tls_cert=str(cell.tls.cert) if cell.tls else "",
+        tls_key=str(cell.tls.key) if cell.tls else "",
     )
     pool.start()
     pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0)

@@ -23,8 +23,7 @@ def run(cell: Cell, streams: range, address: str, recording: Path) -> None:
 
 def _drive(cell: Cell, stream: int, address: str, bodies: list[bytes], ended: queue.SimpleQueue[int]) -> None:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # A connection of its own for every stream, as env-servers in pods of their own have.
-    channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+    channel = _open_channel(cell, address)
     act = channel.stream_stream(METHOD, request_serializer=bytes, response_deserializer=bytes)
     replies = act(iter(requests.get, None))
     requests.put(messages.hello(cell, stream))
@@ -34,3 +33,11 @@ def _drive(cell: Cell, stream: int, address: str, bodies: list[bytes], ended: qu
             requests.put(messages.with_step(body, step))
     finally:
         ended.put(stream)
+
+
+def _open_channel(cell: Cell, address: str) -> grpc.Channel:
+    # A connection of its own for every stream, as env-servers in pods of their own have.
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    if cell.tls is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(cell.tls.ca.read_bytes()), options)

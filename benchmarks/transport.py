@@ -1,6 +1,7 @@
 """What an env-step costs in transport: CPU time, bytes on the wire and throughput, with nothing to compute.
 
     python -m benchmarks.transport --seconds 10
+    python -m benchmarks.transport --tls --grid 16 32
 
 Server and clients are processes of their own on this machine and share its cores, so costs are CPU time of a process
 (user and system, all threads) over the env-steps that it moved; steps per second is what this machine did with clients
@@ -10,20 +11,27 @@ answered in an inference batch and delivered in a training batch.
 Two loads: `replay` re-sends serialised messages, so that little but the server's work is measured; `env-server` is the
 real session with environments that replay a recording, for what an env-server spends beside stepping. The reference is
 a grpcio server under the replay load in the same run, uncompressed and without training batches.
+
+--tls measures instead what TLS with a certificate of the server costs under the replay load: cells in the clear and
+encrypted take turns, and the ratios are of neighbours.
 """
 
 import dataclasses
 import functools
+import itertools
+import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import tyro
 
 from benchmarks import frames, grpcio_server, native_server, recorded_env, replay_client, report
-from benchmarks.cell import Cell, Snapshot
+from benchmarks.cell import Cell, Snapshot, Tls
 from benchmarks.processes import loading, running
+from tests.integration.certificates import issue, make_ca
 
 SERVERS = {"native": native_server.serve, "grpcio": grpcio_server.serve}
 CLIENTS = {"replay": replay_client.run, "env-server": recorded_env.run}
@@ -47,6 +55,10 @@ class Settings:
     """Streams and environments a stream, measured with replayed messages."""
     env_server_grid: Grid = ((1, 32), (1, 8), (1, 1))
     """Streams and environments a stream, measured with env-server processes."""
+    tls: bool = False
+    """Measure what TLS costs on the grid instead, with LZ4 and single frames."""
+    tls_rounds: int = 6
+    """Measurements of a cell in the clear, and as many encrypted."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,8 +75,22 @@ class Row:
     client_us_per_step: float
     steps_per_s: float
     bytes_per_step: float
+    tls: bool = False
     reference_ratio: float | None = None
     """server_us_per_step of the grpcio reference, for the same streams and environments, over this one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TlsCost:
+    """What TLS does to a cell: encrypted over in the clear, measured beside each other; medians of all rounds."""
+
+    streams: int
+    num_envs: int
+    throughput_ratio: float
+    throughput_ratio_lowest: float
+    throughput_ratio_highest: float
+    server_us_ratio: float
+    client_us_ratio: float
 
 
 def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Settings, recording: Path) -> Row:
@@ -86,6 +112,7 @@ def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Setti
     return row(
         codec=cell.codec,
         frame_stack=cell.frame_stack,
+        tls=cell.tls is not None,
         client_us_per_step=(client_after - client_before) / num_steps(before, after) * 1e6,
         server_us_per_step=(after.cpu_s - before.cpu_s) / num_steps(before, after) * 1e6,
         steps_per_s=num_steps(before, after) / (after.time_s - before.time_s),
@@ -120,6 +147,42 @@ def measure_env_servers(settings: Settings, recording: Path) -> list[Row]:
     ]
 
 
+def measure_tls(settings: Settings, recording: Path, tls: Tls) -> tuple[list[Row], list[TlsCost]]:
+    """Every pair of the grid, in the clear and encrypted by turns."""
+    rows: list[Row] = []
+    costs: list[TlsCost] = []
+    for streams, num_envs in settings.grid:
+        cell = Cell(streams=streams, num_envs=num_envs)
+        encrypted = dataclasses.replace(cell, tls=tls)
+        pairs = []
+        for turn in range(settings.tls_rounds):
+            # Whoever is first alternates, so that what drifts on the machine falls on both.
+            order = (cell, encrypted) if turn % 2 == 0 else (encrypted, cell)
+            pair = {each.tls is not None: measure("native", "replay", each, settings, recording) for each in order}
+            pairs.append((pair[False], pair[True]))
+        rows += itertools.chain.from_iterable(pairs)
+        costs.append(tls_cost(pairs))
+    return rows, costs
+
+
+def tls_cost(pairs: Sequence[tuple[Row, Row]]) -> TlsCost:
+    """Of one cell, from its rows in the clear and encrypted."""
+
+    def ratios(field: str) -> list[float]:
+        return [getattr(encrypted, field) / getattr(plain, field) for plain, encrypted in pairs]
+
+    throughput = ratios("steps_per_s")
+    return TlsCost(
+        streams=pairs[0][0].streams,
+        num_envs=pairs[0][0].num_envs,
+        throughput_ratio=statistics.median(throughput),
+        throughput_ratio_lowest=min(throughput),
+        throughput_ratio_highest=max(throughput),
+        server_us_ratio=statistics.median(ratios("server_us_per_step")),
+        client_us_ratio=statistics.median(ratios("client_us_per_step")),
+    )
+
+
 def variants(cell: Cell) -> list[Cell]:
     """The cell with single frames and with stacks of four, each raw and compressed."""
     return [
@@ -129,14 +192,26 @@ def variants(cell: Cell) -> list[Cell]:
     ]
 
 
+def make_tls(folder: Path) -> Tls:
+    """A certificate for this machine, issued in the folder."""
+    authority = make_ca(folder)
+    pair = issue(authority, folder, "server")
+    return Tls(cert=pair.cert, key=pair.key, ca=authority.pem)
+
+
 def main() -> None:
     settings = tyro.cli(Settings, description=__doc__)
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder, "frames.npy")
         frames.record(recording, settings.game)
-        rows = measure_servers(settings, recording) + measure_env_servers(settings, recording)
+        if settings.tls:
+            rows, costs = measure_tls(settings, recording, make_tls(Path(folder)))
+        else:
+            rows, costs = measure_servers(settings, recording) + measure_env_servers(settings, recording), []
     report.print_table(f"transport of {settings.game} frames, {settings.seconds:g} s a row", rows)
-    print("Results:", report.write_json("transport", settings, {"rows": rows}))
+    report.print_table("TLS over plain text", costs)
+    results = {"rows": rows, "tls_costs": costs}
+    print("Results:", report.write_json("transport_tls" if settings.tls else "transport", settings, results))
 
 
 if __name__ == "__main__":

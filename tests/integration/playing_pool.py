@@ -1,14 +1,15 @@
-"""The native actor pool as a learner that plays while its test waits for something."""
+"""The native actor pool as a learner that plays while its test waits for something, and env-servers to play with."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
 
 import kubebeast_native as native
 from kubebeast_envserver.exit_code import ExitCode
-from tests.integration.envserver_learner import TIMEOUT_S, StreamThread
+from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, next_log, watched_log
 
 NUM_ACTIONS = 6
 MOCK = native.EnvSpec(
@@ -48,6 +49,10 @@ class PlayingPool:
     def stat(self, name: str) -> int:
         return self.native.stats()[name]
 
+    def env_server(self, **options: object) -> StreamThread:
+        """One that dials the pool."""
+        return StreamThread(env="Mock", envs_per_stream=1, address=self.address, **options)
+
     def play_until(self, condition: Callable[[], bool]) -> None:
         """Answers every stream until the condition holds; AssertionError when it stays false."""
         deadline = time.monotonic() + TIMEOUT_S
@@ -74,3 +79,17 @@ class PlayingPool:
         """Plays until the env-server has ended; returns its exit status."""
         self.play_until(lambda: stream.exit_code is not None)
         return stream.exit_code
+
+
+@contextlib.contextmanager
+def listening(**options: object) -> Iterator[StreamThread]:
+    """An env-server, once it listens at `options["listen"]`."""
+    with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, **options) as stream:
+        next_log(log, "listening on")
+        yield stream
+
+
+def undisturbed(stream: StreamThread) -> bool:
+    """Whether the env-server has had one stream since it started, and has it still."""
+    status = stream.status
+    return (status.connects_welcomed, status.connects_lost, status.connected) == (1, 0, 1)

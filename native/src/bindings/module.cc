@@ -1,5 +1,6 @@
 // The Python module kubebeast_native._core; its face is described in _core.pyi.
 #include "bindings.h"
+#include "google/protobuf/stubs/common.h"
 #include "wire_codec.h"
 
 // Known only after a header of the C library.
@@ -18,10 +19,18 @@ void KeepFreedMemory() {
 #endif
 }
 
+// protobuf before 22 prints a line for each string of a peer that is not UTF-8: a peer could fill the log.
+void SilenceProtobuf() {
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::SetLogHandler(nullptr);
+#endif
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
   KeepFreedMemory();
+  SilenceProtobuf();
   module.attr("PROTOCOL_VERSION") = kubebeast::kProtocolVersion;
   module.attr("PROTOCOL_MINOR") = kubebeast::kProtocolMinor;
   kubebeast::BindSpec(module);

@@ -21,10 +21,10 @@ class BearerToken {
   bool enabled() const { return !path_.empty(); }
 
   // Unauthenticated unless the metadata hold `authorization: Bearer <token>` (RFC 6750, section 2.1); Unavailable when
-  // the file cannot be read. The texts hold no token.
+  // the file cannot be used. The texts hold no token.
   absl::Status Check(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) const;
 
-  // The value of the metadata `authorization` to send. Unavailable when the file cannot be read or holds no token.
+  // The value of the metadata `authorization` to send. Unavailable when the file cannot be used.
   absl::StatusOr<std::string> Authorization() const;
 
  private:

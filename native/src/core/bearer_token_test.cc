@@ -34,8 +34,10 @@ TEST_F(BearerTokenTest, AnyLineIsAcceptedAndTheFirstIsSent) {
 TEST_F(BearerTokenTest, NothingElseIsAccepted) {
   Write("secret\n");
   EXPECT_EQ(token_.Check({}).message(), "the bearer token is missing");
-  for (const char* value :
-       {"Bearer wrong", "Bearer secret2", "Bearer secre", "Bearer ", "secret", "bearer secret", ""}) {
+  for (const char* value : {"secret", "Bearer", "Bearer ", "Basic secret", ""}) {
+    EXPECT_EQ(token_.Check(Metadata{{"authorization", value}}).message(), "the bearer token is missing") << value;
+  }
+  for (const char* value : {"Bearer wrong", "Bearer secret2", "Bearer secre", "Bearer  secret", "bearer SECRET"}) {
     const absl::Status status = token_.Check(Metadata{{"authorization", value}});
     EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << value;
     EXPECT_EQ(status.message(), "the bearer token is wrong");
@@ -50,10 +52,31 @@ TEST_F(BearerTokenTest, FileIsReadAnewForEveryCall) {
   EXPECT_TRUE(token_.Check(Metadata{{"authorization", "Bearer after"}}).ok());
 }
 
+TEST_F(BearerTokenTest, SchemeIsTheSameInAnyCase) {
+  Write("secret\n");
+  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "bearer secret"}}).ok());
+}
+
+TEST_F(BearerTokenTest, FileThatNoTokenCanComeFromIsNamedToItsOwnerOnly) {
+  for (const char* text : {"secr\xC3\xA9t\n",
+                           "se\x01"
+                           "cret\n",
+                           "\xEF\xBB\xBFsecret\n"}) {
+    Write(text);
+    const absl::Status status = token_.Authorization().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(status.message(), "the token file " + path_ + " holds a character that is not visible ASCII");
+    EXPECT_EQ(token_.Check(Metadata{{"authorization", "Bearer x"}}).code(), absl::StatusCode::kUnavailable);
+  }
+  const BearerToken directory(testing::TempDir());
+  EXPECT_EQ(directory.Authorization().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(directory.Check(Metadata{{"authorization", "Bearer x"}}).code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(BearerTokenTest, WithoutATokenToCompareNobodyIsAccepted) {
   for (const bool exists : {false, true}) {
     if (exists) Write("\n \n");
-    const absl::Status status = token_.Check(Metadata{{"authorization", "Bearer "}});
+    const absl::Status status = token_.Check(Metadata{{"authorization", "Bearer x"}});
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(status.message().find(path_), absl::string_view::npos) << "a peer learns no path";
     EXPECT_EQ(token_.Authorization().status().code(), absl::StatusCode::kUnavailable);

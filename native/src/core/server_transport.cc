@@ -61,7 +61,7 @@ class RefusedCall final : public Reactor {
 
 Reactor* PoolService::Act(grpc::CallbackServerContext* context) {
   if (const absl::Status status = pool_->token.Check(context->client_metadata()); !status.ok()) {
-    ++pool_->stats->streams_unauthenticated;
+    if (absl::IsUnauthenticated(status)) ++pool_->stats->streams_unauthenticated;
     pool_->AddRefusal(context->peer(), status);
     return new RefusedCall(status);
   }

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kMaxDims = 32;
+// An unroll refers to so many rows before its first.
+constexpr std::uint32_t kMaxFrameStack = 256;
 constexpr std::size_t kMaxPathBytes = 255;
 
 // The largest value of an integer type; 0 for types that hold no categories.
@@ -39,7 +41,10 @@ std::int64_t LargestCategory(DType dtype) {
 }
 
 absl::Status CheckRowBytes(const LeafSpec& leaf, std::size_t max_row_bytes) {
-  if (leaf.frame_stack == 0) return absl::InvalidArgumentError("frame_stack is 0, expected at least 1");
+  if (leaf.frame_stack == 0 || leaf.frame_stack > kMaxFrameStack) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("frame_stack is ", leaf.frame_stack, ", expected 1 to ", kMaxFrameStack));
+  }
   if (leaf.shape.size() > kMaxDims) {
     return absl::InvalidArgumentError(absl::StrCat("shape has ", leaf.shape.size(), " dimensions, at most ", kMaxDims));
   }

@@ -1,0 +1,167 @@
+// Fuzz target: the messages of one stream through the codec. The generated parser is the oracle for what is accepted.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "kubebeast_protos/v1/actor_pool.pb.h"
+#include "peer.h"
+#include "script.h"
+#include "spoil.h"
+#include "wire_codec.h"
+
+namespace kubebeast::fuzz {
+namespace {
+
+// A peer that keeps within these takes little memory, whatever it says.
+constexpr WireLimits kLimits{.max_message_bytes = std::size_t{64} << 10U, .max_envs_per_stream = 16};
+constexpr std::size_t kMaxMessages = 16;
+constexpr int kSliceSizes[] = {-1, 1, 7, 64};
+
+using Rows = std::shared_ptr<const ObservationRows>;
+
+LeafSpec MakeLeafSpec(Script& script, std::size_t index) {
+  LeafSpec leaf;
+  leaf.path = std::to_string(index);
+  leaf.dtype = static_cast<DType>(1 + script.Below(8));
+  leaf.shape.resize(script.Below(3));
+  std::fill(leaf.shape.begin(), leaf.shape.end(), static_cast<std::int64_t>(script.Below(4)));
+  leaf.frame_stack = 1 + static_cast<std::uint32_t>(script.Below(4));
+  const bool is_float = leaf.dtype == DType::kFloat32 || leaf.dtype == DType::kFloat64;
+  if (!is_float) leaf.num_categories = static_cast<std::int64_t>(script.Below(leaf.dtype == DType::kBool ? 3 : 8));
+  return leaf;
+}
+
+v1::ActRequest MakeHello(Script& script) {
+  EnvSpec spec{.env_id = "Fuzz-v0"};
+  std::vector<Compression> offered;
+  const std::size_t num_leaves = 1 + script.Below(3);
+  for (std::size_t i = 0; i < num_leaves; ++i) {
+    spec.observation.push_back(MakeLeafSpec(script, i));
+    spec.action.push_back(spec.observation.back());
+    spec.action.back().frame_stack = 1;
+    offered.push_back(static_cast<Compression>(1 + script.Below(2)));
+  }
+  return fuzz::MakeHello(spec, 1 + static_cast<std::uint32_t>(script.Below(4)), offered);
+}
+
+bool Equal(const std::vector<std::uint8_t>& flags, const std::string& bytes) {
+  if (bytes.empty()) return std::count(flags.begin(), flags.end(), 0) == static_cast<std::ptrdiff_t>(flags.size());
+  return flags.size() == bytes.size() && std::memcmp(flags.data(), bytes.data(), bytes.size()) == 0;
+}
+
+// Categories and bools; read without sign, so that a negative one is large.
+void CheckRange(const LeafSpec& spec, const std::string& elements) {
+  const std::uint64_t bound = spec.num_categories > 0 ? static_cast<std::uint64_t>(spec.num_categories) : 2;
+  if (spec.num_categories == 0 && spec.dtype != DType::kBool) return;
+  for (std::size_t i = 0; i < elements.size(); i += ItemSize(spec.dtype)) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, elements.data() + i, ItemSize(spec.dtype));
+    Require(value < bound, "every element is in range");
+  }
+}
+
+void CheckLeaf(const ObservationRows& rows, std::size_t index, const Peer& peer, const v1::Observations& oracle) {
+  const LeafSpec& spec = peer.hello().spec.observation[index];
+  const std::size_t size = peer.LeafBytes(spec, oracle.is_first());
+  std::string frames;
+  for (std::uint32_t env = 0; env < rows.num_envs(); ++env) {
+    const std::size_t num_frames = rows.is_first[env] != 0 ? spec.frame_stack : 1;
+    frames.append(reinterpret_cast<const char*>(rows.frames(index, env)), num_frames * spec.frame_bytes());
+  }
+  Require(frames == Plain(oracle.leaves(static_cast<int>(index)), peer.hello().offered[index], size),
+          "the frames are those of the message");
+  CheckRange(spec, frames);
+}
+
+// What the contract says of the flags and the reward of one row.
+void CheckContract(const ObservationRows& rows, std::uint32_t env, const Peer& peer) {
+  const bool is_first = rows.is_first[env] != 0;
+  const bool is_final = rows.terminated[env] != 0 || rows.truncated[env] != 0;
+  const bool interrupted = rows.interrupted[env] != 0;
+  Require(std::isfinite(rows.rewards[env]), "rewards are finite");
+  Require(is_first == peer.is_first(env), "an episode opens where the one before has ended");
+  if (is_first) Require(!is_final && !interrupted && rows.rewards[env] == 0, "the first row only opens an episode");
+  if (interrupted) {
+    Require(rows.truncated[env] != 0 && rows.terminated[env] == 0 && rows.rewards[env] == 0,
+            "an interrupted row only cuts an episode off");
+  }
+}
+
+void CheckRows(const ObservationRows& rows, const Peer& peer, const v1::Observations& oracle) {
+  Require(rows.num_envs() == peer.hello().num_envs, "every environment has a row");
+  Require(rows.step == peer.next_step() && rows.step == oracle.step(), "steps are consecutive");
+  Require(oracle.rewards().size() == rows.rewards.size() * sizeof(float) &&
+              std::memcmp(rows.rewards.data(), oracle.rewards().data(), oracle.rewards().size()) == 0,
+          "the rewards are those of the message");
+  Require(Equal(rows.terminated, oracle.terminated()) && Equal(rows.truncated, oracle.truncated()) &&
+              Equal(rows.is_first, oracle.is_first()) && Equal(rows.interrupted, oracle.interrupted()),
+          "the flags are those of the message");
+  Require(rows.episodes.size() == static_cast<std::size_t>(oracle.episodes_size()), "every episode is reported");
+  for (const EpisodeEnd& episode : rows.episodes)
+    Require(episode.env < rows.num_envs(), "episodes have an environment");
+  for (std::uint32_t env = 0; env < rows.num_envs(); ++env) CheckContract(rows, env, peer);
+  for (std::size_t i = 0; i < peer.hello().spec.observation.size(); ++i) CheckLeaf(rows, i, peer, oracle);
+}
+
+void CheckActions(const StreamCodec& codec, const Peer& peer) {
+  const std::vector<LeafSpec>& leaves = peer.hello().spec.action;
+  static const std::vector<std::uint8_t> zeros(kLimits.max_message_bytes);
+  v1::ActResponse response;
+  const std::vector<const std::uint8_t*> actions(leaves.size(), zeros.data());
+  Require(response.ParseFromString(codec.EncodeActions(peer.next_step(), actions)) && response.has_actions(),
+          "the generated parser reads the actions");
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    Require(response.actions().leaves(static_cast<int>(i)).size() == peer.hello().num_envs * leaves[i].row_bytes(),
+            "every environment has an action");
+  }
+}
+
+// Bytes that are valid must be accepted; those that are not must leave the stream where it is.
+void Exchange(StreamCodec& codec, Peer& peer, Script& script, int slice_size) {
+  const v1::ActRequest valid = script.Below(16) == 1 ? MakeBye(script) : peer.NextStep(script);
+  const std::string bytes = Spoil(valid, script);
+  google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
+  const absl::StatusOr<Request> request = codec.Decode(&input, bytes.size());
+  if (!request.ok()) {
+    Require(request.status().code() == absl::StatusCode::kInvalidArgument, "a refusal is INVALID_ARGUMENT");
+    Require(bytes.size() > kLimits.max_message_bytes || bytes != valid.SerializeAsString(), "valid bytes are accepted");
+  } else if (const Rows* rows = std::get_if<Rows>(&*request)) {
+    // Only lengths of more than five bytes are read by the codec and not by the generated parser.
+    v1::ActRequest oracle;
+    if (!oracle.ParseFromString(bytes)) return script.Stop();
+    CheckRows(**rows, peer, oracle.observations());
+    CheckActions(codec, peer);
+    peer.Advance(oracle.observations());
+  }
+  Require(codec.next_step() == peer.next_step(), "only accepted steps count");
+}
+
+void Run(Script script) {
+  const int slice_size = kSliceSizes[script.Below(std::size(kSliceSizes))];
+  const v1::ActRequest valid = MakeHello(script);
+  const std::string bytes = Spoil(valid, script);
+  google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
+  const absl::StatusOr<Hello> hello = DecodeHello(&input, bytes.size(), kLimits);
+  if (!hello.ok()) return Require(bytes != valid.SerializeAsString(), "a valid Hello is accepted");
+  StreamCodec codec(hello->spec, hello->num_envs, ChooseCompression(*hello), kLimits);
+  Peer peer(*hello);
+  for (std::size_t i = 0; i < kMaxMessages && !script.done(); ++i) Exchange(codec, peer, script, slice_size);
+}
+
+}  // namespace
+}  // namespace kubebeast::fuzz
+
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  kubebeast::fuzz::SilenceProtobuf();
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  kubebeast::fuzz::Run({data, size});
+  return 0;
+}

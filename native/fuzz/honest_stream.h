@@ -1,0 +1,45 @@
+// A stream that does everything right, beside others that do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake_transport.h"
+#include "kubebeast_protos/v1/actor_pool.pb.h"
+#include "learner.h"
+#include "peer.h"
+#include "pool_context.h"
+
+namespace kubebeast::fuzz {
+
+// Requires that nothing ends it, that every reply is the model's answer to its rows and that the model sees the frames
+// that it sent.
+class HonestStream {
+ public:
+  // Says Hello.
+  HonestStream(std::shared_ptr<PoolContext> pool, const EnvSpec& spec, std::uint32_t num_envs);
+
+  // Takes the reply that has come and sends the next step when it is its turn.
+  void Continue(const Learner& learner);
+  // Checks the rows of this stream in a batch; false if it has none there.
+  bool CheckRows(const InferenceBatch& batch) const;
+
+  std::uint64_t num_answers() const { return num_answers_; }
+  FakeTransport& transport() { return transport_; }
+
+ private:
+  void Step();
+  void CheckActions(const v1::ActResponse& response, const Learner& learner);
+
+  FakeTransport transport_;
+  Peer peer_;
+  std::vector<std::string> stacks_;  // [B]: what the model must see of leaf 0
+  std::uint64_t num_answers_ = 0;
+  bool welcome_ = false;
+  bool its_turn_ = false;
+};
+
+}  // namespace kubebeast::fuzz

@@ -1,0 +1,50 @@
+// The env-server's side of a stream: messages that are valid now.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kubebeast_protos/v1/actor_pool.pb.h"
+#include "script.h"
+#include "tensor_spec.h"
+#include "wire_codec.h"
+
+namespace kubebeast::fuzz {
+
+// The Hello for these specs and compressions, one an observation leaf.
+v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered);
+
+v1::ActRequest MakeBye(Script& script);
+
+// The bytes of a leaf as they are without compression.
+std::string Plain(const std::string& wire_bytes, Compression compression, std::size_t size);
+
+// Knows what has been accepted of a stream, and so what its next step must look like.
+class Peer {
+ public:
+  explicit Peer(Hello hello);
+
+  const Hello& hello() const { return hello_; }
+  std::uint64_t next_step() const { return next_step_; }
+  // Whether the next step opens an episode of this environment.
+  bool is_first(std::uint32_t env) const { return is_first_[env] != 0; }
+
+  // A valid next step; the script chooses which episodes go on, end or are interrupted.
+  v1::ActRequest NextStep(Script& script) const;
+
+  // Bytes of a leaf in a step with these is_first flags.
+  std::size_t LeafBytes(const LeafSpec& leaf, const std::string& is_first) const;
+
+  // The learner has accepted this step.
+  void Advance(const v1::Observations& step);
+
+ private:
+  std::string MakeLeaf(const LeafSpec& leaf, std::size_t size) const;
+
+  Hello hello_;
+  std::uint64_t next_step_ = 0;
+  std::string is_first_;  // [B], of the next step
+};
+
+}  // namespace kubebeast::fuzz
