@@ -89,6 +89,10 @@ class ClientTransport final : public Reactor, public Transport {
   }
 
   void OnDone(const grpc::Status& status) override {
+    // The last event; how gRPC brings it to this thread is invisible to ThreadSanitizer, and the lock is not.
+    {
+      const std::lock_guard lock(mutex_);
+    }
     stream_->OnDone();
     call_.reset();
     on_end_(stream_->accepted(), ToAbslStatus(status));

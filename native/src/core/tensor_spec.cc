@@ -18,7 +18,7 @@ constexpr std::size_t kMaxDims = 32;
 constexpr std::uint32_t kMaxFrameStack = 256;
 constexpr std::size_t kMaxPathBytes = 255;
 
-// The largest value of an integer type; 0 for types that hold no categories.
+// The largest value of an integer type; -1 for types that hold no categories.
 std::int64_t LargestCategory(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -37,7 +37,7 @@ std::int64_t LargestCategory(DType dtype) {
     case DType::kFloat64:
       break;
   }
-  return 0;
+  return -1;
 }
 
 absl::Status CheckRowBytes(const LeafSpec& leaf, std::size_t max_row_bytes) {

@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"NegativeCategories", [](EnvSpec& s) { s.action[0].num_categories = -6; }, "num_categories is -6"},
         Rejection{"TooManyCategories", [](EnvSpec& s) { s.observation[0].num_categories = 257; }, "257 does not fit"},
         Rejection{"FloatCategories",
-                  [](EnvSpec& s) { s.action[0] = {.path = "a", .dtype = DType::kFloat32, .num_categories = 2}; },
-                  "2 does not fit float32"},
+                  [](EnvSpec& s) { s.action[0] = {.path = "a", .dtype = DType::kFloat32, .num_categories = 1}; },
+                  "1 does not fit float32"},
         Rejection{"StackedAction", [](EnvSpec& s) { s.action[0].frame_stack = 2; }, "actions are not stacked"}),
     [](const auto& info) { return info.param.name; });
 
