@@ -57,6 +57,15 @@ class HangsInReset(Well):
             time.sleep(600)
 
 
+class IsToldToEnd(Well):
+    """Its process gets SIGTERM in the middle of the second step."""
+
+    def reward(self) -> float:
+        if self._decisions == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return 1.0
+
+
 class CannotBeMade(Well):
     def __init__(self) -> None:
         raise OSError("no licence file")
@@ -152,6 +161,7 @@ _FAULTY = (
     RaisesInStep,
     RewardIsNotFinite,
     HangsInReset,
+    IsToldToEnd,
     CannotBeMade,
     BreaksWithSeed,
     AllButOneBreak,

@@ -23,6 +23,15 @@ def test_sigterm_says_bye_and_exits_with_0() -> None:
         assert process.wait(TIMEOUT_S) == ExitCode.OK
 
 
+def test_sigterm_in_the_middle_of_a_step_sends_its_rows_before_the_bye() -> None:
+    flags = ("--env", f"{MODULE}:IsToldToEnd-v0", "--envs-per-stream", "1")
+    with learner() as server, running(*flags, "--address", server.address):
+        server.next("hello")
+        assert [server.next("observations").step for _ in range(3)] == [0, 1, 2]
+        request = server.received.get(timeout=TIMEOUT_S)
+        assert request.bye.reason == pb.Bye.REASON_SHUTDOWN
+
+
 def test_sigint_ends_a_process_that_waits_for_actions() -> None:
     with learner() as server:
         server.answer = lambda hello, observations: None

@@ -19,8 +19,16 @@
 namespace kubebeast {
 namespace {
 
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
 // When the process has no file descriptor left, accepting again at once would spin.
-constexpr std::chrono::milliseconds kPause{10};
+constexpr milliseconds kPause{10};
+
+constexpr milliseconds kHoldFor{1000};
+constexpr std::size_t kMaxHeld = 256;
+// Offenders who do not wait are accepted at this pace; everybody who is new has to wait for them, streams do not.
+constexpr milliseconds kOffenderPace{1};
 
 void SetFlag(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof(value)); }
 
@@ -104,6 +112,7 @@ TcpListener::~TcpListener() {
   if (thread_.joinable()) thread_.join();
   if (wake_[0] >= 0) close(wake_[0]);
   for (const int fd : listening_) close(fd);
+  for (const Held& held : held_) close(held.fd);
 }
 
 void TcpListener::Start(OnConnection on_connection, IsBlocked is_blocked) {
@@ -116,7 +125,7 @@ void TcpListener::Accept() {
   std::vector<pollfd> polled{{.fd = wake_[0], .events = POLLIN, .revents = 0}};
   for (const int fd : listening_) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   for (;;) {
-    if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(polled.data(), polled.size(), CloseHeld()) < 0 && errno != EINTR) return;
     if (polled[0].revents != 0) return;
     for (std::size_t i = 1; i < polled.size(); ++i) {
       if (polled[i].revents != 0) AcceptFrom(polled[i].fd);
@@ -133,12 +142,30 @@ void TcpListener::AcceptFrom(int listening) {
     return;
   }
   if (is_blocked_(HostOf(peer))) {
-    close(fd);
+    Hold(fd);
     return;
   }
   MakeNonBlocking(fd);
   SetFlag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   on_connection_(fd);
+}
+
+void TcpListener::Hold(int fd) {
+  held_.push_back({fd, Clock::now() + kHoldFor});
+  if (held_.size() <= kMaxHeld) return;
+  close(held_.front().fd);
+  held_.pop_front();
+  std::this_thread::sleep_for(kOffenderPace);
+}
+
+int TcpListener::CloseHeld() {
+  const Clock::time_point now = Clock::now();
+  while (!held_.empty() && held_.front().until <= now) {
+    close(held_.front().fd);
+    held_.pop_front();
+  }
+  if (held_.empty()) return -1;
+  return static_cast<int>(std::chrono::ceil<milliseconds>(held_.front().until - now).count());
 }
 
 }  // namespace kubebeast

@@ -1,6 +1,8 @@
 // Accepts TCP connections for a gRPC server, except from hosts that it knows as offenders.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,8 +14,9 @@
 
 namespace kubebeast {
 
-// A connection that is refused costs an accept and a close; gRPC's own listener would set up HTTP/2 for it first. One
-// thread, from Start to the end.
+// An offender's connection is held for a second and then closed, unread: whoever waits for an answer has less time to
+// come again, and gRPC, whose own listener would set up HTTP/2 for it, never hears of it. One thread, from Start to the
+// end.
 class TcpListener {
  public:
   // Takes over the file descriptor of a connection.
@@ -36,9 +39,18 @@ class TcpListener {
   absl::Status Listen(const std::string& host, const std::string& port);
   void Accept();
   void AcceptFrom(int listening);
+  void Hold(int fd);
+  // Closes what was held for long enough; milliseconds until the next, -1 without one.
+  int CloseHeld();
 
   int port_ = 0;
+  struct Held {
+    int fd;
+    std::chrono::steady_clock::time_point until;
+  };
+
   std::vector<int> listening_;
+  std::deque<Held> held_;   // oldest first
   int wake_[2] = {-1, -1};  // a pipe; its end wakes the thread
   OnConnection on_connection_;
   IsBlocked is_blocked_;

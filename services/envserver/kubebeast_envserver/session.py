@@ -60,6 +60,8 @@ class Session:
         self._welcome_timeout_s = welcome_timeout_s
         self._status = status or StreamStatus()
         self._ending = False
+        self._computing = False
+        self._shutdown_requested = False
         self._learner_minor = 0
         self._welcomed_at: float | None = None
 
@@ -90,8 +92,13 @@ class Session:
                 self._status.connects_lost += not self._ending
 
     def shut_down(self) -> None:
-        """Says Bye and half-closes; `run` returns once the learner has ended the stream."""
-        self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+        """Says Bye and half-closes; `run` returns once the learner has ended the stream.
+
+        While the environments compute, the Bye waits for their rows; a second call does not wait. Reentrant.
+        """
+        is_second, self._shutdown_requested = self._shutdown_requested, True
+        if is_second or not self._computing:
+            self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def _end(self, bye: pb.ActRequest) -> None:
         self._ending = True
@@ -117,15 +124,20 @@ class Session:
 
     def _play(self, compression: list[pb.Compression]) -> None:
         env, step = self._env, 0
+        self._computing = True
         rows = env.reset()
         while not self._ending:
             self._check_can_be_told(rows)
             self._stream.requests.put(encode_observations(step, rows, env.spec_observation, compression))
+            self._computing = False
+            if self._shutdown_requested:
+                self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
             response = self._receive()
             if response is None or self._ending:
                 return
             if not response.HasField("actions"):
                 raise ProtocolError("expected Actions")
+            self._computing = True
             rows = env.step(decode_actions(response.actions, step, env.spec_action, env.num_envs))
             step += 1
 

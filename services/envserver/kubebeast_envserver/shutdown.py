@@ -42,14 +42,19 @@ class Shutdown:
     def install(self, grace_s: float) -> None:
         """Handles SIGTERM and SIGINT; the process exits with 0 at the latest grace_s seconds after the first one.
 
-        Main thread only. The deadline covers an environment that hangs: its episode is lost either way.
+        Half-way the request is repeated, for those who wait for an environment that hangs. Main thread only.
         """
 
         def handle(signum: int, frame: FrameType | None) -> None:
             if not self._requested:
-                signal.setitimer(signal.ITIMER_REAL, grace_s)
+                signal.setitimer(signal.ITIMER_REAL, grace_s / 2)
             self.request()
 
-        signal.signal(signal.SIGALRM, lambda signum, frame: os._exit(0))
+        def repeat(signum: int, frame: FrameType | None) -> None:
+            signal.signal(signal.SIGALRM, lambda signum, frame: os._exit(0))
+            signal.setitimer(signal.ITIMER_REAL, grace_s / 2)
+            self.request()
+
+        signal.signal(signal.SIGALRM, repeat)
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, handle)
