@@ -32,6 +32,17 @@ BACK_SHARE = 0.99
 """Of the streams."""
 LAST_KILL = 0.8
 """Share of the training in which the random steps lie."""
+CATCH = (
+    "--model=mlp",
+    "--hidden-sizes",
+    "64",
+    "64",
+    "--unroll-length=10",
+    "--batch-size=8",
+    "--learning-rate=0.003",
+    "--entropy-cost=0.01",
+)
+"""Those of `kubebeast train --recipe Catch`, which the learner alone does not know."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +53,7 @@ class Settings:
     """Env-server processes."""
     envs: int = 4
     """Environments of each."""
-    total_steps: int = 150_000
+    total_steps: int = 400_000
     """Env-steps of a training."""
     checkpoint_interval_s: float = 1.0
     """Time between two checkpoints, in seconds."""
@@ -92,7 +103,7 @@ class Summary:
 
 def flags(settings: Settings, seed: int) -> list[str]:
     interval = f"--checkpoint-interval-minutes={settings.checkpoint_interval_s / 60}"
-    return [f"--seed={seed}", interval, "--compile=off", "--log-interval-s=0.1"]
+    return [f"--seed={seed}", interval, "--compile=off", "--log-interval-s=0.1", *CATCH]
 
 
 def wait_for_checkpoint(learner: LearnerProcess, step: int) -> None:

@@ -1,4 +1,5 @@
 // The books of steps while streams come and go.
+#include <atomic>
 #include <future>
 #include <random>
 #include <string>
@@ -16,7 +17,8 @@ using std::chrono::milliseconds;
 void LiveOnce(const std::string& address, std::uint32_t first_env, std::mt19937& random) {
   TestActor actor(address, 1 + random() % 3, first_env);
   ASSERT_TRUE(actor.Join());
-  for (unsigned steps = random() % 25; steps > 0 && actor.Step(); --steps) {
+  for (unsigned steps = random() % 25; steps > 0; --steps) {
+    if (!actor.Step()) return;  // the learner lost its batch
   }
   const v1::ActRequest garbage;
   switch (random() % 5) {
@@ -80,6 +82,54 @@ TEST(ActorPoolChurnTest, BooksBalanceUnderChurn) {
   EXPECT_EQ(Stat(*pool, "steps_in_flight"), 0);
   EXPECT_GT(Stat(*pool, "steps_dropped_partial"), 0);
   EXPECT_GT(Stat(*pool, "rollouts_partial"), 0);
+  EXPECT_TRUE(BooksBalance(*pool));
+}
+
+// The model of a learner that now and then loses a batch, and whose weights age quickly.
+void LearnForgetfully(ActorPool& pool, std::atomic<std::int64_t>& version) {
+  for (int number = 1;; ++number) {
+    auto batch = pool.NextInference(kPatience);
+    if (!batch.ok()) return;
+    if (number % 50 != 0 && !AnswerBatch(**batch, version).ok()) return;
+  }
+}
+
+TEST(ActorPoolChurnTest, BooksBalanceAtEveryMoment) {
+  constexpr std::uint32_t kThreads = 8;
+  constexpr int kLives = 12;
+  const auto pool = StartPool([](PoolOptions& options) {
+    options.expected = RolloutSpec();
+    options.min_partial_steps = 2;
+    options.max_queued_rollouts = 4;
+  });
+  ASSERT_TRUE(pool->Open(2, 2).ok());
+  std::atomic<std::int64_t> version = 1;
+  auto acting = std::async(std::launch::async, [&] { LearnForgetfully(*pool, version); });
+  auto learning = std::async(std::launch::async, [&] {
+    while (pool->NextRollouts(kPatience, version - 1).ok()) ++version;
+  });
+  auto watching = std::async(std::launch::async, [&pool] {
+    while (pool->NextRollouts(milliseconds(0)).status().code() != absl::StatusCode::kCancelled) {
+      EXPECT_TRUE(BooksBalance(*pool));
+      pool->TakeStreamEvents();
+    }
+  });
+  std::vector<std::future<void>> actors(kThreads);
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    actors[i] = std::async(std::launch::async, [&pool, i] {
+      std::mt19937 random(100 + i);
+      for (int life = 0; life < kLives; ++life) LiveOnce(pool->address(), 3 * i, random);
+    });
+  }
+  for (auto& actor : actors) actor.get();
+  EXPECT_TRUE(StatBecomes(*pool, "streams", 0));
+  pool->Close(milliseconds(1000));
+  acting.get();
+  learning.get();
+  watching.get();
+  EXPECT_GT(Stat(*pool, "streams_ended_dropped"), 0);
+  EXPECT_GT(Stat(*pool, "steps_dropped_stale"), 0);
+  EXPECT_EQ(Stat(*pool, "steps_in_flight"), 0);
   EXPECT_TRUE(BooksBalance(*pool));
 }
 

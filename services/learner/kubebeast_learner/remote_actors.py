@@ -139,6 +139,7 @@ def make_pool(config: LearnerConfig, address: str, expected: EnvSpec | None = No
             max_queued_rollouts=pool.max_learner_queue_size,
             max_streams=pool.max_streams,
             max_envs=pool.max_envs,
+            max_envs_per_stream=pool.max_envs_per_stream,
             max_message_bytes=pool.max_message_mib << 20,
             min_partial_steps=pool.min_partial_steps,
             handshake_timeout_ms=round(pool.handshake_timeout_s * 1000),

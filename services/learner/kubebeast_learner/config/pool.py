@@ -52,6 +52,8 @@ class PoolConfig:
     """Most env-server streams at a time."""
     max_envs: int = 16384
     """Most environments at a time."""
+    max_envs_per_stream: int = 1024
+    """Most environments of one stream."""
     max_message_mib: int = 64
     """Largest message accepted from an env-server, in MiB."""
     handshake_timeout_s: float = 10.0
@@ -60,7 +62,7 @@ class PoolConfig:
     """How long a stream may take to step its environments before it is closed, in seconds."""
 
     def __post_init__(self) -> None:
-        for name in ("num_inference_threads", "min_inference_rows", "max_message_mib"):
+        for name in ("num_inference_threads", "min_inference_rows", "max_envs_per_stream", "max_message_mib"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
         require(
             self.max_inference_rows >= self.min_inference_rows,
