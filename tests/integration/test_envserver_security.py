@@ -15,7 +15,6 @@ from tests.integration.certificates import (
     dialler_credentials,
     issue,
     listener_credentials,
-    make_ca,
 )
 from tests.integration.envserver_learner import (
     DiallingLearner,
@@ -28,21 +27,6 @@ from tests.integration.envserver_learner import (
 )
 
 TOKEN, OTHER_TOKEN = "s3cret-of-the-test", "an0ther-secret"
-
-
-@pytest.fixture
-def ca(tmp_path: Path) -> Authority:
-    return make_ca(tmp_path)
-
-
-@pytest.fixture
-def stranger(tmp_path: Path) -> Authority:
-    return make_ca(tmp_path, "stranger")
-
-
-@pytest.fixture
-def pair(ca: Authority, tmp_path: Path) -> Pair:
-    return issue(ca, tmp_path, "listener")
 
 
 @pytest.fixture(autouse=True)

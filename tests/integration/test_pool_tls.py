@@ -5,27 +5,10 @@ import socket
 import ssl
 from pathlib import Path
 
-import pytest
-
 import kubebeast_native as native
-from tests.integration.certificates import Authority, Pair, issue, make_ca, tls_options
+from tests.integration.certificates import Authority, Pair, issue, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, free_address, next_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
-
-
-@pytest.fixture
-def ca(tmp_path: Path) -> Authority:
-    return make_ca(tmp_path)
-
-
-@pytest.fixture
-def stranger(tmp_path: Path) -> Authority:
-    return make_ca(tmp_path, "stranger")
-
-
-@pytest.fixture
-def pair(ca: Authority, tmp_path: Path) -> Pair:
-    return issue(ca, tmp_path, "listener")
 
 
 def copy_of(path: Path) -> Path:
