@@ -21,13 +21,7 @@ bool Offences::Blocks(const std::string& host, Clock::time_point now) {
   if (allowed_ == 0 || host.empty()) return false;
   const std::lock_guard lock(mutex_);
   const auto entry = forgiven_at_.find(host);
-  return entry != forgiven_at_.end() && CountAt(entry->second, now) > allowed_;
-}
-
-std::size_t Offences::CountAt(Clock::time_point forgiven_at, Clock::time_point now) const {
-  if (forgiven_at <= now) return 0;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(forgiven_at - now);
-  return static_cast<std::size_t>((left + forgiven_every_ - std::chrono::milliseconds(1)) / forgiven_every_);
+  return entry != forgiven_at_.end() && entry->second - now > forgiven_every_ * static_cast<std::int64_t>(allowed_);
 }
 
 void Offences::DropForgiven(Clock::time_point now) {

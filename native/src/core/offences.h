@@ -27,14 +27,12 @@ class Offences {
   bool Blocks(const std::string& host, Clock::time_point now);
 
  private:
-  // The time at which all are forgiven says how many there are.
-  std::size_t CountAt(Clock::time_point forgiven_at, Clock::time_point now) const;
   void DropForgiven(Clock::time_point now);
 
   const std::size_t allowed_;
   const std::chrono::milliseconds forgiven_every_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Clock::time_point> forgiven_at_;  // by host
+  std::unordered_map<std::string, Clock::time_point> forgiven_at_;  // all of a host's, which says how many
 };
 
 // The host of a peer as gRPC names it, "ipv4:10.0.0.7:4431" or "ipv6:%5B::1%5D:4431"; empty for others, which are
