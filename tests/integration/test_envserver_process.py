@@ -32,6 +32,15 @@ def test_sigterm_in_the_middle_of_a_step_sends_its_rows_before_the_bye() -> None
         assert request.bye.reason == pb.Bye.REASON_SHUTDOWN
 
 
+def test_it_leaves_after_max_steps_with_all_rows_sent() -> None:
+    with learner() as server, running("--env", "Mock", "--max-steps", "3", "--address", server.address) as process:
+        server.next("hello")
+        assert [server.next("observations").step for _ in range(4)] == [0, 1, 2, 3]
+        request = server.received.get(timeout=TIMEOUT_S)
+        assert request.bye.reason == pb.Bye.REASON_SHUTDOWN
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
 def test_sigint_ends_a_process_that_waits_for_actions() -> None:
     with learner() as server:
         server.answer = lambda hello, observations: None

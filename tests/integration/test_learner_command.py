@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
 
 FLAGS = ["--xpid=run", "--address=127.0.0.1:0", "--http-address=127.0.0.1:0", "--total-steps=1000000000"]
 FLAGS += ["--unroll-length=10", "--batch-size=4", "--model=mlp", "--compile=off", "--progress=json"]
-REFUSED = 3
+REFUSED, UNREACHABLE = 3, 4
 ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--env=CartPole-v1", "--num-streams=1"]
 
 
@@ -166,3 +166,20 @@ def test_a_learner_dials_env_servers_that_listen(tmp_path: Path) -> None:
     log = "".join(running.lines)
     assert f"dialling localhost:{port}-{port}" in log
     assert "listening on" not in log
+
+
+def test_a_finished_learner_that_lingers_stays_healthy_and_turns_env_servers_away(tmp_path: Path) -> None:
+    flags = ("--linger", "--total-steps=200")
+    with learner(tmp_path, *flags) as running, env_server(f"--address={running.address}", "--envs-per-stream=4"):
+        running.wait_for("(trained to the end)")
+        assert running.ask("/healthz") == running.ask("/readyz") == (200, "ok\n")
+        assert running.terminate() == 0
+    (step,) = checkpoint_steps(tmp_path / "run")
+    assert step >= 200
+    with learner(tmp_path, *flags) as running:
+        running.wait_for("(trained to the end)")
+        late = [*ENV_SERVER, f"--address={running.address}", "--envs-per-stream=1", "--max-redials=1"]
+        assert subprocess.run(late, env=environment(), timeout=TIMEOUT_S).returncode == UNREACHABLE
+        assert running.ask("/healthz") == running.ask("/readyz") == (200, "ok\n")
+        assert running.terminate() == 0
+    assert checkpoint_steps(tmp_path / "run") == [step]

@@ -22,6 +22,16 @@ def test_the_first_update_may_take_long() -> None:
     assert monitor.problem() == "no progress of the training loop for 601 s"
 
 
+def test_a_training_that_is_over_has_no_problem() -> None:
+    clock = Clock()
+    monitor = Monitor(clock)
+    monitor.note_update()
+    monitor.note_finished()
+    clock.now += 10 * FIRST_UPDATE_S
+    assert monitor.problem() == ""
+    assert monitor.is_finished
+
+
 def test_later_ones_may_not() -> None:
     clock = Clock()
     monitor = Monitor(clock)

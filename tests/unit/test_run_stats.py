@@ -94,6 +94,16 @@ def test_speed_is_that_of_the_window_and_predicts_the_end(stats: RunStats, clock
     assert second.eta_s == 300 / second.sps
 
 
+def test_a_learner_is_starved_while_it_waits(stats: RunStats, clock: Clock) -> None:
+    assert stats.snapshot(pool()).starved_ratio is None
+    with stats.waiting():
+        clock.now = 3.0
+    clock.now = 4.0
+    assert stats.snapshot(pool()).starved_ratio == 0.75
+    clock.now = 4.0 + WINDOW_S
+    assert stats.snapshot(pool()).starved_ratio == 0.0
+
+
 def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats) -> None:
     looks = [stats.snapshot(pool(inference_batches=10, inference_rows=80)).rows_per_inference for _ in range(3)]
     assert looks == [8.0, 8.0, 8.0]

@@ -65,6 +65,7 @@ class EnvServerConfig:
         default="", metadata=_help("file of bearer tokens, one a line: the first is sent, any is accepted")
     )
     http_address: str = field(default="", metadata=_help('"host:port" of /healthz, /readyz and /metrics; empty: none'))
+    max_steps: int = field(default=0, metadata=_help("leave once a stream has made so many steps; 0: never"))
     max_redials: int = field(default=0, metadata=_help("give up after so many failed dials in a row; 0: never"))
     welcome_timeout_s: float = field(
         default=300.0, metadata=_help("seconds to wait for the learner's Welcome before dialling again")
@@ -91,7 +92,8 @@ class EnvServerConfig:
         for name, choices in (("preset", Preset), ("compression", CompressionName), ("log_level", LogLevel)):
             value = getattr(self, name)
             _require(value in get_args(choices), name, value, f"must be one of {', '.join(get_args(choices))}")
-        _require(self.max_redials >= 0, "max_redials", self.max_redials, "must not be negative")
+        for name in ("max_steps", "max_redials"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
         _require(self.seed is None or self.seed >= 0, "seed", self.seed, "must not be negative")
         _require(isinstance(self.env_kwargs, dict), "env_kwargs", self.env_kwargs, "must be a JSON object")
         valid_id = 1 <= len(self.env_server_id) <= 253 and self.env_server_id.isprintable()
@@ -143,6 +145,7 @@ def _require(condition: bool, name: str, value: object, reason: str) -> None:
 _CONVERTERS: dict[str, Any] = {
     "num_streams": int,
     "envs_per_stream": int,
+    "max_steps": int,
     "max_redials": int,
     "max_failures": int,
     "seed": int,

@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 def serve_stream(
     config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> ExitCode:
-    """Plays one stream after the other until the shutdown, a refusal or max_redials. Raises EnvironmentFailure."""
+    """Plays one stream after the other until the shutdown, max_steps, a refusal or max_redials.
+
+    Raises EnvironmentFailure.
+    """
     if config.token_file and not config.tls_ca and not is_local(config.address):
         logger.warning("token_file without tls_ca: the bearer token travels to %s in the clear", config.address)
     backoff, num_failed = Backoff(), 0
@@ -35,7 +38,7 @@ def serve_stream(
             status.connects_refused += 1
             logger.error("the learner at %s refuses this env-server: %s", config.address, error)
             return ExitCode.REFUSED
-        if shutdown.is_requested():
+        if shutdown.is_requested() or not reason:
             break
         num_failed = num_failed + 1 if played_s is None else 0
         if played_s is not None:
@@ -56,18 +59,25 @@ def serve_stream(
 def _play_once(
     config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> tuple[float | None, str]:
-    """One stream to its end: for how many seconds it was played, None if never welcomed, and why it ended."""
+    """One stream to its end: for how many seconds it was played, None if never welcomed, and how it was lost, if so."""
     session = None
     try:
         tls = TlsFiles(config.tls_cert, config.tls_key, config.tls_ca)
         with open_stream(config.address, tls, config.tls_server_name, config.token_file) as stream:
             lz4 = config.compression == "lz4"
-            timeout_s = config.welcome_timeout_s
-            session = Session(stream, env, identity, lz4=lz4, welcome_timeout_s=timeout_s, status=status)
+            session = Session(
+                stream,
+                env,
+                identity,
+                lz4=lz4,
+                welcome_timeout_s=config.welcome_timeout_s,
+                max_steps=config.max_steps,
+                status=status,
+            )
             shutdown.on_request = session.shut_down
             if not shutdown.is_requested():
                 session.run()
-            return session.played_s, "shut down"
+            return session.played_s, ""
     except (DisconnectedError, ProtocolError, TlsError, TokenFileError) as error:
         return session.played_s if session is not None else None, f"{type(error).__name__}: {error}"
     finally:

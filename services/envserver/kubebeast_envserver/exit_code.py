@@ -7,7 +7,7 @@ class ExitCode(enum.IntEnum):
     """Exit status of an env-server and of its stream processes."""
 
     OK = 0
-    """Ended by SIGTERM or SIGINT."""
+    """Ended by SIGTERM or SIGINT, or after max_steps."""
     FAILED = 1
     """The environment, or a process, failed too often."""
     USAGE = 2

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def serve_stream(
     config: EnvServerConfig, index: int, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> ExitCode:
-    """Plays with one learner after the other until the shutdown or a refusal; port + index is where it listens.
+    """Plays with one learner after the other until the shutdown, max_steps or a refusal; it listens on port + index.
 
     Raises ConfigError where it cannot listen, and EnvironmentFailure.
     """
@@ -40,6 +40,8 @@ def serve_stream(
                 return ExitCode.REFUSED
             finally:
                 door.leave(visit)
+            if not reason:
+                break
             if not shutdown.is_requested():
                 logger.warning("lost the learner at %s: %s", visit.peer, reason)
         return ExitCode.OK
@@ -65,15 +67,23 @@ def _play_once(
     shutdown: Shutdown,
     status: StreamStatus,
 ) -> str:
-    """One visit to its end; returns why it ended. Raises RefusedError and EnvironmentFailure."""
+    """One visit to its end; returns how the learner was lost, if so. Raises RefusedError and EnvironmentFailure."""
     timeout_s = min(WELCOME_TIMEOUT_S, config.welcome_timeout_s)
     lz4 = config.compression == "lz4"
-    session = Session(visit.stream, env, identity, lz4=lz4, welcome_timeout_s=timeout_s, status=status)
+    session = Session(
+        visit.stream,
+        env,
+        identity,
+        lz4=lz4,
+        welcome_timeout_s=timeout_s,
+        max_steps=config.max_steps,
+        status=status,
+    )
     shutdown.on_request = session.shut_down
     try:
         if not shutdown.is_requested():
             session.run()
-        return "shut down"
+        return ""
     except RefusedError as error:
         visit.end(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         raise

@@ -51,13 +51,16 @@ class Session:
         *,
         lz4: bool,
         welcome_timeout_s: float,
+        max_steps: int = 0,
         status: StreamStatus | None = None,
     ) -> None:
+        """max_steps: after so many the session says Bye by itself; 0: never."""
         self._stream = stream
         self._env = env
         self._identity = identity
         self._offered = [offer_compression(leaf, lz4) for leaf in env.spec_observation]
         self._welcome_timeout_s = welcome_timeout_s
+        self._max_steps = max_steps
         self._status = status or StreamStatus()
         self._ending = False
         self._computing = False
@@ -71,7 +74,7 @@ class Session:
         return None if self._welcomed_at is None else time.monotonic() - self._welcomed_at
 
     def run(self) -> None:
-        """Steps the environments until `shut_down`, then returns; a reset starts new episodes.
+        """Steps the environments until `shut_down` or max_steps, then returns; a reset starts new episodes.
 
         Raises DisconnectedError, RefusedError, ProtocolError, or EnvironmentFailure after telling the learner.
         """
@@ -130,7 +133,7 @@ class Session:
             self._check_can_be_told(rows)
             self._stream.requests.put(encode_observations(step, rows, env.spec_observation, compression))
             self._computing = False
-            if self._shutdown_requested:
+            if self._shutdown_requested or 0 < self._max_steps == step:
                 self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
             response = self._receive()
             if response is None or self._ending:

@@ -35,8 +35,8 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # gRPC reads it when it is imported. Each failed TLS handshake would be a line, which a peer could repeat for ever.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    # gRPC reads it when it is imported. Each failed TLS handshake would be an error, which a peer could repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from kubebeast_envserver.worker import run_stream  # the supervisor needs none of what it imports
 
     code = run_stream(config, index, shutdown, status)
@@ -119,6 +119,8 @@ class StreamProcess:
         self.status.forget_process()
         if verdict in (ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE):
             return verdict  # the stream has logged why
+        if verdict == ExitCode.OK and self._config.max_steps:
+            return verdict
         if verdict == ExitCode.FAILED:
             self._quarantine()
             return None

@@ -41,11 +41,17 @@ OpenActors = Callable[[ConfigT, Path, EnvSpec | None], AbstractContextManager[Ac
 
 
 def run(
-    config: ConfigT, open_actors: OpenActors[ConfigT], *, num_local_processes: int, monitor: Monitor | None = None
+    config: ConfigT,
+    open_actors: OpenActors[ConfigT],
+    *,
+    num_local_processes: int,
+    monitor: Monitor | None = None,
+    linger: bool = False,
 ) -> int:
     """Trains to the end, to a signal or to an error, with everything logged. Returns the exit status.
 
     num_local_processes: processes beside this one that need a core each. monitor: is told how the training does.
+    linger: a training that has come to its end waits for a signal before its actors are closed.
     ConfigError when the run's folder cannot be written.
     """
     savedir = config.run.savedir.expanduser().absolute()
@@ -60,7 +66,7 @@ def run(
             _record_settings(run_log.folder, as_settings(config))
             keep_freed_memory()
             _set_threads(config.run.learner_threads, num_local_processes)
-            summary = _train(config, open_actors, run_log, console, monitor or Monitor())
+            summary = _train(config, open_actors, run_log, console, monitor or Monitor(), linger)
         except ConfigError as error:
             logger.error("%s", error)
             return EXIT_USAGE
@@ -76,7 +82,12 @@ def run(
 
 
 def _train(
-    config: ConfigT, open_actors: OpenActors[ConfigT], run_log: RunLog, console: Console, monitor: Monitor
+    config: ConfigT,
+    open_actors: OpenActors[ConfigT],
+    run_log: RunLog,
+    console: Console,
+    monitor: Monitor,
+    linger: bool,
 ) -> str:
     """Trains to the end or to a signal; returns the summary."""
     run = config.run
@@ -91,7 +102,12 @@ def _train(
         ):
             training = Training(config, actors=actors, store=store, run_log=run_log, progress=progress, monitor=monitor)
             training.run(stop, saved)
-            return training.summary()
+            summary = training.summary()
+            if linger and not stop.is_set():
+                logger.info("trained to the end; waiting for SIGTERM. %s", summary)
+                monitor.note_finished()
+                stop.wait()
+            return summary
 
 
 @contextlib.contextmanager

@@ -45,6 +45,7 @@ def train(config: TrainConfig) -> int:
             lambda resolved, folder, _: _actors(resolved, address, monitor, fleet=(config.fleet, folder)),
             num_local_processes=config.fleet.num_servers,
             monitor=monitor,
+            linger=config.pool.linger,
         )
 
 
@@ -60,6 +61,7 @@ def learn(config: LearnerConfig) -> int:
         lambda resolved, _, spec: _actors(resolved, address, monitor, expected=spec),
         num_local_processes=0,
         monitor=monitor,
+        linger=config.pool.linger,
     )
 
 
@@ -88,8 +90,8 @@ def _actors(
     expected: the only environment that is let in; None leaves it to the first env-server. fleet: env-servers of this
     machine that dial the pool, and the run's folder for their output.
     """
-    # The native core's gRPC reads it. Each failed TLS handshake would be a line, which a peer could repeat for ever.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer could repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     pool = make_pool(config, address, expected)
     pool.start()
     if address:
@@ -125,7 +127,7 @@ def _http_endpoint(address: str, actors: RemoteActors, monitor: Monitor) -> Abst
 
     def readiness() -> str:
         # No word of env-servers: a Service routes to ready pods only, so they could never come.
-        return "draining" if actors.is_draining else ""
+        return "draining" if actors.is_draining and not monitor.is_finished else ""
 
     registry = make_registry(actors.stats, lambda: monitor.snapshot)
     try:

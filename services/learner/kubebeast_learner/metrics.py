@@ -89,6 +89,12 @@ TRAINING = (
     # Gauges: a learner that resumes goes back to the newest checkpoint.
     Row(GAUGE, "kubebeast_learner_step", "Env-steps trained on, over all lives of the run.", "step"),
     Row(GAUGE, "kubebeast_learner_total_steps", "Env-steps to train for.", "total_steps"),
+    Row(
+        GAUGE,
+        "kubebeast_learner_starved_ratio",
+        "Share of the last half minute that the learner waited for rollouts: 1 is a fleet far too small.",
+        "starved_ratio",
+    ),
     Row(COUNTER, "kubebeast_updates", "Updates of the weights, over all lives of the run.", "num_updates"),
     Row(COUNTER, "kubebeast_updates_skipped", "Updates skipped for a loss that was not finite.", "num_skipped_updates"),
     Row(GAUGE, "kubebeast_policy_lag_updates", "Mean age of the weights that acted, in the last batch.", "policy_lag"),

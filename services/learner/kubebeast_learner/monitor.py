@@ -1,5 +1,6 @@
 """What other threads may know of a training while it runs."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -20,6 +21,8 @@ class Monitor:
         self._longest_turn_s = FIRST_UPDATE_S
         self.snapshot: Snapshot | None = None
         """None before the first one."""
+        self.is_finished = False
+        """Whether the training is over while its process stays."""
 
     def note_turn(self) -> None:
         """The loop is about to wait for rollouts, or for the environment."""
@@ -28,6 +31,11 @@ class Monitor:
     def note_update(self) -> None:
         """An update is over."""
         self._longest_turn_s = LATER_UPDATE_S
+
+    def note_finished(self) -> None:
+        """The training is over and turns no more."""
+        self._longest_turn_s = math.inf
+        self.is_finished = True
 
     def problem(self) -> str:
         """What is wrong with the loop; "" while it turns."""

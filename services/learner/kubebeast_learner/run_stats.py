@@ -1,8 +1,9 @@
 """What is known about a run at one moment: the data behind the live table, the JSON lines and logs.csv."""
 
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
@@ -38,6 +39,8 @@ class Snapshot:
     """Unclipped, over the newest RECENT_EPISODES episodes."""
     mean_episode_step: float | None
     last_update: UpdateStats | None
+    starved_ratio: float | None
+    """Share of the last WINDOW_S that the learner waited for rollouts."""
     learner_queue_size: int
     learner_queue_capacity: int
     rows_per_inference: float | None
@@ -73,7 +76,8 @@ class RunStats:
         self._learner_queue_capacity = learner_queue_capacity
         self._clock = clock
         self._started_at = clock()
-        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0)])
+        self._waited_s = 0.0
+        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0)])
         self._returns: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
         self._untaken_returns: list[float] = []
@@ -84,6 +88,15 @@ class RunStats:
         self.num_skipped_updates = 0
         self.num_episodes = 0
         self.checkpoint_failures = 0
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around a wait for rollouts."""
+        since = self._clock()
+        try:
+            yield
+        finally:
+            self._waited_s += self._clock() - since
 
     def add_update(self, update: UpdateStats) -> None:
         """Counts one batch; a skipped one was consumed without changing the weights."""
@@ -107,9 +120,11 @@ class RunStats:
 
     def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
         """actors: Actors.stats()."""
-        now = _Totals(self._clock(), self.step, actors["inference_batches"], actors["inference_rows"])
+        batches, rows = actors["inference_batches"], actors["inference_rows"]
+        now = _Totals(self._clock(), self.step, batches, rows, self._waited_s)
         since = self._slide_window(now)
-        sps = _ratio(now.step - since.step, now.time_s - since.time_s)
+        window_s = now.time_s - since.time_s
+        sps = _ratio(now.step - since.step, window_s)
         return Snapshot(
             step=self.step,
             total_steps=self._total_steps,
@@ -122,6 +137,7 @@ class RunStats:
             mean_episode_return=_mean(self._returns),
             mean_episode_step=_mean(self._lengths),
             last_update=self._last_update,
+            starved_ratio=(now.waited_s - since.waited_s) / window_s if window_s > 0 else None,
             learner_queue_size=actors["rollouts_queued"],
             learner_queue_capacity=self._learner_queue_capacity,
             rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
@@ -164,7 +180,7 @@ class RunStats:
         self.num_episodes = state["num_episodes"]
         self._returns.extend(state["returns"])
         self._lengths.extend(state["lengths"])
-        self._window = deque([_Totals(self._clock(), step, 0, 0)])
+        self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s)])
 
     def _slide_window(self, now: "_Totals") -> "_Totals":
         """The totals of about WINDOW_S ago."""
@@ -179,6 +195,7 @@ class _Totals(NamedTuple):
     step: int
     batches: int
     rows: int
+    waited_s: float
 
 
 def _ratio(amount: float, per: float) -> float | None:

@@ -73,6 +73,7 @@ class Training:
             self._first_step = self._saved_step = state["step"]
             logger.info("resuming %s at step %d of %d", path, state["step"], self._config.run.total_steps)
             if state["step"] >= self._config.run.total_steps:
+                self._actors.drain()
                 return
         spec = self._wait_for_env_spec(stop)
         if spec is not None:
@@ -125,7 +126,7 @@ class Training:
         show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
         while self._stats.step < run.total_steps and not stop.is_set():
             self._monitor.note_turn()
-            with span("dequeue"):
+            with span("dequeue"), self._stats.waiting():
                 rollout = self._actors.next_rollout(POLL_MS)
             if rollout is not None:
                 self._train_on(rollout, learner)

@@ -45,6 +45,9 @@ class PoolConfig:
     """Bearer tokens, one a line: an env-server needs any of them to dial in, the first is shown to those dialled."""
     http_address: str = ""
     """Where /healthz, /readyz and /metrics are served, "host:port"; empty serves nothing."""
+    linger: bool = False
+    """After the last step stay, healthy and idle, until SIGTERM: what restarts whatever ends, as Kubernetes does, would
+    start the finished run again and again."""
     max_offences: int = 20
     """Streams with malformed messages, without a token or without a Hello that a host may have: with more its further
     connections are closed at once. One is forgiven every 3 s; 0: no bound."""
