@@ -199,3 +199,14 @@ def test_mono_takes_the_recipe_of_its_environment(started: list[MonoConfig]) -> 
     (config,) = started
     assert config.actors.num_actor_processes == 1 and config.rollout.unroll_length == 20
     assert config.actors.num_buffers == 60
+
+
+def test_what_is_given_by_its_place_is_not_read_from_the_environment(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEBEAST_GROUP", "of something else")
+    monkeypatch.setenv("KUBEBEAST_RUNS", "of-something-else")
+    assert cli.main(["fleet", "scale", "envserver", "3"]) == 0
+    assert cli.main(["plot", "mine"]) == 0
+    assert (started[0].group, started[0].replicas) == ("envserver", 3)
+    assert started[1].runs == ("mine",)

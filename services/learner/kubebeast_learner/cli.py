@@ -15,6 +15,8 @@ from kubebeast_learner.config import (
     ConfigError,
     EvalConfig,
     ExportConfig,
+    FleetConfig,
+    FleetScaleConfig,
     LearnerConfig,
     MonoConfig,
     PlotConfig,
@@ -62,7 +64,25 @@ COMMANDS = {
     "plot": Command(
         "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.plot.command:run", has_sources=False
     ),
+    "fleet": Command(
+        "Show learner and env-servers in Kubernetes.",
+        FleetConfig,
+        "kubebeast_learner.fleet.status:run",
+        has_sources=False,
+    ),
+    "fleet scale": Command(
+        "Set how many env-servers a group has in Kubernetes.",
+        FleetScaleConfig,
+        "kubebeast_learner.fleet.scale:run",
+        has_sources=False,
+    ),
 }
+MISSING_PACKAGES = {
+    "kubebeast_native": "kubebeast-native is missing: pip install 'kubebeast-learner[distributed]', or train with "
+    "kubebeast mono, which needs none",
+    "kubernetes": "the kubernetes package is missing: pip install 'kubebeast-learner[fleet]'",
+}
+"""What to do about a package that not every installation has, by the name under which it is imported."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,26 +94,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] in ("-V", "--version"):
         print(f"kubebeast {__version__}")
         return 0
-    command = COMMANDS.get(words[0])
-    if command is None:
+    name = next((name for name in (" ".join(words[:2]), words[0]) if name in COMMANDS), None)
+    if name is None:
         print(f"kubebeast: there is no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
         return EXIT_USAGE
+    command = COMMANDS[name]
     try:
-        layered = layer_flags(command.config_type, words[1:], os.environ)
-        config = _parse(f"kubebeast {words[0]}", command, layered)
+        layered = layer_flags(command.config_type, words[len(name.split()) :], os.environ)
+        config = _parse(f"kubebeast {name}", command, layered)
         module, function = command.target.split(":")
         status: int = getattr(importlib.import_module(module), function)(config)
     except ConfigError as error:
-        print(f"kubebeast {words[0]}: {error}", file=sys.stderr)
+        print(f"kubebeast {name}: {error}", file=sys.stderr)
         return EXIT_USAGE
     except ModuleNotFoundError as error:
-        if error.name != "kubebeast_native":
+        if error.name not in MISSING_PACKAGES:
             raise
-        print(
-            "kubebeast: kubebeast-native is missing: pip install 'kubebeast-learner[distributed]', or train with "
-            "kubebeast mono, which needs none",
-            file=sys.stderr,
-        )
+        print(f"kubebeast: {MISSING_PACKAGES[error.name]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -102,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _overview() -> str:
     lines = ["usage: kubebeast COMMAND [options]", "", "commands:"]
-    lines += [f"  {name:<9} {command.summary}" for name, command in COMMANDS.items()]
+    lines += [f"  {name:<11} {command.summary}" for name, command in COMMANDS.items()]
     lines += ["", "kubebeast COMMAND --help shows a command's settings; kubebeast --version the version."]
     return "\n".join(lines)
 

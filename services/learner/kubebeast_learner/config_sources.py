@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
+import tyro
 import yaml
 
 from kubebeast_learner.config import ConfigError
@@ -67,12 +68,12 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
 
 
 def setting_types(config_type: type) -> dict[str, Any]:
-    """Setting name to type, over all sections of a configuration class."""
+    """Setting name to type, over all sections of a configuration class. What is given by its place has no name."""
     types: dict[str, Any] = {}
     for field in dataclasses.fields(config_type):
         if dataclasses.is_dataclass(field.type):
             types |= setting_types(field.type)  # type: ignore[arg-type]
-        else:
+        elif tyro.conf.Positional not in getattr(field.type, "__metadata__", ()):
             types[field.name] = field.type
     return types
 

@@ -19,8 +19,11 @@ from kubebeast_learner.config.running import (
 )
 from kubebeast_learner.config.tools import (
     CheckpointConfig,
+    ClusterConfig,
     EvalConfig,
     ExportConfig,
+    FleetConfig,
+    FleetScaleConfig,
     PlayConfig,
     PlotConfig,
     RenderConfig,
@@ -29,9 +32,12 @@ from kubebeast_learner.config.tools import (
 __all__ = [
     "ActorProcessesConfig",
     "CheckpointConfig",
+    "ClusterConfig",
     "ConfigError",
     "EvalConfig",
     "ExportConfig",
+    "FleetConfig",
+    "FleetScaleConfig",
     "LearnerConfig",
     "LocalEnvsConfig",
     "LocalFleetConfig",

@@ -1,8 +1,8 @@
-"""What the commands around training need: they read a run, they do not train."""
+"""What the commands around training need: they read a run or look after a fleet, they do not train."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -114,3 +114,43 @@ class PlotConfig:
         require(len(self.runs) > 0, "runs", self.runs, "name at least one")
         require(self.x_max is None or self.x_max > 0, "x_max", self.x_max, "must be positive")
         require(self.bin_steps is None or self.bin_steps > 0, "bin_steps", self.bin_steps, "must be positive")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterConfig:
+    """Which part of which Kubernetes cluster is meant."""
+
+    namespace: Annotated[str, tyro.conf.arg(aliases=("-n",))] = ""
+    """Namespace; empty is the context's, in a pod the pod's."""
+    release: str = ""
+    """Helm release; empty is every release of the namespace."""
+    context: str = ""
+    """Context of the kubeconfig; empty is its current one."""
+    kubeconfig: Path | None = None
+    """File with the cluster and the credentials; None goes by KUBECONFIG, in a pod by its service account."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetConfig(ClusterConfig):
+    """Everything `kubebeast fleet` needs."""
+
+    watch: bool = False
+    """Look again every 2 s until Ctrl-C."""
+    json: bool = False
+    """Print one JSON line instead of the table."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetScaleConfig(ClusterConfig):
+    """Everything `kubebeast fleet scale` needs."""
+
+    group: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GROUP")]
+    """Group of env-servers, or the name of its Deployment."""
+    replicas: Annotated[tyro.conf.Positional[int], tyro.conf.arg(metavar="N")]
+    """Env-servers that the group is to have."""
+    force: bool = False
+    """Scale a group that an autoscaler looks after, too."""
+
+    def __post_init__(self) -> None:
+        require(self.group != "", "group", self.group, "must be named")
+        require(self.replicas >= 0, "replicas", self.replicas, "must not be negative")

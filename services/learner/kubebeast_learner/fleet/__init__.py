@@ -1,0 +1,5 @@
+"""`kubebeast fleet`: the env-servers of a Kubernetes namespace, shown and scaled.
+
+Needs the extra `fleet`. Everything is read through the API server, also the metrics of pods, so the command works from
+wherever kubectl does.
+"""

@@ -1,0 +1,165 @@
+"""As much of a Kubernetes API server as `kubebeast fleet` needs, on a port of this machine."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import yaml
+
+NAMESPACE = "train"
+TOKEN = "valid"
+USER = "system:serviceaccount:train:somebody"
+
+
+@dataclass
+class ApiServer:
+    """What is there, what is refused, what was asked. Fields may change between two commands."""
+
+    address: str
+    deployments: list[dict[str, Any]] = field(default_factory=list)
+    pods: list[dict[str, Any]] = field(default_factory=list)
+    autoscalers: list[dict[str, Any]] = field(default_factory=list)
+    metrics: dict[str, list[str]] = field(default_factory=dict)
+    """What a pod answers to each scrape, by "name:port"; the last text stays. A pod that is not here is refused."""
+    silent: set[str] = field(default_factory=set)
+    """Pods, "name:port", that never answer."""
+    refused: set[str] = field(default_factory=set)
+    """Resources that USER has no right to."""
+    page_items: int = 500
+    """Largest page, whatever the client's limit."""
+    failing: bool = False
+    """Whether every request is answered with 503."""
+    requests: list[str] = field(default_factory=list)
+    """Method and path of each request."""
+    patches: list[tuple[str, Any]] = field(default_factory=list)
+    """Path and body of each PATCH."""
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def kubeconfig(self, folder: Path, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
+        """Writes the credentials of USER; the context's name is "main"."""
+        path = folder / "kubeconfig"
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "main",
+            "clusters": [{"name": "c", "cluster": {"server": self.address}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
+        }
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return path
+
+
+@contextlib.contextmanager
+def api_server() -> Iterator[ApiServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    state = ApiServer(f"http://127.0.0.1:{server.server_address[1]}")
+    server.state = state  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.stopped.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def api(self) -> ApiServer:
+        state: ApiServer = self.server.state  # type: ignore[attr-defined]
+        return state
+
+    def do_GET(self) -> None:
+        path = self._admit()
+        if path is None:
+            return
+        match path:
+            case ["api", "v1", "namespaces", name]:
+                self._fail(404, f'namespaces "{name}" not found') if name != NAMESPACE else self._send({})
+            case ["api", "v1", "namespaces", _, "pods", pod, "proxy", "metrics"]:
+                self._send_metrics(pod)
+            case [*_, "namespaces", namespace, ("deployments" | "pods" | "horizontalpodautoscalers") as resource]:
+                self._send_page(resource, namespace)
+            case _:
+                self._fail(404, "the server could not find the requested resource")
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        path = self._admit()
+        if path is not None:
+            self.api.patches.append(("/".join(path), body))
+            self._send({"kind": "Scale", "spec": body["spec"]})
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def _admit(self) -> list[str] | None:
+        """The path's parts; None once a refusal is sent."""
+        parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
+        self.api.requests.append(f"{self.command} {'/'.join(parts)}")
+        resources = {part for part in parts if part in self.api.refused}
+        if {"pods", "proxy"} <= set(parts) and "pods/proxy" in self.api.refused:
+            resources = {"pods/proxy"}
+        if self.api.failing:
+            self._fail(503, "the server is currently unable to handle the request")
+        elif self.headers["Authorization"] != f"Bearer {TOKEN}":
+            self._fail(401, "Unauthorized")
+        elif resources:
+            self._fail(403, f'User "{USER}" cannot use resource "{resources.pop()}" in the namespace "{NAMESPACE}"')
+        else:
+            return parts
+        return None
+
+    def _send_page(self, resource: str, namespace: str) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        everything: list[dict[str, Any]] = {
+            "deployments": self.api.deployments,
+            "pods": self.api.pods,
+            "horizontalpodautoscalers": self.api.autoscalers,
+        }[resource]
+        found = [
+            item
+            for item in everything
+            if namespace == NAMESPACE and wanted.items() <= item["metadata"].get("labels", {}).items()
+        ]
+        start = int(query.get("continue", 0))
+        end = start + min(int(query["limit"]), self.api.page_items)
+        metadata = {"continue": str(end)} if end < len(found) else {}
+        self._send({"kind": "List", "metadata": metadata, "items": found[start:end]})
+
+    def _send_metrics(self, pod: str) -> None:
+        if pod in self.api.silent:
+            self.api.stopped.wait(60)
+            self.close_connection = True
+        elif pod in self.api.metrics:
+            texts = self.api.metrics[pod]
+            self._answer(200, texts.pop(0) if len(texts) > 1 else texts[0], "text/plain")
+        else:
+            self._fail(503, "error trying to reach service: connection refused")
+
+    def _send(self, content: object) -> None:
+        self._answer(200, json.dumps(content), "application/json")
+
+    def _fail(self, status: int, message: str) -> None:
+        self._answer(status, json.dumps({"kind": "Status", "message": message, "code": status}), "application/json")
+
+    def _answer(self, status: int, body: str, content_type: str) -> None:
+        data = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)

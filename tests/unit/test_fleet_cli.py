@@ -1,0 +1,74 @@
+"""`kubebeast fleet` on the command line, up to the function that it starts."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kubebeast_learner import cli
+from kubebeast_learner.config import FleetConfig, FleetScaleConfig
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The configurations that commands were started with."""
+    configs: list[Any] = []
+
+    def start(config: Any) -> int:
+        configs.append(config)
+        return 0
+
+    for name in ("status", "scale"):
+        module = ModuleType(f"kubebeast_learner.fleet.{name}")
+        module.run = start  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in ("NAMESPACE", "RELEASE", "CONTEXT", "KUBECONFIG"):
+        monkeypatch.delenv(f"KUBEBEAST_{name}", raising=False)
+    return configs
+
+
+def test_fleet_and_fleet_scale_are_two_commands(started: list[Any]) -> None:
+    cli.main(["fleet", "-n", "train", "--watch"])
+    cli.main(["fleet", "scale", "atari", "8", "-n", "train", "--kubeconfig", "file"])
+    assert started == [
+        FleetConfig(namespace="train", watch=True),
+        FleetScaleConfig(group="atari", replicas=8, namespace="train", kubeconfig=Path("file")),
+    ]
+
+
+def test_the_namespace_may_come_from_the_environment(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBEAST_NAMESPACE", "train")
+    cli.main(["fleet"])
+    assert started == [FleetConfig(namespace="train")]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("fleet scale atari -1", "replicas = -1: must not be negative"),
+        ("fleet scale atari many", "'many'"),
+        ("fleet scale atari", "N"),
+        ("fleet scael atari 3", "scael"),
+    ],
+)
+def test_bad_usage_is_named_and_exits_with_2(
+    started: list[Any], words: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(words.split())
+    assert end.value.code == 2 and started == []
+    assert reason in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_a_missing_kubernetes_package_is_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("kubernetes", "kubebeast_learner.fleet"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    assert cli.main(["fleet"]) == 1
+    assert capsys.readouterr().err == (
+        "kubebeast: the kubernetes package is missing: pip install 'kubebeast-learner[fleet]'\n"
+    )
