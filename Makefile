@@ -10,12 +10,14 @@ ARGS ?=
 PYTEST_ARGS ?=
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
+# Tag of `make images`; empty: the packages' version.
+TAG ?=
 # Inputs of `make fuzz` for each of its targets.
 FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks examples tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docker examples tests native/kubebeast_native
 CPP_SOURCES = $(shell find native/src native/fuzz -name '*.h' -o -name '*.cc')
 
 .PHONY: help
@@ -52,6 +54,22 @@ fuzz: ## Fuzz the wire codec and the streams' state machine, FUZZ_RUNS=100000 in
 	@scripts/bootstrap --fuzz
 	@cd native && cmake --preset fuzz && cmake --build --preset fuzz -j $(JOBS)
 	@native/fuzz/run $(FUZZ_RUNS) $(JOBS)
+
+.PHONY: images
+images: ## Build the images of learner and env-server; TAG=..., IMAGE_ARGS="--build-arg ..."
+	@scripts/images $(TAG)
+
+.PHONY: cluster-tools
+cluster-tools: setup-dev
+	@scripts/cluster-tools
+
+.PHONY: chart-test
+chart-test: cluster-tools ## Check the Helm chart: lint, schema, rendered manifests, alert rules
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/chart $(PYTEST_ARGS)
+
+.PHONY: e2e
+e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/e2e $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: setup-dev protos-check ## Check style, types and generated code

@@ -1,0 +1,99 @@
+{{/* Who may join a training: where token and certificates come from and how they reach the pods. */}}
+
+{{/* Folder of the token and the certificates in every container. */}}
+{{- define "kubebeast.access.folder" -}}/etc/kubebeast/access{{- end -}}
+
+{{- define "kubebeast.token.secretName" -}}
+{{- .Values.token.existingSecret | default (printf "%s-token" (include "kubebeast.fullname" .)) -}}
+{{- end -}}
+
+{{- define "kubebeast.tls.secretName" -}}
+{{- .Values.tls.existingSecret | default (printf "%s-tls" (include "kubebeast.fullname" .)) -}}
+{{- end -}}
+
+{{- define "kubebeast.tls.client.secretName" -}}
+{{- .Values.tls.client.existingSecret | default (printf "%s-tls-client" (include "kubebeast.fullname" .)) -}}
+{{- end -}}
+
+{{/*
+The volume of token and certificates: dict "root" . "side" "learner" or "envserver". A whole folder, no subPath: the kubelet
+then brings changes of the Secrets to running pods. Nothing where neither token nor TLS is on.
+*/}}
+{{- define "kubebeast.access.volume" -}}
+{{- if or .root.Values.token.enabled .root.Values.tls.enabled -}}
+- name: access
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- if .root.Values.token.enabled }}
+      - secret:
+          name: {{ include "kubebeast.token.secretName" .root }}
+          items:
+            - key: {{ .root.Values.token.key }}
+              path: token
+      {{- end }}
+      {{- if .root.Values.tls.enabled }}
+      - secret:
+          name: {{ include "kubebeast.tls.secretName" .root }}
+          items:
+            {{- if eq .side "learner" }}
+            - key: tls.crt
+              path: tls.crt
+            - key: tls.key
+              path: tls.key
+            {{- end }}
+            {{- if or (eq .side "envserver") .root.Values.tls.mutual }}
+            - key: ca.crt
+              path: ca.crt
+            {{- end }}
+      {{- if and (eq .side "envserver") .root.Values.tls.mutual }}
+      - secret:
+          name: {{ include "kubebeast.tls.client.secretName" .root }}
+          items:
+            - key: tls.crt
+              path: tls.crt
+            - key: tls.key
+              path: tls.key
+      {{- end }}
+      {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* The mount of that volume. Argument: the root context. */}}
+{{- define "kubebeast.access.mount" -}}
+{{- if or .Values.token.enabled .Values.tls.enabled -}}
+- name: access
+  mountPath: {{ include "kubebeast.access.folder" . }}
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{/* The settings that name those files, as YAML: dict "root" . "side" "learner" or "envserver". */}}
+{{- define "kubebeast.access.settings" -}}
+{{- $folder := include "kubebeast.access.folder" .root -}}
+{{- $settings := dict -}}
+{{- if .root.Values.token.enabled }}{{ $_ := set $settings "token_file" (printf "%s/token" $folder) }}{{ end -}}
+{{- if .root.Values.tls.enabled -}}
+{{- if or (eq .side "learner") .root.Values.tls.mutual -}}
+{{- $_ := set $settings "tls_cert" (printf "%s/tls.crt" $folder) -}}
+{{- $_ := set $settings "tls_key" (printf "%s/tls.key" $folder) -}}
+{{- end -}}
+{{- if or (eq .side "envserver") .root.Values.tls.mutual -}}
+{{- $_ := set $settings "tls_ca" (printf "%s/ca.crt" $folder) -}}
+{{- end -}}
+{{- if and (eq .side "envserver") .root.Values.tls.serverName -}}
+{{- $_ := set $settings "tls_server_name" .root.Values.tls.serverName -}}
+{{- end -}}
+{{- end -}}
+{{- with $settings }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/*
+Checksum of the Secrets that the chart makes, for an annotation of pods; nothing where it makes none. Existing Secrets and
+those of cert-manager change without the chart's knowledge, and their files are read again without a restart.
+*/}}
+{{- define "kubebeast.access.checksum" -}}
+{{- $token := ternary .Values.token.value "" .Values.token.enabled -}}
+{{- $tls := ternary (list .Values.tls.cert .Values.tls.key .Values.tls.ca .Values.tls.client) list (and .Values.tls.enabled (not (empty .Values.tls.cert))) -}}
+{{- if or $token $tls }}{{ toJson (list $token $tls) | sha256sum }}{{ end -}}
+{{- end -}}

@@ -1,0 +1,76 @@
+{{/* Names, labels, metadata and images: what every template needs. Arguments are the root context, or a dict of it. */}}
+
+{{/* Base of all names. 40 characters: the revision label of a StatefulSet, "<fullname>-learner-<hash>", has 63 at most. */}}
+{{- define "kubebeast.fullname" -}}
+{{- $name := .Values.fullnameOverride | default .Release.Name -}}
+{{- if and .Values.nameOverride (not .Values.fullnameOverride) -}}
+{{- $name = printf "%s-%s" .Release.Name .Values.nameOverride -}}
+{{- end -}}
+{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Name of the learner's StatefulSet, Service, ConfigMap. */}}
+{{- define "kubebeast.learner.fullname" -}}
+{{- printf "%s-learner" (include "kubebeast.fullname" .) -}}
+{{- end -}}
+
+{{/*
+What a selector selects by: dict "root" . "component" "learner", for a group of env-servers also "group" its name.
+Selectors are immutable: nothing here may change with a version.
+*/}}
+{{- define "kubebeast.selectorLabels" -}}
+app.kubernetes.io/name: kubebeast
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- with .group }}
+kubebeast/group: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels of an object: arguments as for selectorLabels, and "labels" with further ones. The chart's own win. */}}
+{{- define "kubebeast.labels" -}}
+{{- $own := include "kubebeast.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- merge $own (.labels | default dict) .root.Values.commonLabels | toYaml -}}
+{{- end -}}
+
+{{/* Labels of a pod: as labels, without those that change with the chart and would restart it for nothing. */}}
+{{- define "kubebeast.podLabels" -}}
+{{- $own := include "kubebeast.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
+{{- merge $own (.labels | default dict) .root.Values.commonLabels | toYaml -}}
+{{- end -}}
+
+{{/*
+The fields of an object's metadata: dict "root" . "name" NAME and, all optional, "component", "group", "labels",
+"annotations", "namespace".
+*/}}
+{{- define "kubebeast.metadata" -}}
+name: {{ .name }}
+namespace: {{ .namespace | default .root.Release.Namespace }}
+labels:
+  {{- include "kubebeast.labels" . | nindent 2 }}
+{{- with merge dict (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Image reference: dict "root" . "image" a dict of repository and tag. */}}
+{{- define "kubebeast.image" -}}
+{{- $reference := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
+{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $reference }}
+{{- end -}}
+
+{{/*
+API version of PodDisruptionBudget: policy/v1 exists from Kubernetes 1.21 on. By the version, as `helm template` takes every
+API that Helm knows for one that the cluster has.
+*/}}
+{{- define "kubebeast.podDisruptionBudget.apiVersion" -}}
+{{- semverCompare ">=1.21.0-0" .Capabilities.KubeVersion.Version | ternary "policy/v1" "policy/v1beta1" -}}
+{{- end -}}

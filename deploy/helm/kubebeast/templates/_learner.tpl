@@ -1,0 +1,75 @@
+{{/* The learner's settings and accounts. */}}
+
+{{/*
+The content of learner.yaml. Values are written as JSON, which is YAML: Helm holds numbers as floats and would print 50000000
+as 5e+07.
+*/}}
+{{- define "kubebeast.learner.settings" -}}
+{{- range $name, $value := .Values.learner.config -}}
+{{ $name }}: {{ toJson $value }}
+{{ end -}}
+address: 0.0.0.0:4431
+http_address: 0.0.0.0:9090
+savedir: /runs
+xpid: {{ .Values.learner.xpid | default (include "kubebeast.fullname" .) | quote }}
+progress: json
+# A StatefulSet starts a learner that ended again; one that lingers stays, finished and ready.
+linger: true
+{{- with include "kubebeast.access.settings" (dict "root" . "side" "learner") }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "kubebeast.learner.serviceAccountName" -}}
+{{- $own := include "kubebeast.learner.fullname" . -}}
+{{- .Values.learner.serviceAccount.name | default (ternary $own "default" .Values.learner.serviceAccount.create) -}}
+{{- end -}}
+
+{{/* Resources of the container: those of the values and the GPUs, whose requests equal their limits. */}}
+{{- define "kubebeast.learner.resources" -}}
+{{- $resources := deepCopy .Values.learner.resources -}}
+{{- with .Values.learner.gpu -}}
+{{- if .count -}}
+{{- $_ := set $resources "limits" (set ($resources.limits | default dict) .resourceName (int .count)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $resources -}}
+{{- end -}}
+
+{{/* The volume of the run where the chart makes no claim for it. Argument: the values of learner. */}}
+{{- define "kubebeast.learner.runsVolume" -}}
+- name: runs
+  {{- if .persistence.enabled }}
+  persistentVolumeClaim:
+    claimName: {{ .persistence.existingClaim }}
+  {{- else }}
+  emptyDir: {}
+  {{- end }}
+{{- end -}}
+
+{{/* The claim that holds the run. A StatefulSet's claims are immutable: no label here may change with a version. */}}
+{{- define "kubebeast.learner.claimTemplate" -}}
+{{- with .Values.learner.persistence -}}
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata:
+    name: runs
+    labels:
+      {{- include "kubebeast.selectorLabels" (dict "root" $ "component" "learner") | nindent 6 }}
+    {{- with .annotations }}
+    annotations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  spec:
+    accessModes:
+      {{- toYaml .accessModes | nindent 6 }}
+    {{- if eq .storageClassName "-" }}
+    storageClassName: ""
+    {{- else if .storageClassName }}
+    storageClassName: {{ .storageClassName }}
+    {{- end }}
+    resources:
+      requests:
+        storage: {{ .size }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,144 @@
+"""Renders the Helm chart with the real `helm` and looks objects up in what comes out."""
+
+import functools
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "kubebeast"
+SCENARIOS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
+KUBE_VERSION = "1.37.0"
+RELEASE = "demo"
+NAMESPACE = "training"
+APIS = (
+    "autoscaling/v2",
+    "cert-manager.io/v1",
+    "keda.sh/v1alpha1",
+    "monitoring.coreos.com/v1",
+    "policy/v1",
+)
+"""What a current cluster with the operators offers beside the API of Kubernetes that helm knows."""
+
+Object = dict[str, Any]
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """The objects of one rendering, in the order of the output; hooks are among them. Shared: do not change them."""
+
+    objects: tuple[Object, ...]
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.objects)
+
+    def of_kind(self, kind: str) -> list[Object]:
+        """All objects of a kind; may be empty."""
+        return [item for item in self.objects if item["kind"] == kind]
+
+    def get(self, kind: str, name: str = "") -> Object:
+        """The object of that kind and name; without a name the only one. LookupError names what there is."""
+        found = [item for item in self.of_kind(kind) if name in ("", item["metadata"]["name"])]
+        if len(found) != 1:
+            names = [item["metadata"]["name"] for item in self.of_kind(kind)]
+            raise LookupError(f"{kind} {name!r}: {len(found)} found among {names}")
+        return found[0]
+
+    def has(self, kind: str, name: str = "") -> bool:
+        return any(name in ("", item["metadata"]["name"]) for item in self.of_kind(kind))
+
+    def pod_templates(self) -> dict[str, Object]:
+        """Pod templates of workloads and bare pods, by "Kind/name"; each has metadata and spec."""
+        pods = {}
+        for item in self.objects:
+            if item["kind"] in ("Deployment", "StatefulSet"):
+                pods[f"{item['kind']}/{item['metadata']['name']}"] = item["spec"]["template"]
+            elif item["kind"] == "Pod":
+                pods[f"Pod/{item['metadata']['name']}"] = item
+        return pods
+
+
+class ChartError(Exception):
+    """helm refused the values; the message is its stderr."""
+
+
+def scenario(name: str) -> Object:
+    """The values of ci/<name>-values.yaml."""
+    values: Object = yaml.load((CHART / "ci" / f"{name}-values.yaml").read_text(encoding="utf-8"), _Loader)
+    return values
+
+
+def render(
+    values: Mapping[str, Any] | str | None = None,
+    *,
+    kube_version: str = KUBE_VERSION,
+    api_versions: Sequence[str] = APIS,
+    release: str = RELEASE,
+) -> Manifests:
+    """`helm template` with values over the chart's defaults, or with a scenario of ci/ by its name.
+
+    Equal calls share one rendering. ChartError when helm refuses.
+    """
+    wanted = scenario(values) if isinstance(values, str) else values or {}
+    text = _template(json.dumps(wanted), kube_version, tuple(api_versions), release)
+    return Manifests(tuple(item for item in yaml.load_all(text, _Loader) if item))
+
+
+def render_error(
+    values: Mapping[str, Any], *, kube_version: str = KUBE_VERSION, api_versions: Sequence[str] = APIS
+) -> str:
+    """What helm says about values that it must refuse; AssertionError when it takes them."""
+    try:
+        render(values, kube_version=kube_version, api_versions=api_versions)
+    except ChartError as error:
+        return str(error)
+    raise AssertionError(f"helm accepts {values}")
+
+
+def notes(values: Mapping[str, Any] | str | None = None) -> str:
+    """What `helm install` would print."""
+    wanted = scenario(values) if isinstance(values, str) else values or {}
+    command = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "--values", "-"]
+    return helm(command, json.dumps(wanted)).partition("\nNOTES:\n")[2]
+
+
+def lint(values: Mapping[str, Any]) -> str:
+    """Output of `helm lint --strict`; ChartError when it finds fault."""
+    return helm(["lint", str(CHART), "--strict", "--values", "-"], json.dumps(values))
+
+
+def container(pod: Object, name: str = "") -> Object:
+    """The container of that name; without a name the only one."""
+    found: list[Object] = [item for item in pod["spec"]["containers"] if name in ("", item["name"])]
+    assert len(found) == 1, f"containers of {pod['metadata']}: {[item['name'] for item in pod['spec']['containers']]}"
+    return found[0]
+
+
+def environment(pod: Object) -> Object:
+    """Environment variables of the only container: name to value, or to the `valueFrom` object."""
+    return {item["name"]: item.get("value", item.get("valueFrom")) for item in container(pod).get("env", [])}
+
+
+@functools.cache
+def _template(values: str, kube_version: str, api_versions: tuple[str, ...], release: str) -> str:
+    command = ["template", release, str(CHART), "--namespace", NAMESPACE, "--kube-version", kube_version]
+    if api_versions:
+        command += ["--api-versions", ",".join(api_versions)]
+    return helm([*command, "--values", "-"], values)
+
+
+def helm(arguments: Sequence[str], stdin: str = "") -> str:
+    """Runs helm; returns stdout. ChartError with its stderr when it fails, or when there is no helm."""
+    program = shutil.which("helm")
+    if program is None:
+        raise ChartError("the chart's tests need helm on PATH")
+    run = subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    if run.returncode:
+        raise ChartError(run.stderr + run.stdout)
+    return run.stdout

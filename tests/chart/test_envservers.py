@@ -1,0 +1,196 @@
+"""Groups of env-servers: how entries merge with the defaults, and what reaches the env-server."""
+
+from typing import Any
+
+import pytest
+
+from kubebeast_envserver.config import parse
+from tests.chart.chart import Object, container, environment, render, render_error
+
+PONG = {"name": "envserver", "env": "PongNoFrameskip-v4"}
+
+
+def deployment(entry: dict[str, Any], defaults: dict[str, Any] | None = None) -> Object:
+    return render({"envservers": [{**PONG, **entry}], "envserverDefaults": defaults or {}}).get("Deployment")
+
+
+def test_each_entry_should_be_a_deployment() -> None:
+    manifests = render({"envservers": [{"name": "a", "env": "x"}, {"name": "b", "env": "x"}]})
+
+    assert [item["metadata"]["name"] for item in manifests.of_kind("Deployment")] == ["demo-a", "demo-b"]
+
+
+def test_groups_should_not_select_each_others_pods() -> None:
+    manifests = render({"envservers": [{"name": "a", "env": "x"}, {"name": "b", "env": "x"}]})
+    pods = manifests.pod_templates()
+
+    for item in manifests.of_kind("Deployment"):
+        selector = item["spec"]["selector"]["matchLabels"].items()
+        selected = [name for name, pod in pods.items() if selector <= pod["metadata"]["labels"].items()]
+        assert selected == [f"Deployment/{item['metadata']['name']}"]
+
+
+def test_an_entry_should_win_over_the_defaults() -> None:
+    item = deployment(
+        {"replicas": 0, "resources": {"requests": {"cpu": "4"}}, "podDisruptionBudget": {"enabled": False}},
+        {"replicas": 5, "podDisruptionBudget": {"enabled": True}},
+    )
+
+    assert item["spec"]["replicas"] == 0
+    assert container(item["spec"]["template"])["resources"]["requests"] == {"cpu": "4", "memory": "1Gi"}
+    assert not render({"envservers": [PONG]}).has("PodDisruptionBudget")
+
+
+def test_a_deployment_should_say_which_number_of_replicas_it_was_made_with() -> None:
+    item = deployment({"replicas": 3})
+
+    assert item["spec"]["replicas"] == 3
+    assert item["metadata"]["annotations"]["kubebeast/replicas"] == "3"
+
+
+def test_an_entrys_false_should_win_over_a_true_default() -> None:
+    budgets = render(
+        {
+            "envserverDefaults": {"podDisruptionBudget": {"enabled": True}},
+            "envservers": [
+                {"name": "a", "env": "x", "podDisruptionBudget": {"enabled": False}},
+                {"name": "b", "env": "x"},
+            ],
+        }
+    ).of_kind("PodDisruptionBudget")
+
+    assert [item["metadata"]["name"] for item in budgets] == ["demo-b"]
+    assert budgets[0]["spec"]["maxUnavailable"] == "25%"
+    assert budgets[0]["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_entries_should_not_change_each_other() -> None:
+    manifests = render(
+        {"envservers": [{"name": "a", "env": "x", "config": {"log_level": "debug"}}, {"name": "b", "env": "x"}]}
+    )
+
+    assert "KUBEBEAST_LOG_LEVEL" not in environment(manifests.get("Deployment", "demo-b")["spec"]["template"])
+
+
+def test_the_env_server_should_understand_its_variables() -> None:
+    entry = {
+        "kwargs": {"frame_skip": 4, "sticky": 0.25},
+        "seed": 0,
+        "numStreams": 3,
+        "envsPerStream": 8,
+        "preset": "atari-v5",
+        "config": {"env_timeout_s": 300, "log_level": "debug"},
+    }
+    variables = environment(deployment(entry)["spec"]["template"])
+    variables["KUBEBEAST_ENV_SERVER_ID"] = "demo-envserver-x"
+
+    config = parse([], variables)
+
+    assert config.address == "demo-learner.training.svc:4431"
+    assert config.http_address == "0.0.0.0:9091"
+    assert (config.env, config.preset, config.env_kwargs) == ("PongNoFrameskip-v4", "atari-v5", entry["kwargs"])
+    assert (config.seed, config.num_streams, config.envs_per_stream) == (0, 3, 8)
+    assert (config.env_timeout_s, config.log_level) == (300, "debug")
+
+
+def test_pods_should_be_told_apart_by_their_names() -> None:
+    variables = environment(deployment({})["spec"]["template"])
+
+    assert variables["KUBEBEAST_ENV_SERVER_ID"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+    assert "KUBEBEAST_SEED" not in variables
+
+
+def test_env_servers_should_dial_the_port_of_the_service() -> None:
+    manifests = render({"learner": {"service": {"port": 5000}}})
+    variables = environment(manifests.get("Deployment")["spec"]["template"])
+
+    assert variables["KUBEBEAST_ADDRESS"] == "demo-learner.training.svc:5000"
+    assert manifests.get("Service", "demo-learner")["spec"]["ports"][0]["port"] == 5000
+
+
+@pytest.mark.parametrize("scaler", [{"hpa": {"enabled": True}}, {"keda": {"enabled": True, "prometheusAddress": "x"}}])
+def test_an_autoscaler_should_own_the_replicas(scaler: dict[str, Any]) -> None:
+    assert "replicas" not in deployment({"autoscaling": scaler})["spec"]
+    assert deployment({})["spec"]["replicas"] == 2
+
+
+def test_spread_constraints_should_count_the_groups_own_pods() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+    own = {"labelSelector": {"matchLabels": {"team": "games"}}}
+    item = deployment({"topologySpreadConstraints": [constraint, {**constraint, **own}]})
+    found = item["spec"]["template"]["spec"]["topologySpreadConstraints"]
+
+    assert found[0]["labelSelector"] == item["spec"]["selector"]
+    assert found[1]["labelSelector"] == own["labelSelector"]
+
+
+def test_a_strategy_should_be_replaceable() -> None:
+    strategy = deployment({"strategy": {"type": "Recreate", "rollingUpdate": None}})["spec"]["strategy"]
+
+    assert strategy["type"] == "Recreate"
+    assert strategy.get("rollingUpdate") is None
+
+
+def test_groups_should_share_one_account_unless_they_name_their_own() -> None:
+    manifests = render(
+        {
+            "envservers": [
+                {"name": "a", "env": "x"},
+                {"name": "b", "env": "x", "serviceAccount": {"name": "reads-levels"}},
+            ]
+        }
+    )
+    accounts = {
+        name: manifests.get("Deployment", name)["spec"]["template"]["spec"]["serviceAccountName"]
+        for name in ("demo-a", "demo-b")
+    }
+
+    assert accounts == {"demo-a": "demo-envserver", "demo-b": "reads-levels"}
+    assert manifests.has("ServiceAccount", "demo-envserver")
+    assert not manifests.has("ServiceAccount", "reads-levels")
+
+
+@pytest.mark.parametrize("name", ["yes", "null"])
+def test_a_name_that_yaml_takes_for_something_else_should_stay_a_name(name: str) -> None:
+    item = render({"envservers": [{"name": name, "env": "x"}]}).get("Deployment")
+
+    assert item["metadata"]["labels"]["kubebeast/group"] == name
+
+
+def test_a_repeated_name_should_be_refused() -> None:
+    error = render_error({"envservers": [PONG, PONG]})
+
+    assert 'envservers: the name "envserver" is there twice' in error
+
+
+def test_two_groups_should_not_share_a_deployment() -> None:
+    entries = [{"name": "a", "env": "x"}, {"name": "b", "env": "x", "fullnameOverride": "demo-a"}]
+
+    assert 'two groups would have the Deployment "demo-a"' in render_error({"envservers": entries})
+
+
+def test_a_name_that_is_too_long_should_be_refused() -> None:
+    values = {"fullnameOverride": "a" * 40, "envservers": [{"name": "b" * 30, "env": "x"}]}
+
+    assert "more than 63 characters: set fullnameOverride" in render_error(values)
+
+
+def test_there_may_be_no_group() -> None:
+    manifests = render({"envservers": []})
+
+    assert not manifests.has("Deployment")
+    assert not manifests.has("Pod")
+
+
+def test_the_test_pod_should_play_the_first_group_and_be_nobodys() -> None:
+    manifests = render({"envservers": [{**PONG, "kwargs": {"a": 1}, "seed": 3}]})
+    pod = manifests.get("Pod", "demo-test-stream")
+    config = parse([], environment(pod))
+
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert pod["spec"]["restartPolicy"] == "Never"
+    assert (config.env, config.env_kwargs, config.seed) == ("PongNoFrameskip-v4", {"a": 1}, None)
+    assert (config.num_streams, config.envs_per_stream, config.max_steps, config.max_redials) == (1, 1, 20, 5)
+    for item in (*manifests.of_kind("Deployment"), *manifests.of_kind("PodDisruptionBudget")):
+        assert not item["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert not render({"test": {"enabled": False}}).has("Pod")

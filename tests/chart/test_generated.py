@@ -1,0 +1,13 @@
+"""What the chart repeats from elsewhere is current: settings in the schema, values in the README, the version."""
+
+import subprocess
+import sys
+
+from tests.chart.chart import CHART
+
+
+def test_generated_files_should_be_current() -> None:
+    command = [sys.executable, str(CHART.parent / "generate"), "--check"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (run.returncode, run.stdout + run.stderr) == (0, "")

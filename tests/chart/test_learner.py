@@ -1,0 +1,202 @@
+"""The learner: its StatefulSet, its settings, its volume and its Services."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kubebeast_learner.cli import COMMANDS
+from kubebeast_learner.config_sources import layer_flags
+from tests.chart.chart import CHART, Object, container, render, render_error
+
+
+def stateful_set(values: dict[str, Any] | None = None, **options: Any) -> Object:
+    return render(values, **options).get("StatefulSet")
+
+
+def pod(values: dict[str, Any] | None = None) -> Object:
+    template: Object = stateful_set(values)["spec"]["template"]
+    return template
+
+
+def settings_text(config: dict[str, Any]) -> str:
+    return str(render({"learner": {"config": config}}).get("ConfigMap", "demo-learner")["data"]["learner.yaml"])
+
+
+def volume(template: Object, name: str) -> Object:
+    (found,) = (item for item in template["spec"]["volumes"] if item["name"] == name)
+    return {key: value for key, value in found.items() if key != "name"}
+
+
+def test_there_should_be_one_learner_whatever_the_values() -> None:
+    assert stateful_set()["spec"]["replicas"] == 1
+    assert "replicas" in render_error({"learner": {"replicas": 2}})
+
+
+def test_settings_should_arrive_as_they_were_written() -> None:
+    config = {
+        "total_steps": 50_000_000,
+        "learning_rate": 1e-5,
+        "use_lstm": True,
+        "disable_checkpoint": False,
+        "hidden_sizes": [128, 64],
+        "clip_rho_threshold": None,
+        "compile": "on",
+    }
+
+    settings = yaml.load(settings_text(config), yaml.BaseLoader)
+
+    assert settings["total_steps"] == "50000000"
+    assert float(settings["learning_rate"]) == 1e-5
+    assert (settings["use_lstm"], settings["disable_checkpoint"]) == ("true", "false")
+    assert settings["hidden_sizes"] == ["128", "64"]
+    assert settings["clip_rho_threshold"] == "null"
+    assert settings["compile"] == "on"
+
+
+def test_the_learner_should_accept_its_settings_file(tmp_path: Any) -> None:
+    text = settings_text({"total_steps": 50_000_000, "use_lstm": True, "hidden_sizes": [128, 64], "compile": "on"})
+    (tmp_path / "learner.yaml").write_text(text)
+
+    flags = layer_flags(COMMANDS["learner"].config_type, [f"--config={tmp_path / 'learner.yaml'}"], {}).flags
+
+    assert {"--total-steps=50000000", "--use-lstm", "--compile=on", "--linger", "--savedir=/runs"} <= set(flags)
+
+
+def test_the_run_should_keep_its_name_over_restarts() -> None:
+    assert yaml.safe_load(settings_text({}))["xpid"] == "demo"
+    named = render({"learner": {"xpid": "first-try"}}).get("ConfigMap", "demo-learner")
+
+    assert yaml.safe_load(named["data"]["learner.yaml"])["xpid"] == "first-try"
+
+
+def test_the_learner_should_roll_when_its_configuration_changes() -> None:
+    def checksum(values: dict[str, Any]) -> str:
+        return str(pod(values)["metadata"]["annotations"]["checksum/config"])
+
+    before = checksum({})
+
+    assert checksum({"learner": {"config": {"batch_size": 16}}}) != before
+    assert checksum({"learner": {"resources": {"requests": {"cpu": "3"}}}}) == before
+
+
+def test_what_is_immutable_should_not_change_with_labels_or_a_version() -> None:
+    def immutable(values: dict[str, Any]) -> list[Object]:
+        spec = stateful_set(values)["spec"]
+        return [spec["selector"], *spec["volumeClaimTemplates"]]
+
+    assert immutable({"commonLabels": {"team": "games"}, "learner": {"image": {"tag": "0.2.0"}}}) == immutable({})
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["version"] not in str(immutable({}))
+
+
+def test_the_run_should_be_in_a_claim_that_survives() -> None:
+    manifest = stateful_set({"learner": {"persistence": {"size": "50Gi", "storageClassName": "fast"}}})
+    (claim,) = manifest["spec"]["volumeClaimTemplates"]
+
+    assert claim["metadata"]["name"] == "runs"
+    assert claim["spec"]["resources"] == {"requests": {"storage": "50Gi"}}
+    assert claim["spec"]["storageClassName"] == "fast"
+    assert manifest["spec"]["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+
+
+def test_the_default_storage_class_should_be_left_to_the_cluster() -> None:
+    def claim(name: str) -> Object:
+        spec = stateful_set({"learner": {"persistence": {"storageClassName": name}}})["spec"]
+        return dict(spec["volumeClaimTemplates"][0]["spec"])
+
+    assert "storageClassName" not in claim("")
+    assert claim("-")["storageClassName"] == ""
+
+
+def test_an_old_cluster_should_get_no_retention_policy() -> None:
+    assert "persistentVolumeClaimRetentionPolicy" not in stateful_set(kube_version="1.26.0")["spec"]
+
+
+def test_an_existing_claim_should_be_used_and_none_made() -> None:
+    manifest = stateful_set({"learner": {"persistence": {"existingClaim": "runs-of-last-week"}}})
+
+    assert "volumeClaimTemplates" not in manifest["spec"]
+    assert volume(manifest["spec"]["template"], "runs") == {"persistentVolumeClaim": {"claimName": "runs-of-last-week"}}
+
+
+def test_without_persistence_the_run_should_be_in_the_pod() -> None:
+    manifest = stateful_set({"learner": {"persistence": {"enabled": False}}})
+
+    assert "volumeClaimTemplates" not in manifest["spec"]
+    assert volume(manifest["spec"]["template"], "runs") == {"emptyDir": {}}
+
+
+def test_gpus_should_be_added_to_the_limits() -> None:
+    values = {
+        "learner": {"gpu": {"count": 1, "runtimeClassName": "nvidia"}, "resources": {"limits": {"memory": "8Gi"}}}
+    }
+    template = pod(values)
+
+    assert container(template)["resources"]["limits"] == {"memory": "8Gi", "nvidia.com/gpu": 1}
+    assert template["spec"]["runtimeClassName"] == "nvidia"
+    assert "nvidia.com/gpu" not in str(pod())
+
+
+def test_shared_memory_should_have_the_wanted_size() -> None:
+    template = pod({"learner": {"sharedMemory": {"sizeLimit": "4Gi"}}})
+
+    assert volume(template, "shm") == {"emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}}
+
+
+def test_the_headless_service_should_not_be_a_second_target_of_scrapes() -> None:
+    manifests = render()
+    ports = {port["name"] for port in manifests.get("Service", "demo-learner-headless")["spec"]["ports"]}
+
+    assert ports == {"grpc"}
+    assert manifests.get("StatefulSet")["spec"]["serviceName"] == "demo-learner-headless"
+
+
+def test_probes_should_be_mergeable_and_removable() -> None:
+    learner = container(pod({"learner": {"livenessProbe": {"failureThreshold": 9}, "startupProbe": None}}))
+
+    assert learner["livenessProbe"]["failureThreshold"] == 9
+    assert learner["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
+    assert "startupProbe" not in learner
+
+
+def test_what_users_add_should_be_there() -> None:
+    added: dict[str, Any] = {
+        "extraArgs": ["--profile"],
+        "extraEnv": [{"name": "OMP_NUM_THREADS", "value": "2"}],
+        "extraEnvFrom": [{"secretRef": {"name": "wandb"}}],
+        "extraVolumes": [{"name": "code", "configMap": {"name": "model"}}],
+        "extraVolumeMounts": [{"name": "code", "mountPath": "/code"}],
+        "podLabels": {"team": "games"},
+        "podAnnotations": {"note": "long run"},
+    }
+    template = pod({"learner": added})
+    learner = container(template)
+
+    assert learner["args"][-1] == "--profile"
+    assert learner["env"] == added["extraEnv"]
+    assert learner["envFrom"] == added["extraEnvFrom"]
+    assert volume(template, "code") == {"configMap": {"name": "model"}}
+    assert added["extraVolumeMounts"][0] in learner["volumeMounts"]
+    assert template["metadata"]["labels"]["team"] == "games"
+    assert template["metadata"]["annotations"]["note"] == "long run"
+
+
+@pytest.mark.parametrize(("kube_version", "expected"), [("1.20.0", "policy/v1beta1"), ("1.21.0", "policy/v1")])
+def test_a_disruption_budget_should_fit_the_cluster(kube_version: str, expected: str) -> None:
+    values = {"learner": {"podDisruptionBudget": {"enabled": True}}}
+    budget = render(values, kube_version=kube_version).get("PodDisruptionBudget")
+
+    assert budget["apiVersion"] == expected
+    assert budget["spec"]["minAvailable"] == 1
+    assert "enabled" not in budget["spec"]
+    assert not render().has("PodDisruptionBudget")
+
+
+def test_a_long_release_name_should_leave_room_for_suffixes() -> None:
+    release = "a-release-name-of-fifty-three-characters-which-helm-t"
+    names = [item["metadata"]["name"] for item in render(release=release)]
+
+    # The revision label of a StatefulSet's pods is its name and a hash of ten characters.
+    assert len(render(release=release).get("StatefulSet")["metadata"]["name"]) <= 52
+    assert max(map(len, names)) <= 63
+    assert len(set(names)) > 1

@@ -1,0 +1,170 @@
+"""Promises that hold for every scenario of ci/: valid objects, labels, the restricted security context."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from tests.chart.chart import SCENARIOS, Manifests, Object, lint, render, scenario
+
+NOT_OF_KUBERNETES = ("cert-manager.io", "keda.sh", "monitoring.coreos.com")
+REQUIRED_LABELS = {"name", "instance", "version", "managed-by", "part-of"}
+every_scenario = pytest.mark.parametrize("manifests", SCENARIOS, indirect=True)
+
+
+@pytest.fixture
+def manifests(request: pytest.FixtureRequest) -> Manifests:
+    return render(str(request.param))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas_are_read_once() -> Any:
+    """kubernetes-validate would parse megabytes of definitions for each object."""
+    patch = pytest.MonkeyPatch()
+    read: Callable[[str, str], Any] = kubernetes_validate.utils.schema_contents
+    patch.setattr(kubernetes_validate.utils, "schema_contents", functools.cache(read))
+    yield
+    patch.undo()
+
+
+def distinct_objects(kube_version: str) -> list[Object]:
+    """What all scenarios consist of, apart from custom resources."""
+    everything = [item for name in SCENARIOS for item in render(name, kube_version=kube_version)]
+    texts = {json.dumps(item) for item in everything if not item["apiVersion"].startswith(NOT_OF_KUBERNETES)}
+    return [json.loads(text) for text in sorted(texts)]
+
+
+@pytest.mark.parametrize("minor", range(27, 38))
+def test_every_object_should_be_valid_on_every_version(minor: int) -> None:
+    # Nothing in the chart depends on the version from 1.27 on.
+    objects = distinct_objects("1.37.0")
+
+    assert len(objects) > len(SCENARIOS)
+    for item in objects:
+        assert kubernetes_validate.validate(item, f"1.{minor}", strict=True) == f"1.{minor}"
+
+
+def test_nothing_should_depend_on_the_version_from_1_27_on() -> None:
+    assert distinct_objects("1.27.0") == distinct_objects("1.37.0")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_helm_should_find_no_fault(name: str) -> None:
+    assert "0 chart(s) failed" in lint(scenario(name))
+
+
+@every_scenario
+def test_names_should_be_unique_and_fit_a_label(manifests: Manifests) -> None:
+    names = [(item["kind"], item["metadata"]["name"]) for item in manifests]
+
+    assert len(set(names)) == len(names)
+    assert [name for _, name in names if len(name) > 63] == []
+
+
+@every_scenario
+def test_every_object_should_carry_the_common_labels(manifests: Manifests) -> None:
+    for item in manifests:
+        labels = item["metadata"]["labels"]
+        assert {f"app.kubernetes.io/{name}" for name in REQUIRED_LABELS} <= labels.keys(), item["metadata"]
+        assert labels["app.kubernetes.io/name"] == "kubebeast"
+        assert labels["helm.sh/chart"].startswith("kubebeast-")
+
+
+def test_common_labels_and_annotations_should_be_on_everything() -> None:
+    values = {**scenario("tls"), "commonLabels": {"team": "games"}, "commonAnnotations": {"note": "x"}}
+    manifests = render(values)
+
+    for item in manifests:
+        assert item["metadata"]["labels"]["team"] == "games"
+        assert item["metadata"]["annotations"]["note"] == "x"
+    for pod in manifests.pod_templates().values():
+        assert pod["metadata"]["labels"]["team"] == "games"
+
+
+@every_scenario
+def test_every_pod_should_meet_the_restricted_standard(manifests: Manifests) -> None:
+    """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
+    for pod in manifests.pod_templates().values():
+        spec = pod["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["runAsUser"] == spec["securityContext"]["fsGroup"] == 10001
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert {"hostNetwork", "hostPID", "hostIPC"}.isdisjoint(spec)
+        kinds = {kind for volume in spec["volumes"] for kind in volume if kind != "name"}
+        assert kinds <= {"configMap", "emptyDir", "persistentVolumeClaim", "projected"}
+        for item in spec["containers"]:
+            context = item["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+@every_scenario
+def test_no_pod_should_get_credentials_or_service_links(manifests: Manifests) -> None:
+    for pod in manifests.pod_templates().values():
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["enableServiceLinks"] is False
+    for account in manifests.of_kind("ServiceAccount"):
+        assert account["automountServiceAccountToken"] is False
+
+
+@every_scenario
+def test_every_pod_should_write_to_its_tmp(manifests: Manifests) -> None:
+    for pod in manifests.pod_templates().values():
+        (container,) = pod["spec"]["containers"]
+        assert "/tmp" in [mount["mountPath"] for mount in container["volumeMounts"]]
+        assert {mount["name"] for mount in container["volumeMounts"]} <= {
+            *(volume["name"] for volume in pod["spec"]["volumes"]),
+            "runs",
+        }
+
+
+@every_scenario
+def test_every_image_should_have_a_version(manifests: Manifests) -> None:
+    for pod in manifests.pod_templates().values():
+        for container in pod["spec"]["containers"]:
+            assert container["image"].rpartition(":")[2].startswith("0.1.0")
+            assert container["resources"]["requests"]
+
+
+@every_scenario
+def test_every_port_should_name_its_protocol(manifests: Manifests) -> None:
+    ports = [
+        *(port for item in manifests.of_kind("Service") for port in item["spec"]["ports"]),
+        *(
+            port
+            for pod in manifests.pod_templates().values()
+            for container in pod["spec"]["containers"]
+            for port in container.get("ports", [])
+        ),
+    ]
+
+    assert ports
+    assert [port for port in ports if port.get("protocol") != "TCP" or not port.get("name")] == []
+
+
+@every_scenario
+def test_services_should_select_the_learner_only(manifests: Manifests) -> None:
+    pods = manifests.pod_templates()
+
+    for service in manifests.of_kind("Service"):
+        selector = service["spec"]["selector"].items()
+        selected = [name for name, pod in pods.items() if selector <= pod["metadata"]["labels"].items()]
+        assert selected == ["StatefulSet/demo-learner"]
+        named = {port["name"] for port in pods[selected[0]]["spec"]["containers"][0]["ports"]}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
+
+
+def test_a_registry_should_be_put_before_every_image() -> None:
+    for pod in render("restricted").pod_templates().values():
+        assert pod["spec"]["containers"][0]["image"].startswith("registry.example.com/kubebeast/")
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_extras_should_be_off_by_default() -> None:
+    kinds = {item["kind"] for item in render()}
+
+    assert kinds == {"ConfigMap", "Deployment", "Pod", "Service", "ServiceAccount", "StatefulSet"}
