@@ -1,0 +1,118 @@
+"""A release of the chart, and what its pods say of themselves."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e.cluster import Namespace, eventually, is_ready, run
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "kubebeast"
+READY_S = 180.0
+
+Metrics = dict[str, float]
+Values = dict[str, Any]
+OUTCOMES = ("delivered", "dropped_partial", "dropped_stale", "dropped_close")
+
+
+def image_values() -> Values:
+    """Where the images are: KUBEBEAST_E2E_REGISTRY and KUBEBEAST_E2E_TAG, by default the chart's own."""
+    tag = os.environ.get("KUBEBEAST_E2E_TAG", "")
+    return {
+        "image": {"registry": os.environ.get("KUBEBEAST_E2E_REGISTRY", "")},
+        "learner": {"image": {"tag": tag}},
+        "envserverDefaults": {"image": {"tag": tag}},
+    }
+
+
+class Release:
+    """One release in a namespace of its own."""
+
+    def __init__(self, namespace: Namespace, folder: Path, name: str = "e2e") -> None:
+        """folder: for files of values."""
+        self.namespace = namespace
+        self.name = name
+        self._folder = folder
+
+    def helm(self, *arguments: str) -> str:
+        return run("helm", "--namespace", self.namespace.name, *arguments)
+
+    def install(self, values: Values, *flags: str) -> str:
+        """Installs or upgrades and waits until everything is ready; returns what helm prints."""
+        path = self._folder / "values.yaml"
+        path.write_text(json.dumps(values), encoding="utf-8")
+        images = self._folder / "images.yaml"
+        images.write_text(json.dumps(image_values()), encoding="utf-8")
+        wait = ("--wait", f"--timeout={READY_S:.0f}s")
+        files = (f"--values={path}", f"--values={images}")
+        return self.helm("upgrade", "--install", self.name, str(CHART), *wait, *flags, *files)
+
+    def uninstall(self) -> None:
+        self.helm("uninstall", self.name, "--wait", f"--timeout={READY_S:.0f}s")
+
+    def learner(self) -> dict[str, Any]:
+        """The learner's pod."""
+        (pod,) = self.namespace.pods(instance=self.name, component="learner")
+        return pod
+
+    def envservers(self, group: str = "envserver") -> list[dict[str, Any]]:
+        return self.namespace.pods(instance=self.name, component="envserver", group=group)
+
+    def metrics(self) -> Metrics:
+        """The learner's samples, by name and label values: "kubebeast_steps_total/sampled"."""
+        return _samples(self.namespace.raw(self.learner()["metadata"]["name"], 9090, "/metrics"))
+
+    def envserver_metrics(self, pod: str) -> Metrics:
+        return _samples(self.namespace.raw(pod, 9091, "/metrics"))
+
+    def wait_for_streams(self, count: int, *, within_s: float = READY_S) -> Metrics:
+        """Waits until the learner has so many streams."""
+
+        def look() -> Metrics | None:
+            metrics = self.metrics()
+            return metrics if metrics["kubebeast_streams"] == count else None
+
+        return eventually(look, within_s=within_s, what=f"{count} streams")
+
+    def wait_for_step(self, step: float, *, within_s: float = READY_S) -> Metrics:
+        """Waits until the learner has trained on so many steps."""
+
+        def look() -> Metrics | None:
+            metrics = self.metrics()
+            return metrics if metrics["kubebeast_learner_step"] >= step else None
+
+        return eventually(look, within_s=within_s, what=f"step {step:g}")
+
+    def wait_for_ready_learner(self, *, other_than: str = "") -> dict[str, Any]:
+        """Waits for the learner's pod to be ready. other_than: uid of a pod that does not count."""
+
+        def look() -> dict[str, Any] | None:
+            pod = self.learner()
+            return pod if is_ready(pod) and pod["metadata"]["uid"] != other_than else None
+
+        return eventually(look, within_s=READY_S, what="a learner that is ready")
+
+    def sampled_per_second(self, window_s: float) -> float:
+        """Env-steps that all environments together make in a second, over a window of time."""
+        before, since = self.metrics()["kubebeast_steps_total/sampled"], time.monotonic()
+        time.sleep(window_s)
+        after, now = self.metrics()["kubebeast_steps_total/sampled"], time.monotonic()
+        return (after - before) / (now - since)
+
+
+def check_books(metrics: Metrics) -> None:
+    """Every sampled step is delivered, dropped for a reason, or in flight."""
+    told = sum(metrics[f"kubebeast_steps_total/{outcome}"] for outcome in OUTCOMES)
+    assert metrics["kubebeast_steps_total/sampled"] == told + metrics["kubebeast_steps_in_flight"]
+
+
+def _samples(text: str) -> Metrics:
+    return {
+        "/".join([sample.name, *sample.labels.values()]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
