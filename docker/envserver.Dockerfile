@@ -7,7 +7,8 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
-ENV PIP_NO_COMPILE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+# The same seed and no time stamps in compiled files: the same sources give the same layers.
+ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 WORKDIR /src
 
@@ -17,15 +18,15 @@ COPY constraints.txt docker/requirements.py docker/slim ./
 COPY protos/pyproject.toml protos/
 COPY services/envserver/pyproject.toml services/envserver/
 RUN python3 requirements.py protos "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
- && /opt/kubebeast/bin/pip install -q -c constraints.txt -r requirements.txt ${PIP_PACKAGES} \
+ && /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt -r requirements.txt ${PIP_PACKAGES} \
  && ./slim /opt/kubebeast \
- && /opt/kubebeast/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/kubebeast
+ && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/kubebeast
 
 COPY protos protos
 COPY services/envserver services/envserver
-RUN PIP_CONSTRAINT=/src/constraints.txt /opt/kubebeast/bin/pip install -q --no-deps --prefix /opt/code \
+RUN PIP_CONSTRAINT=/src/constraints.txt /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code \
     ./protos ./services/envserver \
- && /opt/kubebeast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/code
+ && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}
 COPY --from=build /opt/kubebeast /opt/kubebeast

@@ -10,7 +10,8 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
-ENV PIP_NO_COMPILE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+# The same seed and no time stamps in compiled files: the same sources give the same layers.
+ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
@@ -22,9 +23,9 @@ WORKDIR /src
 COPY constraints.txt docker/slim ./
 ARG TORCH_VARIANT=cpu
 ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/${TORCH_VARIANT}
-RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX_URL} /opt/kubebeast/bin/pip install -q -c constraints.txt torch numpy \
+RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX_URL} /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt torch numpy \
  && ./slim /opt/kubebeast \
- && /opt/kubebeast/bin/python -m compileall -q -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
+ && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
 
 ARG LEARNER_EXTRAS=distributed,fleet
 COPY docker/requirements.py ./
@@ -33,19 +34,19 @@ COPY native/pyproject.toml native/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY services/learner/pyproject.toml services/learner/
 RUN python3 requirements.py protos native services/envserver "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
- && /opt/kubebeast/bin/pip install -q --prefix /opt/libraries -c constraints.txt -r requirements.txt \
+ && /opt/kubebeast/bin/pip install -q --no-compile --prefix /opt/libraries -c constraints.txt -r requirements.txt \
  && ./slim /opt/libraries \
- && /opt/kubebeast/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/libraries
+ && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/libraries
 
 COPY protos protos
 COPY native native
 RUN PIP_CONSTRAINT=/src/constraints.txt PIP_BUILD_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-deps --prefix /opt/code ./native
+    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code ./native
 COPY services/envserver services/envserver
 COPY services/learner services/learner
 RUN PIP_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-deps --prefix /opt/code ./protos ./services/envserver ./services/learner \
- && /opt/kubebeast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/code
+    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code ./protos ./services/envserver ./services/learner \
+ && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}
 RUN apt-get update -qq \

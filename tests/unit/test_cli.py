@@ -1,6 +1,8 @@
 """The command line, up to the function that a subcommand starts."""
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -210,3 +212,17 @@ def test_what_is_given_by_its_place_is_not_read_from_the_environment(
     assert cli.main(["plot", "mine"]) == 0
     assert (started[0].group, started[0].replicas) == ("envserver", 3)
     assert started[1].runs == ("mine",)
+
+
+def test_sigterm_ends_process_1_of_a_container_before_its_command_has_started(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    try:
+        cli.main(["mono"])
+        with pytest.raises(SystemExit) as end:
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert end.value.code == 128 + signal.SIGTERM

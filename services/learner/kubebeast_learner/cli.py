@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kubebeast: there is no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
         return EXIT_USAGE
     command = COMMANDS[name]
+    _let_sigterm_end_process_1()
     try:
         layered = layer_flags(command.config_type, words[len(name.split()) :], os.environ)
         config = _parse(f"kubebeast {name}", command, layered)
@@ -115,6 +117,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _let_sigterm_end_process_1() -> None:
+    """Process 1 of a container gets no signal that it has not asked for, and importing torch takes seconds.
+
+    https://man7.org/linux/man-pages/man7/pid_namespaces.7.html
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def _overview() -> str:
