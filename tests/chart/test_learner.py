@@ -132,7 +132,7 @@ def test_gpus_should_be_added_to_the_limits() -> None:
     }
     template = pod(values)
 
-    assert container(template)["resources"]["limits"] == {"memory": "8Gi", "nvidia.com/gpu": 1}
+    assert container(template)["resources"]["limits"] == {"memory": "8Gi", "nvidia.com/gpu": "1"}
     assert template["spec"]["runtimeClassName"] == "nvidia"
     assert "nvidia.com/gpu" not in str(pod())
 

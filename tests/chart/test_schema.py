@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -23,35 +24,35 @@ def schema() -> dict[str, Any]:
     [
         ({"lerner": {}}, "lerner"),
         ({"learner": {"config": {"unrol_length": 20}}}, "unrol_length"),
-        ({"learner": {"config": {"batch_size": "8"}}}, "/learner/config/batch_size"),
-        ({"learner": {"config": {"batch_size": 8.5}}}, "/learner/config/batch_size"),
-        ({"learner": {"config": {"compile": True}}}, "/learner/config/compile"),
-        ({"learner": {"config": {"hidden_sizes": 64}}}, "/learner/config/hidden_sizes"),
-        ({"learner": {"config": {"clip_rho_threshold": "nine"}}}, "/learner/config/clip_rho_threshold"),
-        ({"learner": {"recipe": "attari"}}, "/learner/recipe"),
-        ({"learner": {"image": {"tag": "latest"}}}, "/learner/image/tag"),
-        ({"learner": {"xpid": "a/b"}}, "/learner/xpid"),
-        ({"learner": {"persistence": {"size": "20GB"}}}, "/learner/persistence/size"),
+        ({"learner": {"config": {"batch_size": "8"}}}, "learner.config.batch_size"),
+        ({"learner": {"config": {"batch_size": 8.5}}}, "learner.config.batch_size"),
+        ({"learner": {"config": {"compile": True}}}, "learner.config.compile"),
+        ({"learner": {"config": {"hidden_sizes": 64}}}, "learner.config.hidden_sizes"),
+        ({"learner": {"config": {"clip_rho_threshold": "nine"}}}, "learner.config.clip_rho_threshold"),
+        ({"learner": {"recipe": "attari"}}, "learner.recipe"),
+        ({"learner": {"image": {"tag": "latest"}}}, "learner.image.tag"),
+        ({"learner": {"xpid": "a/b"}}, "learner.xpid"),
+        ({"learner": {"persistence": {"size": "20GB"}}}, "learner.persistence.size"),
         ({"learner": {"persistence": {"retention": {"whenDeleted": "Keep"}}}}, "whenDeleted"),
-        ({"learner": {"service": {"type": "Loadbalancer"}}}, "/learner/service/type"),
-        ({"learner": {"podLabels": {"year": 2030}}}, "/learner/podLabels/year"),
+        ({"learner": {"service": {"type": "Loadbalancer"}}}, "learner.service.type"),
+        ({"learner": {"podLabels": {"year": 2030}}}, "learner.podLabels.year"),
         ({"envserverDefaults": {"config": {"env_timeout": 3}}}, "env_timeout"),
-        ({"envserverDefaults": {"preset": "atari"}}, "/envserverDefaults/preset"),
+        ({"envserverDefaults": {"preset": "atari"}}, "envserverDefaults.preset"),
         ({"envservers": [{**ENTRY, "replica": 2}]}, "replica"),
-        ({"envservers": [{**ENTRY, "replicas": -1}]}, "/envservers/0/replicas"),
-        ({"envservers": [{**ENTRY, "config": {"log_level": "loud"}}]}, "/envservers/0/config/log_level"),
-        ({"envservers": [{**ENTRY, "name": "Pong_v4"}]}, "/envservers/0/name"),
+        ({"envservers": [{**ENTRY, "replicas": -1}]}, "envservers.0.replicas"),
+        ({"envservers": [{**ENTRY, "config": {"log_level": "loud"}}]}, "envservers.0.config.log_level"),
+        ({"envservers": [{**ENTRY, "name": "Pong_v4"}]}, "envservers.0.name"),
         ({"envservers": [{"name": "a"}]}, "env"),
         ({"envservers": [{**ENTRY, "serviceAccount": {"create": True}}]}, "create"),
-        ({"monitoring": {"serviceMonitor": {"interval": "15 s"}}}, "/monitoring/serviceMonitor/interval"),
-        ({"token": {"enabled": True, "value": "two words"}}, "/token/value"),
+        ({"monitoring": {"serviceMonitor": {"interval": "15 s"}}}, "monitoring.serviceMonitor.interval"),
+        ({"token": {"enabled": True, "value": "two words"}}, "token.value"),
     ],
 )
 def test_a_mistake_should_be_refused_by_its_key(values: dict[str, Any], key: str) -> None:
     error = render_error(values)
 
     assert "values don't meet the specifications of the schema" in error
-    assert key in error
+    assert key in error.replace("/", ".")  # Helm 4 writes /learner/xpid, Helm 3 learner.xpid
 
 
 @pytest.mark.parametrize("value", [None, "none", 2, 1.5])
@@ -61,7 +62,9 @@ def test_a_threshold_should_be_a_number_or_none(value: object) -> None:
 
 @pytest.mark.parametrize("name", ["address", "http_address", "savedir", "xpid", "linger", "token_file", "tls_cert"])
 def test_a_setting_that_the_chart_owns_should_be_refused(name: str) -> None:
-    assert f"'{name}' not allowed" in render_error({"learner": {"config": {name: "x"}}})
+    error = render_error({"learner": {"config": {name: "x"}}})
+
+    assert re.search(rf"\b{name}\b.* not allowed", error)
 
 
 def test_every_setting_should_be_in_the_schema_or_given_by_the_chart() -> None:

@@ -46,7 +46,7 @@ def make_targets() -> set[str]:
 
 
 def test_every_make_command_of_the_readme_is_a_target() -> None:
-    commands = set(re.findall(r"\bmake ([a-z][a-z-]*)", readme()))
+    commands = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", readme()))
 
     assert commands
     assert commands <= make_targets()

@@ -30,7 +30,7 @@ linger: true
 {{- $resources := deepCopy .Values.learner.resources -}}
 {{- with .Values.learner.gpu -}}
 {{- if .count -}}
-{{- $_ := set $resources "limits" (set ($resources.limits | default dict) .resourceName (int .count)) -}}
+{{- $_ := set $resources "limits" (set ($resources.limits | default dict) .resourceName (.count | int | toString)) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $resources -}}

@@ -16,7 +16,7 @@ rules:
     verbs: [get, list]
   - apiGroups: [apps]
     resources: [deployments/scale]
-    verbs: [patch, update]
+    verbs: [get, patch, update]
   - apiGroups: [""]
     resources: [pods]
     verbs: [get, list]
