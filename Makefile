@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 ARGS ?=
 # Further pytest arguments, e.g. make test PYTEST_ARGS="tests/unit -k vtrace"
 PYTEST_ARGS ?=
+# Tests that run at a time: most wait for processes more than they compute.
+PYTEST_WORKERS ?= 2
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
 # Tag of `make images`; empty: the packages' version.
@@ -41,7 +43,7 @@ test: native-test-default pytest ## Run the tests of the C++ core and of the Pyt
 
 .PHONY: pytest
 pytest: setup-dev ## Run the Python tests; narrow them with PYTEST_ARGS="..."
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: native-test
 native-test: native-test-default native-test-tsan native-test-asan ## Run the C++ tests, also under TSan and ASan
@@ -65,7 +67,7 @@ cluster-tools: setup-dev
 
 .PHONY: chart-test
 chart-test: cluster-tools ## Check the Helm chart: lint, schema, rendered manifests, alert rules
-	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/chart $(PYTEST_ARGS)
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal tests/chart $(PYTEST_ARGS)
 
 .PHONY: e2e
 e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images

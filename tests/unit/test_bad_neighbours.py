@@ -1,6 +1,7 @@
 """The bad neighbours of the benchmark do to a pool what their names say."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def test_a_bad_neighbour_is_turned_away_for_what_it_does(
 ) -> None:
     words = neighbours.script(kind, CELL, recording)
 
-    asyncio.run(asyncio.wait_for(neighbours.attack(kind, pool.address, words), WAIT_S))
+    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # the connection may end before its stream
+        asyncio.run(asyncio.wait_for(neighbours.attack(kind, pool.address, words), WAIT_S))
 
     assert pool.stats()[counted_as] == 1
 
