@@ -123,6 +123,10 @@ def test_plot_takes_runs_and_flags_in_any_order(started: list[PlotConfig]) -> No
         ("eval --episodes 0", "episodes = 0"),
         ("export --format onnx", "onnx"),
         ("export --out model.pt", "out = 'model.pt'"),
+        ("fleet scale atari -1", "replicas = -1: must not be negative"),
+        ("fleet scale atari many", "'many'"),
+        ("fleet scale atari", "N"),
+        ("fleet scael atari 3", "scael"),
     ],
 )
 def test_bad_flags_of_the_tools_are_named(

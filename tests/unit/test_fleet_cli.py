@@ -44,24 +44,6 @@ def test_the_namespace_may_come_from_the_environment(started: list[Any], monkeyp
     assert started == [FleetConfig(namespace="train")]
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("fleet scale atari -1", "replicas = -1: must not be negative"),
-        ("fleet scale atari many", "'many'"),
-        ("fleet scale atari", "N"),
-        ("fleet scael atari 3", "scael"),
-    ],
-)
-def test_bad_usage_is_named_and_exits_with_2(
-    started: list[Any], words: str, reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(words.split())
-    assert end.value.code == 2 and started == []
-    assert reason in " ".join(capsys.readouterr().err.replace("│", " ").split())
-
-
 def test_a_missing_kubernetes_package_is_explained(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
