@@ -12,7 +12,7 @@ from tests.e2e.cluster import Namespace, eventually, is_ready, run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "kubebeast"
-READY_S = 180.0
+READY_S = 240.0
 
 Metrics = dict[str, float]
 Values = dict[str, Any]
