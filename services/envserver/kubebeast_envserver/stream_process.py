@@ -35,7 +35,7 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # gRPC reads it when it is imported. Each failed TLS handshake would be an error, which a peer could repeat for ever.
+    # gRPC reads it when it is imported. Each failed TLS handshake would be an error, which a peer can repeat for ever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from kubebeast_envserver.worker import run_stream  # the supervisor needs none of what it imports
 

@@ -90,7 +90,7 @@ def _actors(
     expected: the only environment that is let in; None leaves it to the first env-server. fleet: env-servers of this
     machine that dial the pool, and the run's folder for their output.
     """
-    # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer could repeat for ever.
+    # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer can repeat for ever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     pool = make_pool(config, address, expected)
     pool.start()
