@@ -22,7 +22,7 @@ class ActorStreamTest : public OpenPoolTest {
 };
 
 TEST_F(ActorStreamTest, OnlyThePeersOwnSilenceCounts) {
-  StartOpenPool([](PoolOptions& options) { options.step_timeout = milliseconds(200); });
+  StartOpenPool([](PoolOptions& options) { options.step_timeout = milliseconds(1000); });
   std::unique_ptr<TestActor> patient;
   while (Stat(*pool_, "rows_waiting") == 0) {  // more than once if this machine itself is late
     patient = std::make_unique<TestActor>(pool_->address(), 1);
