@@ -117,7 +117,7 @@ TEST_F(ActorStreamRefusalTest, ObservationsBeforeTheWelcomeAreAViolation) {
 }
 
 TEST_F(ActorStreamRefusalTest, PeerThatDoesNotIntroduceItselfIsEnded) {
-  StartOpenPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(20); });
+  StartOpenPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(1000); });
   TestActor actor(pool_->address(), 1);
   EXPECT_EQ(actor.Status().error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(Stat(*pool_, "streams_rejected"), 1);
