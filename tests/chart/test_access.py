@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebeast_learner.fleet.errors import ROLE
 from tests.chart.chart import Manifests, Object, environment, render, render_error
 
 ISSUED = {"enabled": True, "certManager": {"enabled": True, "issuerRef": {"name": "training-ca"}}}
@@ -188,3 +189,9 @@ def test_the_fleet_role_should_allow_what_the_command_needs_and_no_more() -> Non
     }
     assert manifests.get("RoleBinding")["subjects"] == [subject]
     assert not render().has("Role")
+
+
+def test_the_role_should_be_the_one_that_kubebeast_fleet_asks_for() -> None:
+    role = render({"fleetRole": {"create": True}}).get("Role")
+
+    assert role["rules"] == yaml.safe_load(ROLE.format(namespace="training"))["rules"]

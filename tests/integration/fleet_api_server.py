@@ -58,10 +58,8 @@ class ApiServer:
 
 @contextlib.contextmanager
 def api_server() -> Iterator[ApiServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    state = ApiServer(f"http://127.0.0.1:{server.server_address[1]}")
-    server.state = state  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    state = server.state = ApiServer(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
@@ -73,13 +71,18 @@ def api_server() -> Iterator[ApiServer]:
         thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    state: ApiServer
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: _Server
 
     @property
     def api(self) -> ApiServer:
-        state: ApiServer = self.server.state  # type: ignore[attr-defined]
-        return state
+        return self.server.state
 
     def do_GET(self) -> None:
         path = self._admit()

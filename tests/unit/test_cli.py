@@ -17,25 +17,6 @@ from kubebeast_learner.config import ConfigError, EvalConfig, MonoConfig, PlotCo
 from kubebeast_learner.config_sources import as_settings
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The configurations that commands were started with."""
-    for name in ("UNROLL_LENGTH", "ENV", "XPID"):
-        monkeypatch.delenv(f"KUBEBEAST_{name}", raising=False)
-    configs: list[Any] = []
-
-    def start(config: Any) -> int:
-        configs.append(config)
-        return 0
-
-    for name in {command.target.partition(":")[0] for command in cli.COMMANDS.values()}:
-        module = ModuleType(name)
-        for function in ("train", "learn", "run"):
-            setattr(module, function, start)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    return configs
-
-
 def test_flags_of_torchbeast_are_understood(started: list[TrainConfig]) -> None:
     words = """--env PongNoFrameskip-v4 --num_actors 4 --num_servers 2 --total_steps 1000 --batch_size 4
         --unroll_length 80 --savedir logs --xpid pong --learning_rate 0.001 --entropy_cost 0.01 --baseline_cost 0.4

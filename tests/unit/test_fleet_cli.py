@@ -2,31 +2,12 @@
 
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kubebeast_learner import cli
 from kubebeast_learner.config import FleetConfig, FleetScaleConfig
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The configurations that commands were started with."""
-    configs: list[Any] = []
-
-    def start(config: Any) -> int:
-        configs.append(config)
-        return 0
-
-    for name in ("status", "scale"):
-        module = ModuleType(f"kubebeast_learner.fleet.{name}")
-        module.run = start  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    for name in ("NAMESPACE", "RELEASE", "CONTEXT", "KUBECONFIG"):
-        monkeypatch.delenv(f"KUBEBEAST_{name}", raising=False)
-    return configs
 
 
 def test_fleet_and_fleet_scale_are_two_commands(started: list[Any]) -> None:
