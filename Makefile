@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 # Flags of `kubebeast train`, e.g. make train ARGS="--env BreakoutNoFrameskip-v4 --total-steps 5000000"
 ARGS ?=
+# Flags of scripts/monitor, e.g. make monitor MONITOR_ARGS="--learner 127.0.0.1:9095"
+MONITOR_ARGS ?=
 # Further pytest arguments, e.g. make test PYTEST_ARGS="tests/unit -k vtrace"
 PYTEST_ARGS ?=
 # Tests that run at a time: most wait for processes more than they compute.
@@ -19,7 +21,7 @@ FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docker examples tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docker examples tests native/kubebeast_native
 CPP_SOURCES = $(shell find native/src native/fuzz -name '*.h' -o -name '*.cc')
 
 .PHONY: help
@@ -37,6 +39,11 @@ setup-dev: ## The same, and the tools for lint, tests and benchmarks
 .PHONY: train
 train: setup ## Train on this machine; flags in ARGS="..."
 	@$(BIN)/kubebeast train $(ARGS)
+
+.PHONY: monitor
+monitor: ## Watch a run on this machine with Prometheus: alerts, graphs; flags in MONITOR_ARGS="..."
+	@scripts/prometheus-tools
+	@scripts/monitor $(MONITOR_ARGS)
 
 .PHONY: test
 test: native-test-default pytest ## Run the tests of the C++ core and of the Python packages
@@ -68,6 +75,11 @@ cluster-tools: setup-dev
 .PHONY: chart-test
 chart-test: cluster-tools ## Check the Helm chart: lint, schema, rendered manifests, alert rules
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal tests/chart $(PYTEST_ARGS)
+
+.PHONY: monitor-test
+monitor-test: setup-dev ## See with a real Prometheus: every metric, panel and rule, and the alerts of disturbances
+	@scripts/prometheus-tools
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/monitoring $(PYTEST_ARGS)
 
 .PHONY: e2e
 e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images

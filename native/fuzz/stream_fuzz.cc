@@ -164,7 +164,7 @@ class Life {
 
   void Drain() {
     draining_ = true;
-    pool_->registry.Drain();
+    pool_->registry.Drain(false);
   }
 
   void Close() {

@@ -7,10 +7,13 @@ from kubebeast_native._core import (
     ClosedError,
     EnvSpec,
     Episode,
+    Histogram,
     InferenceBatch,
     LeafSpec,
     RolloutBatch,
+    StepTrace,
     StreamEvent,
+    StreamInfo,
 )
 
 __all__ = [
@@ -20,8 +23,11 @@ __all__ = [
     "ClosedError",
     "EnvSpec",
     "Episode",
+    "Histogram",
     "InferenceBatch",
     "LeafSpec",
     "RolloutBatch",
+    "StepTrace",
     "StreamEvent",
+    "StreamInfo",
 ]

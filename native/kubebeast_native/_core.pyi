@@ -82,6 +82,96 @@ class StreamEvent:
     def detail(self) -> str:
         """For people; one line, may be empty."""
 
+class StreamInfo:
+    """An accepted stream at one moment. Texts are the peer's, as it sent them."""
+
+    @property
+    def env_server_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str: ...
+    @property
+    def env_id(self) -> str: ...
+    @property
+    def peer(self) -> str:
+        """Transport address, as gRPC writes it."""
+    @property
+    def num_envs(self) -> int: ...
+    @property
+    def state(self) -> str:
+        """What it waits for: starting (the Welcome or the first observations), env (the next observations), inference
+        (actions) or parked (room in the rollout queue)."""
+    @property
+    def num_steps(self) -> int:
+        """Env-steps sampled."""
+    @property
+    def num_episodes(self) -> int: ...
+    @property
+    def connected_s(self) -> float: ...
+    @property
+    def env_s(self) -> float:
+        """Seconds since it connected that it was in this state; so action_s (inference) and parked_s."""
+    @property
+    def action_s(self) -> float: ...
+    @property
+    def parked_s(self) -> float: ...
+
+class StepTrace:
+    """Where the time of one vector step went. Times are nanoseconds of the Unix epoch, in the order they have here."""
+
+    @property
+    def env_server_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str: ...
+    @property
+    def env_id(self) -> str: ...
+    @property
+    def num_envs(self) -> int: ...
+    @property
+    def step(self) -> int:
+        """Its number on the stream."""
+    @property
+    def batch_rows(self) -> int:
+        """Rows of the inference batch that answered it."""
+    @property
+    def policy_version(self) -> int: ...
+    @property
+    def env_ns(self) -> int:
+        """How long the environments computed, as their env-server says, at most received_ns - actions_sent_ns; 0: it
+        does not say."""
+    @property
+    def actions_sent_ns(self) -> int:
+        """Of the step before: handed to the transport."""
+    @property
+    def received_ns(self) -> int:
+        """The observations, decoded."""
+    @property
+    def submitted_ns(self) -> int:
+        """To the batcher: later than received_ns where a full rollout queue held the stream back."""
+    @property
+    def taken_ns(self) -> int:
+        """With its batch, by a caller of next_inference."""
+    @property
+    def gathered_ns(self) -> int:
+        """The batch's rows are copied."""
+    @property
+    def answered_ns(self) -> int:
+        """By InferenceBatch.reply."""
+    @property
+    def replied_ns(self) -> int:
+        """Its actions sent."""
+
+class Histogram:
+    """How values were distributed until one moment."""
+
+    @property
+    def bounds(self) -> list[float]:
+        """Upper ones of all buckets but the last, ascending."""
+    @property
+    def counts(self) -> list[int]:
+        """Values in each bucket alone; one more than there are bounds, for those above them all."""
+    @property
+    def sum(self) -> float: ...
+
 class InferenceBatch:
     """Rows that wait for actions. Dropping it without `reply` ends its streams with INTERNAL, which is counted."""
 
@@ -242,21 +332,40 @@ class ActorPool:
         """Episodes that ended since the last call (the newest 65 536 at most)."""
     def take_stream_events(self) -> list[StreamEvent]:
         """What happened to streams since the last call, oldest first (the newest 4096 at most)."""
+    def trace_next_step(self) -> None:
+        """Traces one step of the next stream that sends Actions; one, however often it is asked for before that."""
+    def take_step_traces(self) -> list[StepTrace]:
+        """Traced steps that were answered since the last call (the newest 256 at most). A stream that ends in a traced
+        step leaves no trace."""
     def stats(self) -> dict[str, int]:
         """Counters and gauges at one moment.
 
-        Gauges: streams, envs, rows_waiting, rollouts_queued, streams_parked, steps_in_flight.
+        Gauges: streams, envs, slots, rows_waiting, rollouts_queued, rollout_queue_capacity, streams_parked,
+        steps_in_flight.
         Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
         streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
         dials_failed, messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
         steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
-        rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, inference_batches, inference_rows,
-        inference_flush_ready, inference_flush_all, inference_flush_timeout, inference_dropped, episodes.
+        rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
+        inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
+        inference_dropped, inference_busy_us, episodes.
+        inference_busy_us: microseconds of all threads, from taking a batch to its answer.
         In every answer steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
-    def drain(self) -> None:
+    def histograms(self) -> dict[str, Histogram]:
+        """Distributions since the start, in seconds where nothing else is said.
+
+        rollout_queue_wait: from an unroll's end until the learner took it. stream_parked: a stream held back by a full
+        rollout queue. stream_env: from Actions sent to the next Observations. stream_action: from Observations, or the
+        end of parking, to Actions sent. inference_batch_rows: rows. inference_queue_wait: of a step for its batch.
+        inference_gather, inference_model, inference_reply: copying a batch's rows, the model, handing out the answer.
+        """
+    def streams(self) -> list[StreamInfo]:
+        """The accepted streams."""
+    def drain(self, finished: bool = False) -> None:
         """Refuses further streams with UNAVAILABLE, dials no more, and answers health checks with NOT_SERVING; the
-        streams that are there go on. Idempotent, never blocks for long.
+        streams that are there go on. finished: refuses them with OUT_OF_RANGE, for the run is over. Idempotent, never
+        blocks for long.
         """
     def close(self, grace_ms: int = 1000) -> None:
         """Stops listening, ends every stream with UNAVAILABLE, wakes every waiter. Idempotent, from any thread."""

@@ -106,12 +106,13 @@ def test_a_behaviour_of_the_user_should_replace_the_default() -> None:
 
 def test_keda_should_ask_for_what_the_rule_records_of_this_release() -> None:
     groups = yaml.safe_load((CHART / "rules" / "kubebeast.yaml").read_text(encoding="utf-8"))["groups"]
-    (recorded,) = [rule["expr"] for item in groups for rule in item["rules"] if "record" in rule]
+    recorded = {rule["record"]: rule["expr"] for item in groups for rule in item["rules"] if "record" in rule}
+    demand = recorded["kubebeast_learner_demand_ratio"]
     query = trigger_of(hpa_and_keda()[1])["metadata"]["query"]
     release = '{namespace="training",service="demo-learner"}'
 
     assert query.count(release) == len(re.findall(r"kubebeast_\w+", query))
-    assert query.replace(release, "").split() == recorded.replace("max by (namespace, job, service) (", "max(").split()
+    assert query.replace(release, "").split() == demand.replace("max by (namespace, job, service) (", "max(").split()
 
 
 def test_keda_should_keep_the_fleet_of_a_learner_that_is_not_read() -> None:

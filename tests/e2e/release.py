@@ -51,6 +51,10 @@ class Release:
         files = (f"--values={path}", f"--values={images}")
         return self.helm("upgrade", "--install", self.name, str(CHART), *wait, *flags, *files)
 
+    def play_test_stream(self) -> None:
+        """`helm test`; where it fails, the error holds the pod's log."""
+        self.helm("test", self.name, "--logs", f"--timeout={READY_S:.0f}s")
+
     def uninstall(self) -> None:
         self.helm("uninstall", self.name, "--wait", f"--timeout={READY_S:.0f}s")
 

@@ -73,6 +73,11 @@ def settle(training: Release, replicas: int) -> dict[str, int]:
     return identities(eventually(look, within_s=READY_S, what=f"{replicas} env-servers that are ready"))
 
 
+def test_helm_test_plays_a_stream_to_the_learner(training: Release) -> None:
+    training.wait_for_streams(1)
+    training.play_test_stream()
+
+
 def test_throughput_follows_the_number_of_env_servers(training: Release) -> None:
     uid = training.learner()["metadata"]["uid"]
     rates = {}

@@ -33,10 +33,6 @@ def fleet(namespace: Namespace, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=READY_S, check=True).stdout
 
 
-def test_helm_test_plays_a_stream_to_the_learner(learning: Release) -> None:
-    learning.helm("test", learning.name, f"--timeout={READY_S:.0f}s")
-
-
 def test_it_learns_and_stays_when_it_is_finished(learning: Release) -> None:
     metrics = learning.wait_for_step(TOTAL_STEPS, within_s=LEARNS_WITHIN_S)
 
@@ -48,6 +44,10 @@ def test_it_learns_and_stays_when_it_is_finished(learning: Release) -> None:
     )
     assert is_ready(learning.learner())
     assert num_restarts(learning.learner()) == 0
+
+
+def test_helm_test_knows_a_finished_run_from_a_broken_one(learning: Release) -> None:
+    learning.play_test_stream()
 
 
 def test_checkpoints_are_on_the_volume(learning: Release) -> None:
@@ -74,7 +74,12 @@ def test_processes_are_restricted(learning: Release) -> None:
 
 def test_the_fleet_is_shown_and_scaled_by_kubebeast_fleet(learning: Release) -> None:
     fleet(learning.namespace, "scale", "envserver", "3")
-    eventually(lambda: len(learning.envservers()) == 3, within_s=READY_S, what="three env-servers")
+
+    def all_ready() -> bool:
+        pods = learning.envservers()
+        return len(pods) == 3 and all(is_ready(pod) for pod in pods)
+
+    eventually(all_ready, within_s=READY_S, what="three env-servers, ready although the run is finished")
     shown: dict[str, Any] = json.loads(fleet(learning.namespace, "--json"))
 
     assert "envserver" in json.dumps(shown)

@@ -53,7 +53,7 @@ def test_its_own_env_servers_get_in(locked: Release) -> None:
 
 
 def test_helm_test_knows_the_way_in(locked: Release) -> None:
-    locked.helm("test", locked.name, f"--timeout={READY_S:.0f}s")
+    locked.play_test_stream()
 
 
 def test_a_pod_without_certificate_and_token_stays_outside(locked: Release) -> None:

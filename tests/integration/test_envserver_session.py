@@ -84,6 +84,18 @@ def test_every_message_keeps_the_contract(compression: str) -> None:
         assert num_episodes >= 16
 
 
+def test_the_environments_tell_their_time_when_they_are_asked() -> None:
+    def traced_after_step_1(hello: pb.Hello, observations: pb.Observations) -> pb.ActResponse:
+        response = zeros(hello, observations)
+        response.actions.traced = observations.step == 1
+        return response
+
+    with learner(answer=traced_after_step_1) as server, StreamThread(env="Mock", address=server.address):
+        env_us = [server.next("observations").env_us for _ in range(4)]
+    assert env_us[2] > 0
+    assert (env_us[0], env_us[1], env_us[3]) == (0, 0, 0)
+
+
 def test_a_shutdown_says_bye_while_the_learner_is_silent() -> None:
     with learner() as server:
         server.answer = lambda hello, observations: None

@@ -67,7 +67,8 @@ class EpisodicClient:
             try:
                 self.shares.append(self._play() / self._num_decisions)
             except grpc.RpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE:  # as long as there is no learner
+                # As long as there is no learner, and once the run is over.
+                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE):
                     self.error = error
                     return
                 self._stop.wait(0.05)

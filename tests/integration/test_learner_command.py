@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
 
 FLAGS = ["--xpid=run", "--address=127.0.0.1:0", "--http-address=127.0.0.1:0", "--total-steps=1000000000"]
 FLAGS += ["--unroll-length=10", "--batch-size=4", "--model=mlp", "--compile=off", "--progress=json"]
+FLAGS += ["--log-format=text"]
 REFUSED, UNREACHABLE = 3, 4
 ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--env=CartPole-v1", "--num-streams=1"]
 
@@ -38,7 +39,7 @@ class Learner:
             env=environment(),
         )
         self.lines: list[str] = []
-        self.http_port = self.wait_for(r"/metrics on port (\d+)")
+        self.http_port = self.wait_for(r"serving HTTP on port (\d+)")
 
     @property
     def address(self) -> str:

@@ -54,8 +54,8 @@ def test_training_ends_with_logs_a_checkpoint_and_a_summary(trained: Trained) ->
     assert 3000 <= step < 3000 + 10 * 4
     assert int(rows(trained.folder)[-1]["step"]) == step
     assert snapshots(process.stdout)[-1]["step"] == step
-    assert f"{step:,} steps" in process.stdout
-    assert f"kubebeast eval --savedir {trained.savedir} --xpid run" in process.stdout
+    assert f"{step:,} steps" in process.stderr
+    assert f"kubebeast eval --savedir {trained.savedir} --xpid run" in process.stderr
     assert "settings of recipe CartPole-v1" in process.stderr
 
 
@@ -149,7 +149,7 @@ def test_a_profile_shows_where_the_time_goes(tmp_path: Path, name: str) -> None:
     assert process.returncode == 0, process.stderr
     events = json.loads((tmp_path / "run" / "trace.json").read_text())["traceEvents"]
     spans = Counter(event["name"] for event in events if event["ph"] == "X")
-    for span in ("h2d", "forward", "backward", "optimizer", "publish"):
+    for span in ("to_device", "forward", "backward", "optimizer", "publish"):
         assert spans[span] == 20
     assert spans["dequeue"] >= 20 and spans["inference"] >= 10
     assert list((tmp_path / "run").glob("trace-*.json")) == []

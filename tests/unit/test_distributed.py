@@ -72,7 +72,7 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
     save = CheckpointStore.save
 
     def ask_and_save(store: CheckpointStore, state: dict[str, Any]) -> Path:
-        port = re.search(r"/metrics on port (\d+)", caplog.text)
+        port = re.search(r"serving HTTP on port (\d+)", caplog.text)
         assert port is not None
         answers.update({path: ask(port[1], path) for path in ("/readyz", "/healthz")})
         return save(store, state)

@@ -45,6 +45,15 @@ def test_interruptions_travel_only_where_there_are_any() -> None:
         assert encode_observations(1, rows, [leaf], [pb.COMPRESSION_NONE]).observations.interrupted == expected
 
 
+def test_the_environments_time_travels_only_where_it_is_told() -> None:
+    rows = make_rows([np.zeros((1, 2), np.uint8)], [True])
+    silent, told = (
+        encode_observations(0, rows, [Leaf("", "uint8", (2,))], [pb.COMPRESSION_NONE], env_us) for env_us in (0, 250)
+    )
+    assert (silent.observations.env_us, told.observations.env_us) == (0, 250)
+    assert silent.ByteSize() == told.ByteSize() - 3  # a tag and a varint of two bytes
+
+
 def test_scalars_and_episodes_travel() -> None:
     rows = make_rows(
         [np.zeros((2, 1), np.float32)],

@@ -1,6 +1,9 @@
 """The learner: exact updates, skipped updates, state, precision and compilation."""
 
+import functools
 import logging
+import subprocess
+import sys
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -196,6 +199,24 @@ def test_compiled_update_equals_the_eager_one_and_is_compiled_once() -> None:
         assert actual.total_loss == pytest.approx(expected.total_loss, rel=1e-4)
     torch.testing.assert_close(weights(compiled), weights(eager), rtol=1e-4, atol=1e-6)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+def test_a_compiled_update_leaves_the_memory_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.compiler.reset()
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    model = make_mlp(use_lstm=True)
+    eager, compiled = (make_learner(model=deepcopy(model), compile=compile) for compile in ("off", "on"))
+    for seed in (1, 2, 3):
+        for learner in (eager, compiled):
+            learner.update(random_rollout(seed=seed, core_state=model.initial_state(4)), 0)
+    torch.testing.assert_close(weights(compiled), weights(eager))
+    (break_reason,) = torch._dynamo.utils.counters["graph_break"]
+    assert "torch.compiler.disable" in break_reason
+
+
+def test_a_process_that_acts_does_not_load_the_compiler() -> None:
+    code = "import sys, kubebeast_learner.mono.actor_process; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 def test_without_a_working_compiler_the_update_runs_eagerly(

@@ -4,12 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
+from kubebeast_envserver.config import parse
 from kubebeast_learner import local_fleet, restarts
 from kubebeast_learner.config import LocalFleetConfig
 from kubebeast_learner.local_fleet import FleetError, LocalFleet, dialable
@@ -25,12 +29,17 @@ class Clock:
         return self.now
 
 
-def make_fleet(folder: Path, clock: Clock | None = None, env: str = "Mock", **config: int) -> LocalFleet:
+def make_fleet(
+    folder: Path, clock: Clock | None = None, env: str = "Mock", *, serves_metrics: bool = False, **config: int
+) -> LocalFleet:
     """Env-servers that dial an address where nobody answers."""
-    fleet_config = LocalFleetConfig(env=env, **({"num_actors": 1, "num_servers": 1} | config))  # type: ignore[arg-type]
-    address = f"unix:{folder}/nobody.sock"
     return LocalFleet(
-        fleet_config, address=address, seed=1, log_path=folder / "env-servers.log", clock=clock or Clock()
+        LocalFleetConfig(env=env, **({"num_actors": 1, "num_servers": 1} | config)),  # type: ignore[arg-type]
+        address=f"unix:{folder}/nobody.sock",
+        seed=1,
+        log_path=folder / "env-servers.log",
+        serves_metrics=serves_metrics,
+        clock=clock or Clock(),
     )
 
 
@@ -43,6 +52,18 @@ def kill_server() -> None:
     (process,) = servers()
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+
+def metrics(target: str) -> str:
+    """What an env-server that has just been started says of itself, once it answers."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://{target}/metrics", timeout=WAIT_S) as response:
+                return str(response.read().decode())
+        except urllib.error.URLError:
+            assert time.monotonic() < deadline, f"nobody answers on {target}"
+            time.sleep(0.05)
 
 
 def value(arguments: list[str], name: str) -> str:
@@ -72,6 +93,24 @@ def test_every_process_and_every_restart_has_its_own_seed_and_runs_repeat_them(t
 )
 def test_wildcard_addresses_are_dialled_on_loopback(bound: str, dialled: str) -> None:
     assert dialable(bound) == dialled
+
+
+def test_every_env_server_serves_its_metrics_where_the_targets_say(tmp_path: Path) -> None:
+    with make_fleet(tmp_path, num_actors=2, num_servers=2, serves_metrics=True) as fleet:
+        targets = fleet.targets()
+        assert [target["labels"]["pod"] for target in targets] == ["local-0", "local-1"]
+        assert len({address for target in targets for address in target["targets"]}) == 2
+        for target in targets:
+            assert "kubebeast_envserver_env_steps_total" in metrics(*target["targets"])
+
+
+def test_an_env_server_that_serves_no_metrics_does_not_take_the_learners_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEBEAST_HTTP_ADDRESS", "127.0.0.1:9090")
+    fleet = make_fleet(tmp_path)
+    assert fleet.targets() == []
+    assert parse(fleet.arguments(0)).http_address == ""
 
 
 def test_processes_run_inside_and_are_gone_outside(tmp_path: Path) -> None:

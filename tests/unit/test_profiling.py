@@ -23,7 +23,7 @@ from kubebeast_learner.profiling import (
     span,
 )
 
-UPDATE_SPANS = ("dequeue", "h2d", "forward", "backward", "optimizer", "publish")
+UPDATE_SPANS = ("dequeue", "to_device", "forward", "backward", "optimizer", "publish")
 
 
 class TinyTraining:
@@ -36,7 +36,7 @@ class TinyTraining:
     def update(self) -> None:
         with span("dequeue"):
             batch = torch.ones(4, 3)
-        with span("h2d"):
+        with span("to_device"):
             batch = batch.to("cpu", copy=True)
         with span("forward"):
             loss = self._model(batch).sum()

@@ -13,6 +13,7 @@ from kubebeast_learner.learner import UpdateStats
 from kubebeast_learner.progress import JsonProgress, TableProgress, make_progress, render
 from kubebeast_learner.run_stats import Snapshot
 
+LOG_FIELDS = {"time", "level", "logger", "process", "message"}
 START = Snapshot(
     step=0,
     total_steps=200_000,
@@ -29,6 +30,8 @@ START = Snapshot(
     learner_queue_capacity=16,
     rows_per_inference=None,
     starved_ratio=None,
+    waited_s=0.0,
+    inference_busy_ratio=None,
     streams=0,
     envs=0,
     actor_restarts=0,
@@ -37,6 +40,8 @@ START = Snapshot(
     steps_dropped_partial=None,
     steps_dropped_stale=None,
     checkpoint_age_s=None,
+    checkpoint_time_s=None,
+    checkpoint_bytes=None,
     checkpoint_failures=0,
 )
 RUNNING = replace(
@@ -58,6 +63,7 @@ RUNNING = replace(
         entropy_loss=-0.5,
         entropy=1.777,
         mean_rho=1.0,
+        clipped_rho=0.25,
         grad_norm=9.0,
         policy_lag=1.25,
         num_transitions=160,
@@ -114,7 +120,8 @@ def test_json_has_every_value_and_null_where_there_is_none() -> None:
     JsonProgress(1.0, stream).show(RUNNING)
     JsonProgress(1.0, stream).show(START)
     running, start = map(json.loads, stream.getvalue().splitlines())
-    assert running.keys() == start.keys() == RUNNING.flat().keys()
+    assert running.keys() == start.keys() == RUNNING.flat().keys() | LOG_FIELDS
+    assert (running["level"], running["message"]) == ("info", "progress")
     assert (running["step"], running["grad_norm"], running["pg_loss"]) == (50_000, 9.0, None)
     assert start["grad_norm"] is None
 

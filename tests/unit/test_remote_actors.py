@@ -103,7 +103,7 @@ class IdlePool:
 
     def __init__(self) -> None:
         self.oldest_versions: list[int] = []
-        self.num_drains = 0
+        self.drains: list[bool] = []
         self.events: list[Any] = []
 
     def wait_env_spec(self, timeout_ms: int) -> native.EnvSpec:
@@ -126,8 +126,8 @@ class IdlePool:
     def take_stream_events(self) -> list[Any]:
         return self.events
 
-    def drain(self) -> None:
-        self.num_drains += 1
+    def drain(self, finished: bool) -> None:
+        self.drains.append(finished)
 
 
 class PoolOfTwoThreads(IdlePool):
@@ -177,9 +177,10 @@ def test_policy_lag_is_counted_from_the_newest_weights(max_policy_lag: int, olde
 def test_draining_reaches_the_pool_and_is_known() -> None:
     pool = IdlePool()
     actors = RemoteActors(LearnerConfig(), cast("native.ActorPool", pool), None)
-    assert (actors.is_draining, pool.num_drains) == (False, 0)
-    actors.drain()
-    assert (actors.is_draining, pool.num_drains) == (True, 1)
+    assert (actors.is_draining, pool.drains) == (False, [])
+    actors.drain(finished=False)
+    actors.drain(finished=True)
+    assert (actors.is_draining, pool.drains) == (True, [False, True])
 
 
 def test_who_came_is_logged_and_who_is_waited_for_is_named(

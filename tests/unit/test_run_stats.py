@@ -1,5 +1,6 @@
 """What is told about a run follows from what happened in it."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ UPDATE = UpdateStats(
     entropy_loss=-0.5,
     entropy=0.6,
     mean_rho=1.0,
+    clipped_rho=0.0,
     grad_norm=4.0,
     policy_lag=1.5,
     num_transitions=100,
@@ -102,6 +104,15 @@ def test_a_learner_is_starved_while_it_waits(stats: RunStats, clock: Clock) -> N
     assert stats.snapshot(pool()).starved_ratio == 0.75
     clock.now = 4.0 + WINDOW_S
     assert stats.snapshot(pool()).starved_ratio == 0.0
+    assert stats.snapshot(pool()).waited_s == 3.0
+
+
+def test_inference_is_busy_as_its_threads_are_on_average(stats: RunStats, clock: Clock) -> None:
+    assert stats.snapshot(pool()).inference_busy_ratio is None
+    clock.now = 4.0
+    assert stats.snapshot(pool(inference_busy_us=6_000_000, inference_threads=2)).inference_busy_ratio == 0.75
+    clock.now = 4.0 + WINDOW_S
+    assert stats.snapshot(pool(inference_busy_us=6_000_000, inference_threads=2)).inference_busy_ratio == 0.0
 
 
 def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats) -> None:
@@ -135,11 +146,13 @@ def test_a_skipped_update_consumes_its_steps(stats: RunStats) -> None:
 
 def test_checkpoint_age_and_failures(stats: RunStats, clock: Clock) -> None:
     clock.now = 5.0
-    stats.note_checkpoint()
+    stats.note_checkpoint(num_bytes=4096)
     clock.now = 8.0
-    stats.note_checkpoint(failed=True)
+    stats.note_failed_checkpoint()
     snapshot = stats.snapshot(pool())
     assert (snapshot.checkpoint_age_s, snapshot.checkpoint_failures) == (3.0, 1)
+    assert snapshot.checkpoint_bytes == 4096
+    assert snapshot.checkpoint_time_s == pytest.approx(time.time(), abs=60)
 
 
 def test_books_of_the_pool_are_passed_on_and_unknown_without_one(stats: RunStats) -> None:

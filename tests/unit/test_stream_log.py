@@ -1,10 +1,12 @@
 """The log tells who came and went, and stays short."""
 
+import json
 import logging
 from dataclasses import dataclass
 
 import pytest
 
+from kubebeast_envserver.log import JsonFormatter
 from kubebeast_learner.stream_log import INTERVAL_S, LINES_AT_ONCE, MAX_TEXT, StreamLog
 from tests.unit.test_run_stats import Clock
 
@@ -57,6 +59,15 @@ def test_coming_and_going_is_told_with_the_reason(event: Event, line: str, caplo
 def test_trouble_is_a_warning(event: Event, line: str, caplog: pytest.LogCaptureFixture) -> None:
     StreamLog().tell([event])
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", line)]
+
+
+def test_a_line_about_a_stream_names_it_in_json(caplog: pytest.LogCaptureFixture) -> None:
+    StreamLog().tell(
+        [Event(kind="joined", instance_id="a1\n"), Event(kind="refused", env_server_id="", instance_id="")]
+    )
+    joined, refused = (json.loads(JsonFormatter().format(record)) for record in caplog.records)
+    assert (joined["env_server_id"], joined["instance_id"]) == ("pod-3", "a1 ")
+    assert not {"env_server_id", "instance_id"} & refused.keys()
 
 
 def test_what_many_do_at_once_is_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -63,8 +63,8 @@ class ScriptedActors:
     def stats(self) -> Mapping[str, int]:
         return pool(streams=1)
 
-    def drain(self) -> None:
-        self.calls.append("drain")
+    def drain(self, *, finished: bool) -> None:
+        self.calls.append("drain, finished" if finished else "drain")
 
     def stop(self) -> None:
         self.calls.append("stop")

@@ -1,85 +1,66 @@
-"""Rows about the env-servers and whether learner and fleet fit each other."""
+"""The row about the env-servers, and which pod is to blame."""
 
-from dashboard.grafana import Panel, Query, Row
+from dashboard.bottleneck import WINDOW, spread
+from dashboard.grafana import FILLED, Panel, Query, Row
+from dashboard.promql import mean
 
-BOTTLENECK = Row(
-    "Who is the bottleneck?",
-    [
-        Panel(
-            title="Time spent waiting",
-            good="Both below 20 %: fleet and learner fit. Learner high: more env-servers. Streams high: fewer of them, "
-            "or a faster learner.",
-            unit="percentunit",
-            ceiling=1,
-            width=6,
-            queries=[
-                Query("kubebeast_learner_starved_ratio{%s}", "learner, for rollouts"),
-                Query("kubebeast_streams_parked{%s} / kubebeast_streams{%s}", "streams, for the learner"),
-            ],
-        ),
-        Panel(
-            title="Fleets that the learner could use",
-            good="Near 1. At 2 the learner could use twice the env-servers, at 0.5 half of them do. Recorded by the "
-            "chart's rules.",
-            unit="short",
-            width=6,
-            queries=[Query("kubebeast_learner_demand_ratio{%s}", "times the present one")],
-        ),
-        Panel(
-            title="Rollouts queued",
-            good="Neither always 0 (the fleet is short) nor always full (the fleet waits).",
-            unit="short",
-            width=6,
-            queries=[Query("kubebeast_rollouts_queued{%s}", "wait for the learner")],
-        ),
-        Panel(
-            title="Rows of an inference batch",
-            good="Well above the environments of one stream: inference serves many streams at once.",
-            unit="short",
-            width=6,
-            queries=[
-                Query(
-                    "rate(kubebeast_inference_rows_total{%s}[$__rate_interval])"
-                    " / rate(kubebeast_inference_batches_total{%s}[$__rate_interval])",
-                    "mean",
-                )
-            ],
-        ),
-    ],
-)
+_POD = "pod, kubebeast_group"
 
 FLEET = Row(
     "Is the fleet healthy?",
     [
         Panel(
             title="Streams",
-            good="As many as the env-servers offer, and the same on both sides.",
+            good="Configured, connected and at the learner are the same. Configured above connected: see Reconnects. "
+            "Missed, recorded by the rules: 0; such streams left without a Bye and were not replaced.",
             unit="short",
-            width=6,
             queries=[
                 Query("kubebeast_streams{%s}", "at the learner"),
                 Query(
                     "sum by (kubebeast_group) (kubebeast_envserver_streams_connected{%s})",
                     "connected: {{kubebeast_group}}",
                 ),
+                Query("sum by (kubebeast_group) (kubebeast_envserver_streams{%s})", "configured: {{kubebeast_group}}"),
+                Query("kubebeast_streams_missed{%s}", "missed"),
             ],
         ),
         Panel(
-            title="Reconnects",
-            good="Near 0 unless the fleet changes. Refused: an env-server that does not fit, or a wrong token.",
+            title="Places taken",
+            good="Below 100 %. Full: further env-servers are refused; raise max_envs.",
+            unit="percentunit",
+            ceiling=1,
+            queries=[Query("kubebeast_envs{%s} / (kubebeast_slots{%s} > 0)", "environments of those that fit")],
+            levels=FILLED,
+        ),
+        Panel(
+            title="Streams that end or are turned away",
+            good="Near 0 unless the fleet changes; bye is a wanted end. Disconnect: pods die or the network fails. "
+            "Refused: an env-server that does not fit. Without a token: the Secret.",
             unit="ops",
-            width=6,
             queries=[
                 Query("rate(kubebeast_streams_ended_total{%s}[$__rate_interval])", "ended: {{reason}}"),
                 Query("rate(kubebeast_streams_refused_total{%s}[$__rate_interval])", "refused"),
                 Query("rate(kubebeast_streams_unauthenticated_total{%s}[$__rate_interval])", "without a token"),
+                Query("rate(kubebeast_dials_failed_total{%s}[$__rate_interval])", "dialled in vain"),
+            ],
+        ),
+        Panel(
+            title="Reconnects",
+            good="Near 0 unless the fleet changes. Unavailable: the learner or the network. Invalid_argument: shapes "
+            "or versions. Unauthenticated: the token.",
+            unit="ops",
+            queries=[
+                Query("sum by (code) (rate(kubebeast_envserver_disconnects_total{%s}[$__rate_interval]))", "{{code}}"),
+                Query(
+                    "sum by (outcome) (rate(kubebeast_envserver_connects_total{%s}[$__rate_interval]))",
+                    "attempts: {{outcome}}",
+                ),
             ],
         ),
         Panel(
             title="Failures of environments",
-            good="0, or rare and spread over the pods.",
+            good="0, or rare and spread over the pods. The table below says which pods, their logs say why.",
             unit="ops",
-            width=6,
             queries=[
                 Query("sum by (kind) (rate(kubebeast_envserver_env_failures_total{%s}[$__rate_interval]))", "{{kind}}")
             ],
@@ -88,12 +69,47 @@ FLEET = Row(
             title="Restarts and quarantine",
             good="0. What is quarantined stays away until its pod is replaced.",
             unit="short",
-            width=6,
             queries=[
                 Query("sum(increase(kubebeast_envserver_env_restarts_total{%s}[1h]))", "environments, in an hour"),
                 Query("sum(increase(kubebeast_envserver_stream_restarts_total{%s}[1h]))", "streams, in an hour"),
                 Query("sum(kubebeast_envserver_envs_quarantined{%s})", "environments quarantined"),
                 Query("sum(kubebeast_envserver_streams_quarantined{%s})", "streams quarantined"),
+            ],
+        ),
+        Panel(
+            title="Time of environments",
+            good="Level, and p99 near p50. All pods slower: the environments or the CPU. A wide gap: see which pod, "
+            "in the table below.",
+            unit="s",
+            queries=[
+                *spread("kubebeast_envserver_step_seconds", "step of {{kubebeast_group}}", by="kubebeast_group"),
+                *spread("kubebeast_envserver_reset_seconds", "reset of {{kubebeast_group}}", by="kubebeast_group"),
+            ],
+        ),
+        Panel(
+            title="Pods, the slowest first",
+            good="Pods of a group are alike. One far slower: its node, or its CPU limit; delete it, a new one comes "
+            "elsewhere. One with failures: its log.",
+            unit="short",
+            kind="table",
+            width=16,
+            queries=[
+                Query(mean("kubebeast_envserver_step_seconds", WINDOW, of="{%s}", by=_POD), "step", unit="s"),
+                Query(
+                    mean("kubebeast_envserver_action_wait_seconds", WINDOW, of="{%s}", by=_POD),
+                    "wait for actions",
+                    unit="s",
+                ),
+                Query(
+                    f"sum by ({_POD}) (rate(kubebeast_envserver_env_steps_total{{%s}}[{WINDOW}]))",
+                    "env-steps",
+                    unit="ops",
+                ),
+                Query(
+                    f"sum by ({_POD}) (increase(kubebeast_envserver_env_failures_total{{%s}}[1h]))",
+                    "failures in an hour",
+                ),
+                Query(f"sum by ({_POD}) (kubebeast_envserver_envs_quarantined{{%s}})", "quarantined"),
             ],
         ),
     ],

@@ -2,27 +2,27 @@
 
 import json
 
-from dashboard import fleet, training
-from dashboard.grafana import dashboard, datasource_variable, label_variable
+from dashboard import bottleneck, data, fleet, glance, learning, safety, speed
+from dashboard.model import Model, dashboard
+from dashboard.variables import datasource_variable, label_variable, text_variable
 
 # From the question that matters most down to the one that is asked last.
-ROWS = (
-    training.LEARNING,
-    training.SPEED,
-    fleet.BOTTLENECK,
-    fleet.FLEET,
-    training.DATA,
-    training.SAFETY,
-)
+ROWS = (glance.GLANCE, learning.LEARNING, speed.SPEED, bottleneck.BOTTLENECK, fleet.FLEET, data.DATA, safety.SAFETY)
 
 
-def dashboard_text() -> str:
-    """The dashboard as text. A release is chosen by namespace and job, which learner and env-servers share."""
+def dashboard_model() -> Model:
+    """The dashboard. A release is chosen by namespace and job, which learner and env-servers share."""
     variables = [
         datasource_variable(),
         label_variable("namespace", "Namespace", "kubebeast_streams"),
         label_variable("job", "Release", 'kubebeast_streams{namespace="$namespace"}'),
+        text_variable("env_server_price", "Dollars per env-server hour", "0.05"),
+        text_variable("learner_price", "Dollars per learner hour", "1.00"),
     ]
     matchers = 'namespace="$namespace", job="$job"'
-    built = dashboard(title="KubeBeast", uid="kubebeast", variables=variables, matchers=matchers, rows=ROWS)
-    return json.dumps(built, indent=2, ensure_ascii=False) + "\n"
+    return dashboard(title="KubeBeast", uid="kubebeast", variables=variables, matchers=matchers, rows=ROWS)
+
+
+def dashboard_text() -> str:
+    """The dashboard as the chart's file has it."""
+    return json.dumps(dashboard_model(), indent=2, ensure_ascii=False) + "\n"

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bindings.h"
+#include "histogram.h"
 #include "pool_events.h"
 
 namespace kubebeast {
@@ -21,6 +22,20 @@ const char* KindName(const StreamEvent& event) {
       return "refused";
     case StreamEvent::Kind::kDialFailed:
       return "dial_failed";
+  }
+  return "";
+}
+
+const char* StateName(const StreamInfo& info) {
+  switch (info.state) {
+    case StreamClock::State::kStarting:
+      return "starting";
+    case StreamClock::State::kEnv:
+      return "env";
+    case StreamClock::State::kInference:
+      return "inference";
+    case StreamClock::State::kParked:
+      return "parked";
   }
   return "";
 }
@@ -50,6 +65,25 @@ void BindEvents(const py::module_& module) {
       .def_readonly("peer", &StreamEvent::peer)
       .def_readonly("reason", &StreamEvent::reason)
       .def_property_readonly("detail", [](const StreamEvent& event) { return AsText(event.detail); });
+
+  py::class_<StreamInfo>(module, "StreamInfo")
+      .def_readonly("env_server_id", &StreamInfo::env_server_id)
+      .def_readonly("instance_id", &StreamInfo::instance_id)
+      .def_readonly("env_id", &StreamInfo::env_id)
+      .def_readonly("peer", &StreamInfo::peer)
+      .def_readonly("num_envs", &StreamInfo::num_envs)
+      .def_property_readonly("state", &StateName)
+      .def_readonly("num_steps", &StreamInfo::num_steps)
+      .def_readonly("num_episodes", &StreamInfo::num_episodes)
+      .def_readonly("connected_s", &StreamInfo::connected_s)
+      .def_readonly("env_s", &StreamInfo::env_s)
+      .def_readonly("action_s", &StreamInfo::action_s)
+      .def_readonly("parked_s", &StreamInfo::parked_s);
+
+  py::class_<Histogram::Snapshot>(module, "Histogram")
+      .def_readonly("bounds", &Histogram::Snapshot::bounds)
+      .def_readonly("counts", &Histogram::Snapshot::counts)
+      .def_readonly("sum", &Histogram::Snapshot::sum);
 }
 
 }  // namespace kubebeast

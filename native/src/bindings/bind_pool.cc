@@ -123,6 +123,12 @@ py::dict StatsOf(const ActorPool& pool) {
   return values;
 }
 
+py::dict HistogramsOf(const ActorPool& pool) {
+  py::dict taken;
+  for (const auto& [name, histogram] : pool.GetHistograms()) taken[py::str(std::string(name))] = py::cast(histogram);
+  return taken;
+}
+
 void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
   const auto timeout = [](std::int64_t timeout_ms) { return Milliseconds("timeout_ms", timeout_ms); };
   pool.def("start", &Start)
@@ -150,9 +156,13 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
           py::arg("timeout_ms"), py::arg("min_policy_version") = 0)
       .def("take_episodes", &ActorPool::TakeEpisodes)
       .def("take_stream_events", &ActorPool::TakeStreamEvents)
+      .def("trace_next_step", &ActorPool::TraceNextStep)
+      .def("take_step_traces", &ActorPool::TakeStepTraces)
       .def("dial", &DialEndpoints, py::arg("endpoints"))
-      .def("drain", &ActorPool::Drain, py::call_guard<py::gil_scoped_release>())
+      .def("drain", &ActorPool::Drain, py::arg("finished") = false, py::call_guard<py::gil_scoped_release>())
       .def("stats", &StatsOf)
+      .def("histograms", &HistogramsOf)
+      .def("streams", &ActorPool::GetStreams, py::call_guard<py::gil_scoped_release>())
       .def(
           "close",
           [](ActorPool& self, std::int64_t grace_ms) {

@@ -37,5 +37,6 @@ PYBIND11_MODULE(_core, module) {
   kubebeast::BindInference(module);
   kubebeast::BindRollouts(module);
   kubebeast::BindEvents(module);
+  kubebeast::BindStepTrace(module);
   kubebeast::BindPool(module);
 }

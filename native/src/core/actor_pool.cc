@@ -199,19 +199,42 @@ absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds t
                                                      std::int64_t min_policy_version) {
   const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout, min_policy_version);
   if (!unrolls.ok()) return unrolls.status();
-  return GatherRollouts(*unrolls, *context_->registry.shape(), *buffers_);
+  const PoolOptions& options = context_->options;
+  RolloutBatch batch = GatherRollouts(*unrolls, *context_->registry.shape(), *buffers_);
+  context_->stats->rollout_padded_steps +=
+      static_cast<std::int64_t>(options.batch_size * options.unroll_length - batch.num_transitions);
+  return batch;
 }
 
 std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() const {
   auto values = context_->stats->Snapshot();
+  const Histograms& histograms = context_->stats->histograms;
+  const double busy_s =
+      histograms.inference_gather.sum() + histograms.inference_model.sum() + histograms.inference_reply.sum();
+  values.emplace_back("inference_busy_us", static_cast<std::int64_t>(busy_s * 1e6));
   values.emplace_back("rows_waiting", context_->batcher.rows_waiting());
   values.emplace_back("rollouts_queued", context_->rollouts.size());
+  values.emplace_back("rollout_queue_capacity", context_->options.max_queued_rollouts);
+  values.emplace_back("slots", context_->options.max_envs);
   values.emplace_back("streams_parked", context_->rollouts.num_parked());
   return values;
 }
 
-void ActorPool::Drain() {
-  context_->registry.Drain();
+std::vector<std::pair<std::string_view, Histogram::Snapshot>> ActorPool::GetHistograms() const {
+  return context_->stats->TakeHistograms();
+}
+
+std::vector<StreamInfo> ActorPool::GetStreams() const {
+  const Clock::time_point now = Clock::now();
+  std::vector<StreamInfo> described;
+  for (const auto& stream : context_->registry.streams()) {
+    if (auto info = stream->Describe(now)) described.push_back(*std::move(info));
+  }
+  return described;
+}
+
+void ActorPool::Drain(bool finished) {
+  context_->registry.Drain(finished);
   dialer_->Stop();
   const std::lock_guard lifecycle(lifecycle_mutex_);
   if (server_ == nullptr) return;

@@ -60,10 +60,17 @@ class ActorPool {
   absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout, std::int64_t min_policy_version = 0);
   std::deque<Episode> TakeEpisodes() { return context_->episodes.Take(); }
   std::deque<StreamEvent> TakeStreamEvents() { return context_->events.Take(); }
+  // Of the next stream that sends Actions; its trace is there when that step is answered.
+  void TraceNextStep() { context_->trace_request.Make(); }
+  std::deque<StepTrace> TakeStepTraces() { return context_->traces.Take(); }
   std::vector<std::pair<std::string_view, std::int64_t>> GetStats() const;
+  std::vector<std::pair<std::string_view, Histogram::Snapshot>> GetHistograms() const;
+  // Those whose Hello was accepted.
+  std::vector<StreamInfo> GetStreams() const;
 
-  // Takes no further streams and tells the health service so; those there go on. Idempotent.
-  void Drain();
+  // Takes no further streams and tells the health service so; those there go on. finished: newcomers learn that the run
+  // is over, with OutOfRange in place of Unavailable. Idempotent.
+  void Drain(bool finished = false);
 
   // Ends every stream with Unavailable, wakes every waiter, and gives the transport `grace` to say so. Idempotent, from
   // any thread but the transport's.

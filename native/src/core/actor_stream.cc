@@ -10,7 +10,11 @@
 namespace kubebeast {
 
 ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
-    : pool_(std::move(pool)), peer_(std::move(peer)), transport_(&transport) {}
+    : pool_(std::move(pool)),
+      peer_(std::move(peer)),
+      transport_(&transport),
+      connected_at_(Clock::now()),
+      clock_(connected_at_) {}
 
 ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
 
@@ -18,7 +22,8 @@ void ActorStream::Start() {
   const std::lock_guard lock(mutex_);
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
   if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
-    End(Cause::kInvalid, status);
+    // Nobody's fault where no stream is taken any more.
+    End(absl::IsResourceExhausted(status) ? Cause::kInvalid : Cause::kClosed, status);
     return;
   }
   transport_->Read(&read_);
@@ -49,7 +54,27 @@ void ActorStream::Close() {
   End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
 }
 
-void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) {
+std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const auto spent = [&](StreamClock::State state) { return seconds(clock_.Spent(state, now)); };
+  return StreamInfo{.env_server_id = env_server_id_,
+                    .instance_id = instance_id_,
+                    .env_id = env_id_,
+                    .peer = peer_,
+                    .num_envs = slots_.size(),
+                    .state = clock_.state(),
+                    .num_steps = num_steps_,
+                    .num_episodes = num_episodes_,
+                    .connected_s = seconds(now - connected_at_),
+                    .env_s = spent(StreamClock::State::kEnv),
+                    .action_s = spent(StreamClock::State::kInference),
+                    .parked_s = spent(StreamClock::State::kParked)};
+}
+
+void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
+                      const BatchRecord& batch) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::kActions) return;
   const std::vector<LeafSpec>& leaves = shape_->spec.action;
@@ -57,10 +82,25 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
   }
-  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions);
+  const bool traced = pool_->trace_request.Take();
+  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions, traced && peer_minor_ >= kTracedMinor);
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
+  // Not after Send: the peer may have answered by the time that it returns.
+  const Clock::time_point now = Clock::now();
   Send(std::move(reply));
+  pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
+  FinishTrace(batch, now);
+  if (traced) trace_.Begin(now);
+}
+
+void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
+  std::optional<StepTrace> trace = trace_.Finish(batch, now);
+  if (!trace.has_value()) return;
+  trace->env_server_id = env_server_id_;
+  trace->instance_id = instance_id_;
+  trace->env_id = env_id_;
+  pool_->traces.Add(*std::move(trace));
 }
 
 void ActorStream::Abandon() {
@@ -123,6 +163,7 @@ absl::Status ActorStream::ReceiveHello(const Hello& hello) {
   env_server_id_ = hello.env_server_id;
   instance_id_ = hello.instance_id;
   env_id_ = hello.spec.env_id;
+  peer_minor_ = hello.protocol_minor;
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
@@ -152,6 +193,12 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
                                                    phase_ == Phase::kOpen ? "Welcome" : "Actions of the step before"));
   }
   Stats& stats = *pool_->stats;
+  const Clock::time_point now = Clock::now();
+  const bool answers = clock_.state() == StreamClock::State::kEnv;
+  const Clock::duration env_time = clock_.Enter(StreamClock::State::kInference, now);
+  if (answers) stats.histograms.stream_env.Observe(env_time);
+  trace_.Receive(*observation, now);
+  num_episodes_ += observation->episodes.size();
   stats.rows_received += observation->num_envs();
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
@@ -160,9 +207,10 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   CountInterruptions(*observation);
   const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
   pool_->rollouts.CountSampled(added.num_steps);
+  num_steps_ += added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
   phase_ = Phase::kActions;
-  if (!assembler_->at_unroll_start() || !Park()) Submit();
+  if (!assembler_->at_unroll_start() || !Park()) Submit(now);
   return absl::OkStatus();
 }
 
@@ -170,8 +218,10 @@ bool ActorStream::Park() {
   ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->Unpark();
   });
-  if (ticket_.has_value()) pool_->batcher.Leave(this);
-  return ticket_.has_value();
+  if (!ticket_.has_value()) return false;
+  pool_->batcher.Leave(this);
+  clock_.Enter(StreamClock::State::kParked, Clock::now());
+  return true;
 }
 
 void ActorStream::Unpark() {
@@ -179,11 +229,15 @@ void ActorStream::Unpark() {
   if (phase_ != Phase::kActions) return;
   ticket_.reset();
   pool_->batcher.Join(this);
-  Submit();
+  const Clock::time_point now = Clock::now();
+  pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kInference, now));
+  Submit(now);
 }
 
-void ActorStream::Submit() {
-  pool_->batcher.Push(this, slots_.size(), {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start()});
+void ActorStream::Submit(Clock::time_point now) {
+  trace_.Submit(now);
+  pool_->batcher.Push(this, slots_.size(),
+                      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
@@ -212,7 +266,12 @@ void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) 
   if (phase_ == Phase::kEnded) return;
   // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
-  if (ticket_.has_value()) pool_->rollouts.Cancel(*ticket_);
+  if (ticket_.has_value()) {
+    pool_->rollouts.Cancel(*ticket_);
+    if (clock_.state() == StreamClock::State::kParked) {
+      pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kStarting, Clock::now()));
+    }
+  }
   pool_->batcher.Leave(this);
   CountEnd(cause);
   ReportEnd(cause, status);
@@ -242,44 +301,7 @@ void ActorStream::CountEnd(Cause cause) {
   }
   --stats.streams;
   stats.envs -= static_cast<std::int64_t>(slots_.size());
-  switch (cause) {
-    case Cause::kBye:
-      ++stats.streams_ended_bye;
-      break;
-    case Cause::kDisconnect:
-      ++stats.streams_ended_disconnect;
-      break;
-    case Cause::kInvalid:
-      ++stats.streams_ended_invalid;
-      break;
-    case Cause::kTimeout:
-      ++stats.streams_ended_timeout;
-      break;
-    case Cause::kDropped:
-      ++stats.streams_ended_dropped;
-      break;
-    case Cause::kClosed:
-      ++stats.streams_ended_closed;
-      break;
-  }
-}
-
-absl::string_view ActorStream::ReasonOf(Cause cause) {
-  switch (cause) {
-    case Cause::kBye:
-      return "bye";
-    case Cause::kDisconnect:
-      return "disconnect";
-    case Cause::kInvalid:
-      return "invalid";
-    case Cause::kTimeout:
-      return "timeout";
-    case Cause::kDropped:
-      return "dropped";
-    case Cause::kClosed:
-      return "closed";
-  }
-  return "";
+  ++CounterOf(cause, stats);
 }
 
 void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
@@ -288,7 +310,7 @@ void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
   if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
   const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
   if (codec_ != nullptr) {
-    Report(StreamEvent::Kind::kLeft, std::string(ReasonOf(cause)), detail);
+    Report(StreamEvent::Kind::kLeft, std::string(NameOf(cause)), detail);
   } else if (cause != Cause::kDisconnect && cause != Cause::kClosed) {
     Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
   }

@@ -13,9 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "end_cause.h"
 #include "inference_batch.h"
 #include "pool_context.h"
 #include "rollout_assembler.h"
+#include "step_trace.h"
+#include "stream_clock.h"
 #include "transport.h"
 #include "wire_codec.h"
 
@@ -47,8 +50,12 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Ends the stream with UNAVAILABLE; what it had started counts as dropped.
   void Close();
 
+  // Nullopt unless its Hello was accepted and it has not ended.
+  std::optional<StreamInfo> Describe(Clock::time_point now);
+
   const std::vector<std::int32_t>& slots() const override { return slots_; }
-  void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) override;
+  void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
+           const BatchRecord& batch) override;
   void Abandon() override;
 
   // Events of the transport, which is gone after the last one.
@@ -62,8 +69,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
  private:
   // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
   enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
-  enum class Cause { kBye, kDisconnect, kInvalid, kTimeout, kDropped, kClosed };
-  static absl::string_view ReasonOf(Cause cause);
+  using Cause = EndCause;
 
   void Unpark();
 
@@ -75,7 +81,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Whether the newest row must wait for room in the rollout queue; Unpark runs when there is some.
   bool Park();
   // Gives the newest row to the batcher.
-  void Submit();
+  void Submit(Clock::time_point now);
+  void FinishTrace(const BatchRecord& batch, Clock::time_point now);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout);
   void Send(std::string message);
   void End(Cause cause, const absl::Status& status, bool terminated = false);
@@ -96,6 +103,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::string instance_id_;
   std::string env_id_;
   std::string bye_detail_;
+  std::uint32_t peer_minor_ = 0;     // of its protocol version
   std::vector<std::int32_t> slots_;  // set once, by acceptance
   std::vector<Compression> compression_;
   std::unique_ptr<StreamCodec> codec_;           // from acceptance on
@@ -103,6 +111,11 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::unique_ptr<RolloutAssembler> assembler_;  // from Welcome to the end
   std::optional<RolloutQueue::Ticket> ticket_;   // while parked
   std::vector<std::uint64_t> interrupted_at_;    // [B]: the step of the last interrupted row, 0 for none
+  Clock::time_point connected_at_;
+  StreamClock clock_;
+  StreamTrace trace_;
+  std::size_t num_steps_ = 0;
+  std::size_t num_episodes_ = 0;
 
   grpc::ByteBuffer read_;
   grpc::ByteBuffer write_;

@@ -115,6 +115,7 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.env_server_id = std::move(*message.mutable_env_server_id());
   hello.instance_id = std::move(*message.mutable_instance_id());
   hello.num_envs = message.num_envs();
+  hello.protocol_minor = message.protocol_minor();
   hello.spec.env_id = std::move(*message.mutable_env_id());
   hello.spec.observation = ToLeafSpecs(message.observation());
   hello.spec.action = ToLeafSpecs(message.action());

@@ -140,7 +140,9 @@ TEST(HandshakeCodecTest, AcceptsEveryMinorVersion) {
   for (const std::uint32_t minor : {0U, 1U, 99U}) {
     v1::ActRequest message = TestHello();
     message.mutable_hello()->set_protocol_minor(minor);
-    EXPECT_TRUE(Decode(message).ok()) << minor;
+    const absl::StatusOr<Hello> hello = Decode(message);
+    ASSERT_TRUE(hello.ok()) << minor;
+    EXPECT_EQ(hello->protocol_minor, minor);
   }
 }
 

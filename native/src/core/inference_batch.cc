@@ -5,15 +5,19 @@
 
 namespace kubebeast {
 
+using Clock = std::chrono::steady_clock;
+
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                BufferPool& buffers, std::shared_ptr<Stats> stats)
     : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {
+  record_.taken = Clock::now();
   for (const PendingStep& step : steps_) {
-    num_rows_ += step.num_rows();
+    stats_->histograms.inference_queue_wait.Observe(record_.taken - step.since);
+    record_.num_rows += step.num_rows();
     if (step.unroll_start) num_unroll_starts_ += step.num_rows();
   }
   const auto make = [&](DType dtype, std::vector<std::int64_t> row_shape = {}) {
-    row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows_));
+    row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows()));
     return buffers.Allocate(dtype, std::move(row_shape));
   };
   for (const LeafSpec& leaf : shape_->spec.observation) observation.push_back(make(leaf.dtype, leaf.row_shape()));
@@ -30,6 +34,9 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
     Gather(step, first_row);
     first_row += step.num_rows();
   }
+  record_.gathered = Clock::now();
+  stats_->histograms.inference_batch_rows.Observe(static_cast<double>(num_rows()));
+  stats_->histograms.inference_gather.Observe(record_.gathered - record_.taken);
 }
 
 InferenceBatch::~InferenceBatch() {
@@ -61,23 +68,27 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
 
 absl::Status InferenceBatch::Answer(const Reply& reply) {
   if (answered_.exchange(true)) return absl::FailedPreconditionError("the batch was answered before");
+  record_.answered = Clock::now();
+  record_.policy_version = reply.policy_version;
+  stats_->histograms.inference_model.Observe(record_.answered - record_.gathered);
   const auto outputs = std::make_shared<ModelOutputs>();
   for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
-    const std::size_t bytes = num_rows_ * shape_->spec.action[i].row_bytes();
+    const std::size_t bytes = num_rows() * shape_->spec.action[i].row_bytes();
     outputs->actions.emplace_back(reply.actions[i], reply.actions[i] + bytes);
   }
-  outputs->policy_logits.assign(reply.policy_logits, reply.policy_logits + num_rows_ * shape_->num_logits);
-  outputs->baseline.assign(reply.baseline, reply.baseline + num_rows_);
+  outputs->policy_logits.assign(reply.policy_logits, reply.policy_logits + num_rows() * shape_->num_logits);
+  outputs->baseline.assign(reply.baseline, reply.baseline + num_rows());
   outputs->policy_version = reply.policy_version;
 
   std::size_t first_row = 0;
   const float* core_state = reply.core_state;
   for (const PendingStep& step : steps_) {
-    step.actor->Act(outputs, first_row, step.unroll_start ? core_state : nullptr);
+    step.actor->Act(outputs, first_row, step.unroll_start ? core_state : nullptr, record_);
     first_row += step.num_rows();
     if (step.unroll_start) core_state += step.num_rows() * shape_->core_state_size;
   }
   steps_.clear();
+  stats_->histograms.inference_reply.Observe(Clock::now() - record_.answered);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,17 @@
 
 namespace kubebeast {
 
+// How an answered batch went.
+struct BatchRecord {
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point taken;
+  Clock::time_point gathered;
+  Clock::time_point answered;
+  std::size_t num_rows = 0;
+  std::int64_t policy_version = 0;
+};
+
 // Whoever waits for the model's answer to one vector step. Thread-safe.
 class Actor {
  public:
@@ -24,7 +36,8 @@ class Actor {
 
   // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
   // row 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
-  virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state) = 0;
+  virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
+                   const BatchRecord& batch) = 0;
 
   // There will be no answer: ends the actor.
   virtual void Abandon() = 0;
@@ -35,6 +48,7 @@ struct PendingStep {
   std::shared_ptr<Actor> actor;
   std::vector<Row> rows;  // history, then the row to act on
   bool unroll_start = false;
+  std::chrono::steady_clock::time_point since;  // of the wait
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };
@@ -59,7 +73,7 @@ class InferenceBatch {
   Array unroll_start;               // bool [N]
 
   const UnrollShape& shape() const { return *shape_; }
-  std::size_t num_rows() const { return num_rows_; }
+  std::size_t num_rows() const { return record_.num_rows; }
   std::size_t num_unroll_starts() const { return num_unroll_starts_; }
 
   // The model's answer, contiguous, in row order.
@@ -80,8 +94,8 @@ class InferenceBatch {
   std::vector<PendingStep> steps_;
   const std::shared_ptr<const UnrollShape> shape_;
   const std::shared_ptr<Stats> stats_;
-  std::size_t num_rows_ = 0;
   std::size_t num_unroll_starts_ = 0;
+  BatchRecord record_;
   std::atomic<bool> answered_ = false;
 };
 

@@ -12,7 +12,9 @@ class FakeActor final : public Actor {
  public:
   explicit FakeActor(std::vector<std::int32_t> slots) : slots_(std::move(slots)) {}
   const std::vector<std::int32_t>& slots() const override { return slots_; }
-  void Act(std::shared_ptr<const ModelOutputs> model_outputs, std::size_t first, const float* state) override {
+  void Act(std::shared_ptr<const ModelOutputs> model_outputs, std::size_t first, const float* state,
+           const BatchRecord& batch) override {
+    record = batch;
     outputs = std::move(model_outputs);
     first_output = first;
     core_state = state;
@@ -22,6 +24,7 @@ class FakeActor final : public Actor {
   std::shared_ptr<const ModelOutputs> outputs;
   std::size_t first_output = 0;
   const float* core_state = nullptr;
+  BatchRecord record;
   bool abandoned = false;
 
  private:
@@ -108,6 +111,15 @@ TEST_F(InferenceBatchTest, CoreStateGoesToTheActorsAtAnUnrollStart) {
   ASSERT_TRUE(Answer().ok());
   EXPECT_EQ(a_->core_state, nullptr);
   EXPECT_EQ(b_->core_state, core_state_);
+}
+
+TEST_F(InferenceBatchTest, AnswerTellsHowTheBatchWent) {
+  ASSERT_TRUE(Answer().ok());
+  EXPECT_EQ(a_->record.num_rows, 3);
+  EXPECT_EQ(a_->record.policy_version, 9);
+  EXPECT_LE(a_->record.taken, a_->record.gathered);
+  EXPECT_LE(a_->record.gathered, a_->record.answered);
+  EXPECT_EQ(b_->record.answered, a_->record.answered);
 }
 
 TEST_F(InferenceBatchTest, SecondAnswerIsRefused) {

@@ -15,7 +15,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
-constexpr std::uint32_t kNumFields = 8;         // of Observations
+constexpr std::uint32_t kNumFields = 9;         // of Observations
 constexpr std::uint32_t kNumEpisodeFields = 3;  // of Episode
 
 template <typename... Parts>
@@ -63,6 +63,8 @@ class Decoder {
         return ReadEpisode(in);
       case Tag(8, WireType::kBytes):
         return ReadFlags(in, "interrupted", &rows_->interrupted);
+      case Tag(9, WireType::kVarint):
+        return in->ReadVarint64(&rows_->env_us) ? absl::OkStatus() : Malformed(kName);
       default:
         return SkipUnknownField(in, tag, kNumFields, kName);
     }

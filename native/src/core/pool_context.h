@@ -18,6 +18,7 @@
 #include "recent.h"
 #include "rollout_queue.h"
 #include "stats.h"
+#include "step_trace.h"
 #include "stream_registry.h"
 #include "tls.h"
 #include "wire_codec.h"
@@ -76,6 +77,8 @@ struct PoolContext {
   Offences offences{options.max_offences, kOffenceForgivenEvery};
   Recent<Episode> episodes{kMaxEpisodes};
   Recent<StreamEvent> events{kMaxStreamEvents};
+  TraceRequest trace_request;
+  Recent<StepTrace> traces{kMaxStepTraces};
 };
 
 }  // namespace kubebeast

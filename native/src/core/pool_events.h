@@ -1,9 +1,11 @@
-// What a pool tells the learner's log.
+// What a pool tells the people who watch it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "stream_clock.h"
 
 namespace kubebeast {
 
@@ -31,5 +33,21 @@ struct StreamEvent {
 };
 
 inline constexpr std::size_t kMaxStreamEvents = 4096;
+
+// StreamInfo of _core.pyi: an accepted stream at one moment.
+struct StreamInfo {
+  std::string env_server_id;
+  std::string instance_id;
+  std::string env_id;
+  std::string peer;
+  std::size_t num_envs = 0;
+  StreamClock::State state = StreamClock::State::kStarting;
+  std::size_t num_steps = 0;
+  std::size_t num_episodes = 0;
+  double connected_s = 0;
+  double env_s = 0;
+  double action_s = 0;
+  double parked_s = 0;
+};
 
 }  // namespace kubebeast

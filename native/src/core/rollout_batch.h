@@ -1,6 +1,7 @@
 // B unrolls → one time-major training batch.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@ struct FinishedUnroll {
   std::shared_ptr<const Unroll> unroll;
   std::uint32_t env = 0;
   std::size_t num_valid = 0;
+  std::chrono::steady_clock::time_point finished_at;
 };
 
 // What RolloutBatch of _core.pyi describes: T unroll_length, B unrolls. An unroll that ended early is padded with its

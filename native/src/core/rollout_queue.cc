@@ -22,11 +22,12 @@ void RolloutQueue::CountSampled(std::size_t steps) { stats_->CountSampled(steps)
 void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll) {
   const bool partial = unroll->end != Unroll::End::kNone;
   const std::size_t min_steps = partial ? min_partial_steps_ : 1;
+  const Clock::time_point now = Clock::now();
   std::vector<FinishedUnroll> finished;
   std::vector<FinishedUnroll> too_short;
   for (std::uint32_t env = 0; env < unroll->num_envs(); ++env) {
     const std::size_t num_valid = unroll->num_valid(env);
-    if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid});
+    if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid, now});
   }
   const bool stale = IsStale(*unroll);
   const auto count = static_cast<std::int64_t>(finished.size());
@@ -47,7 +48,13 @@ absl::StatusOr<std::vector<FinishedUnroll>> RolloutQueue::Pop(std::size_t count,
   min_policy_version_ = min_policy_version;
   DropStale();
   auto unrolls = queue_.Pop(count, deadline);
-  if (unrolls.ok()) stats_->CountLeaving(NumSteps(*unrolls), stats_->steps_delivered);
+  if (!unrolls.ok()) return unrolls;
+  stats_->CountLeaving(NumSteps(*unrolls), stats_->steps_delivered);
+  stats_->rollouts_delivered += static_cast<std::int64_t>(unrolls->size());
+  const Clock::time_point now = Clock::now();
+  for (const FinishedUnroll& finished : *unrolls) {
+    stats_->histograms.rollout_queue_wait.Observe(now - finished.finished_at);
+  }
   return unrolls;
 }
 

@@ -36,6 +36,8 @@ constexpr Entry kEntries[] = {
     {"rollouts_partial", &Stats::rollouts_partial},
     {"rollouts_dropped_partial", &Stats::rollouts_dropped_partial},
     {"rollouts_dropped_stale", &Stats::rollouts_dropped_stale},
+    {"rollouts_delivered", &Stats::rollouts_delivered},
+    {"rollout_padded_steps", &Stats::rollout_padded_steps},
     {"inference_batches", &Stats::inference_batches},
     {"inference_rows", &Stats::inference_rows},
     {"inference_flush_ready", &Stats::inference_flush_ready},
@@ -43,6 +45,23 @@ constexpr Entry kEntries[] = {
     {"inference_flush_timeout", &Stats::inference_flush_timeout},
     {"inference_dropped", &Stats::inference_dropped},
     {"episodes", &Stats::episodes},
+};
+
+struct HistogramEntry {
+  std::string_view name;
+  Histogram Histograms::* histogram;
+};
+
+constexpr HistogramEntry kHistograms[] = {
+    {"rollout_queue_wait", &Histograms::rollout_queue_wait},
+    {"stream_parked", &Histograms::stream_parked},
+    {"stream_env", &Histograms::stream_env},
+    {"stream_action", &Histograms::stream_action},
+    {"inference_batch_rows", &Histograms::inference_batch_rows},
+    {"inference_queue_wait", &Histograms::inference_queue_wait},
+    {"inference_gather", &Histograms::inference_gather},
+    {"inference_model", &Histograms::inference_model},
+    {"inference_reply", &Histograms::inference_reply},
 };
 
 }  // namespace
@@ -64,6 +83,12 @@ std::vector<std::pair<std::string_view, std::int64_t>> Stats::Snapshot() const {
   std::vector<std::pair<std::string_view, std::int64_t>> values;
   for (const Entry& entry : kEntries) values.emplace_back(entry.name, (this->*entry.value).load());
   return values;
+}
+
+std::vector<std::pair<std::string_view, Histogram::Snapshot>> Stats::TakeHistograms() const {
+  std::vector<std::pair<std::string_view, Histogram::Snapshot>> taken;
+  for (const HistogramEntry& entry : kHistograms) taken.emplace_back(entry.name, (histograms.*entry.histogram).Take());
+  return taken;
 }
 
 }  // namespace kubebeast

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "histogram.h"
+
 namespace kubebeast {
 
 // Counters and gauges of one pool. Every sampled step is counted once, and every snapshot balances:
@@ -52,6 +54,8 @@ class Stats {
   Value rollouts_partial{0};
   Value rollouts_dropped_partial{0};
   Value rollouts_dropped_stale{0};
+  Value rollouts_delivered{0};
+  Value rollout_padded_steps{0};  // places without a step in delivered unrolls
 
   // Inference.
   Value inference_batches{0};
@@ -63,6 +67,8 @@ class Stats {
 
   Value episodes{0};
 
+  Histograms histograms;
+
   // Counts steps of a started unroll.
   void CountSampled(std::size_t steps);
   // Moves steps from in flight to where they ended.
@@ -70,6 +76,8 @@ class Stats {
 
   // Every value with its name.
   std::vector<std::pair<std::string_view, std::int64_t>> Snapshot() const;
+  // Every histogram with its name.
+  std::vector<std::pair<std::string_view, Histogram::Snapshot>> TakeHistograms() const;
 
  private:
   mutable std::mutex books_mutex_;  // while steps move from one value to another

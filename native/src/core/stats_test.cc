@@ -16,9 +16,20 @@ TEST(StatsTest, SnapshotHoldsEveryValueUnderItsOwnName) {
     EXPECT_TRUE(names.insert(name).second) << name;
     if (name == "episodes") episodes = value;
   }
-  // All members are values but the mutex, which is the last one.
-  EXPECT_EQ(names.size(), (sizeof(Stats) - sizeof(std::mutex)) / sizeof(Stats::Value));
+  // All members are values but the histograms and the mutex, which are the last ones.
+  EXPECT_EQ(names.size(), (sizeof(Stats) - sizeof(Histograms) - sizeof(std::mutex)) / sizeof(Stats::Value));
   EXPECT_EQ(episodes, 7);
+}
+
+TEST(StatsTest, HistogramsAreTakenUnderTheirOwnNames) {
+  Stats stats;
+  stats.histograms.inference_batch_rows.Observe(3.0);
+  std::set<std::string_view> names;
+  for (const auto& [name, histogram] : stats.TakeHistograms()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_EQ(histogram.sum, name == "inference_batch_rows" ? 3.0 : 0.0) << name;
+  }
+  EXPECT_EQ(names.size(), sizeof(Histograms) / sizeof(Histogram));
 }
 
 }  // namespace

@@ -80,8 +80,17 @@ TEST_F(StreamEventsTest, DrainingPoolRefusesNewcomersAndServesTheOthers) {
   pool_->Drain();
   TestActor late(pool_->address(), 1, 1);
   EXPECT_EQ(late.Status().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Stat(*pool_, "streams_rejected"), 0) << "it did nothing wrong";
   Walk(actor, 3);
   EXPECT_EQ(Stat(*pool_, "streams"), 1);
+}
+
+TEST_F(StreamEventsTest, NewcomersToAFinishedRunAreToldThatItIsOver) {
+  StartOpenPool();
+  pool_->Drain();
+  pool_->Drain(true);
+  TestActor late(pool_->address(), 1);
+  EXPECT_EQ(late.Status().error_code(), grpc::StatusCode::OUT_OF_RANGE);
 }
 
 TEST_F(StreamEventsTest, EnvironmentThatStaysAwayIsInterruptedOnce) {

@@ -14,6 +14,7 @@ StreamRegistry::StreamRegistry(Limits limits, std::optional<EnvSpec> expected)
 
 absl::Status StreamRegistry::Add(const std::shared_ptr<ActorStream>& stream) {
   const std::lock_guard lock(mutex_);
+  if (finished_) return absl::OutOfRangeError("the run is finished");
   if (draining_) return absl::UnavailableError("the learner is shutting down");
   if (streams_.size() >= limits_.max_streams) {
     return absl::ResourceExhaustedError(absl::StrCat("the learner has its ", limits_.max_streams, " streams already"));
@@ -90,9 +91,10 @@ std::shared_ptr<const UnrollShape> StreamRegistry::shape() const {
   return shape_;
 }
 
-void StreamRegistry::Drain() {
+void StreamRegistry::Drain(bool finished) {
   const std::lock_guard lock(mutex_);
   draining_ = true;
+  finished_ = finished_ || finished;
 }
 
 void StreamRegistry::Close() {

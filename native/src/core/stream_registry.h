@@ -34,7 +34,8 @@ class StreamRegistry {
 
   StreamRegistry(Limits limits, std::optional<EnvSpec> expected);
 
-  // Lists the stream until Remove. ResourceExhausted over max_streams; Unavailable after Drain and Close.
+  // Lists the stream until Remove. ResourceExhausted over max_streams; Unavailable after Drain and Close, OutOfRange
+  // where the run is finished.
   absl::Status Add(const std::shared_ptr<ActorStream>& stream);
   void Remove(const ActorStream* stream);
   std::vector<std::shared_ptr<ActorStream>> streams() const;
@@ -54,8 +55,8 @@ class StreamRegistry {
   // Null before Open.
   std::shared_ptr<const UnrollShape> shape() const;
 
-  // Refuses further streams. Idempotent.
-  void Drain();
+  // Refuses further streams. finished: there is nothing left to play for. Idempotent.
+  void Drain(bool finished);
   // Wakes every waiter and refuses further streams. Idempotent.
   void Close();
 
@@ -64,6 +65,7 @@ class StreamRegistry {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool draining_ = false;
+  bool finished_ = false;
   bool closed_ = false;
   std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_;
   std::optional<EnvSpec> spec_;

@@ -26,6 +26,7 @@ constexpr std::uint32_t kByeTag = Tag(3, WireType::kBytes);
 constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);      // of ActResponse
 constexpr std::uint32_t kActionStepTag = Tag(1, WireType::kVarint);  // of Actions
 constexpr std::uint32_t kActionLeafTag = Tag(2, WireType::kBytes);   // of Actions
+constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);      // of Actions
 constexpr std::size_t kTagBytes = 1;
 
 constexpr int kMaxByeBytes = 4096;
@@ -100,8 +101,9 @@ void StreamCodec::Advance(const ObservationRows& rows) {
                  std::bit_or<>());
 }
 
-std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves) const {
-  std::size_t actions_size = kTagBytes + CodedOutputStream::VarintSize64(step);
+std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,
+                                       bool traced) const {
+  std::size_t actions_size = kTagBytes + CodedOutputStream::VarintSize64(step) + (traced ? kTagBytes + 1 : 0);
   for (const LeafSpec& leaf : spec_.action) {
     const std::size_t leaf_bytes = num_envs_ * leaf.row_bytes();
     actions_size += kTagBytes + CodedOutputStream::VarintSize64(leaf_bytes) + leaf_bytes;
@@ -118,6 +120,10 @@ std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<con
     out = CodedOutputStream::WriteTagToArray(kActionLeafTag, out);
     out = CodedOutputStream::WriteVarint64ToArray(leaf_bytes, out);
     out = CodedOutputStream::WriteRawToArray(leaves[i], static_cast<int>(leaf_bytes), out);
+  }
+  if (traced) {
+    out = CodedOutputStream::WriteTagToArray(kTracedTag, out);
+    CodedOutputStream::WriteVarint64ToArray(1, out);
   }
   return message;
 }

@@ -19,7 +19,9 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolMinor = 1;
+inline constexpr std::uint32_t kProtocolMinor = 2;
+// From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
+inline constexpr std::uint32_t kTracedMinor = 2;
 
 // Values equal kubebeast.v1.Compression.
 enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
@@ -37,6 +39,7 @@ struct Hello {
   std::uint32_t num_envs = 0;
   EnvSpec spec;
   std::vector<Compression> offered;  // one entry an observation leaf
+  std::uint32_t protocol_minor = 0;
 };
 
 struct EpisodeEnd {
@@ -56,6 +59,7 @@ class ObservationRows {
   std::vector<std::uint8_t> is_first;     // [B], 0 or 1
   std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place
   std::vector<EpisodeEnd> episodes;
+  std::uint64_t env_us = 0;  // the environments computed; 0: it does not say
 
   std::uint32_t num_envs() const { return static_cast<std::uint32_t>(rewards.size()); }
   // The frames of environment `env` in this message, oldest first: frame_stack of them where is_first, else one.
@@ -111,8 +115,9 @@ class StreamCodec {
   absl::StatusOr<Request> Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size);
 
   // The serialized ActResponse with the Actions of `step`. leaves[i] is [num_envs, *shape] of action leaf i,
-  // contiguous.
-  std::string EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves) const;
+  // contiguous. traced: asks for env_us in the next Observations.
+  std::string EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,
+                            bool traced = false) const;
 
   // The step number that the next Observations message must carry.
   std::uint64_t next_step() const { return expected_.step; }

@@ -112,6 +112,12 @@ INSTANTIATE_TEST_SUITE_P(
                     observations->GetReflection()->MutableUnknownFields(observations)->AddVarint(3, 1);
                   },
                   "observations: field 3 has the wrong wire type 0"},
+        Rejection{"WrongWireTypeOfEnvTime",
+                  [](v1::ActRequest& m) {
+                    auto* observations = m.mutable_observations();
+                    observations->GetReflection()->MutableUnknownFields(observations)->AddFixed64(9, 1);
+                  },
+                  "observations: field 9 has the wrong wire type 1"},
         Rejection{"RepeatedColumn",
                   [](v1::ActRequest& m) {
                     auto* observations = m.mutable_observations();

@@ -106,6 +106,14 @@ TEST(StreamCodecTest, SkipsFieldsOfLaterVersions) {
   EXPECT_EQ(rows->episodes[0].length, 1000U);
 }
 
+TEST(StreamCodecTest, ReadsHowLongTheEnvironmentsComputed) {
+  StreamCodec codec = TestCodec();
+  EXPECT_EQ(DecodeRows(codec, FirstStep())->env_us, 0U) << "it does not say";
+  v1::ActRequest message = TestStep(1, {0, 0, 0});
+  message.mutable_observations()->set_env_us(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(DecodeRows(codec, message, 1)->env_us, std::numeric_limits<std::uint64_t>::max());
+}
+
 TEST(StreamCodecTest, CountsOnlyAcceptedSteps) {
   StreamCodec codec = TestCodec();
   EXPECT_EQ(codec.next_step(), 0U);
@@ -141,10 +149,21 @@ TEST(StreamCodecTest, EncodesActionsThatTheStockParserReads) {
   for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{300}, std::numeric_limits<std::uint64_t>::max()}) {
     v1::ActResponse response;
     ASSERT_TRUE(response.ParseFromString(TestCodec().EncodeActions(step, {data})));
+    EXPECT_FALSE(response.actions().traced());
     EXPECT_EQ(response.actions().step(), step);
     ASSERT_EQ(response.actions().leaves_size(), 1);
     EXPECT_EQ(response.actions().leaves(0), std::string(reinterpret_cast<const char*>(data), 24));
   }
+}
+
+TEST(StreamCodecTest, EncodesThatAStepIsTraced) {
+  const std::vector<std::int64_t> actions = {5, 0, 3};
+  const auto* data = reinterpret_cast<const std::uint8_t*>(actions.data());
+  v1::ActResponse response;
+  ASSERT_TRUE(response.ParseFromString(TestCodec().EncodeActions(300, {data}, true)));
+  EXPECT_TRUE(response.actions().traced());
+  EXPECT_EQ(response.actions().step(), 300U);
+  EXPECT_EQ(response.actions().leaves(0), std::string(reinterpret_cast<const char*>(data), 24));
 }
 
 }  // namespace

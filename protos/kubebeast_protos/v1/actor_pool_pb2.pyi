@@ -106,7 +106,7 @@ class Welcome(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
 
 class Observations(_message.Message):
-    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted")
+    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted", "env_us")
     STEP_FIELD_NUMBER: _ClassVar[int]
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     REWARDS_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +115,7 @@ class Observations(_message.Message):
     IS_FIRST_FIELD_NUMBER: _ClassVar[int]
     EPISODES_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_FIELD_NUMBER: _ClassVar[int]
+    ENV_US_FIELD_NUMBER: _ClassVar[int]
     step: int
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
     rewards: bytes
@@ -123,7 +124,8 @@ class Observations(_message.Message):
     is_first: bytes
     episodes: _containers.RepeatedCompositeFieldContainer[Episode]
     interrupted: bytes
-    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ...) -> None: ...
+    env_us: int
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ..., env_us: _Optional[int] = ...) -> None: ...
 
 class Episode(_message.Message):
     __slots__ = ("env", "episode_return", "length")
@@ -136,12 +138,14 @@ class Episode(_message.Message):
     def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ...) -> None: ...
 
 class Actions(_message.Message):
-    __slots__ = ("step", "leaves")
+    __slots__ = ("step", "leaves", "traced")
     STEP_FIELD_NUMBER: _ClassVar[int]
     LEAVES_FIELD_NUMBER: _ClassVar[int]
+    TRACED_FIELD_NUMBER: _ClassVar[int]
     step: int
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    traced: bool
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., traced: bool = ...) -> None: ...
 
 class Bye(_message.Message):
     __slots__ = ("reason", "detail")

@@ -28,6 +28,7 @@ Compatibility: within v1 fields are only added, a receiver skips what it does no
 reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it.
   minor 0: everything that is not marked otherwise.
   minor 1: Observations.interrupted, Bye.REASON_ENVIRONMENT_FAILED, End.
+  minor 2: Actions.traced, Observations.env_us.
 """
 
 import abc

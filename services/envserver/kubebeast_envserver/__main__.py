@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"kubebeast-envserver: {error}", file=sys.stderr)
         return ExitCode.USAGE
-    log.configure(config.log_level)
+    log.configure(config.log_level, config.log_format)
+    log.note(env_server_id=config.env_server_id)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S + 1.0)
     supervisor = Supervisor(config, shutdown)
@@ -42,7 +43,12 @@ def _endpoint(config: EnvServerConfig, supervisor: Supervisor) -> contextlib.Abs
     from kubebeast_envserver.http_endpoint import HttpEndpoint
     from kubebeast_envserver.metrics import make_registry
 
-    registry = make_registry(supervisor.statuses, lambda: supervisor.num_quarantined)
+    registry = make_registry(
+        supervisor.statuses,
+        lambda: supervisor.num_quarantined,
+        env_id=config.env,
+        envs_per_stream=config.envs_per_stream,
+    )
     endpoint = HttpEndpoint(
         config.http_address, health=supervisor.illness, readiness=supervisor.unreadiness, registry=registry
     )

@@ -59,9 +59,12 @@ def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> lis
 
 
 def encode_observations(
-    step: int, rows: StepRows, leaves: Sequence[Leaf], compression: Sequence[pb.Compression]
+    step: int, rows: StepRows, leaves: Sequence[Leaf], compression: Sequence[pb.Compression], env_us: int = 0
 ) -> pb.ActRequest:
-    """One vector step; `rows` hold newest frames. A stack is sent at is_first only: its first frame, repeated."""
+    """One vector step; `rows` hold newest frames. A stack is sent at is_first only: its first frame, repeated.
+
+    env_us: microseconds that the environments computed, where Actions.traced asked for them.
+    """
     payload = []
     for leaf, frames, method in zip(leaves, rows.observation, compression, strict=True):
         data = frames
@@ -78,6 +81,7 @@ def encode_observations(
             is_first=rows.is_first.tobytes(),
             interrupted=rows.interrupted.tobytes() if rows.interrupted.any() else b"",
             episodes=[pb.Episode(env=env, episode_return=total, length=n) for env, total, n in rows.episodes],
+            env_us=env_us,
         )
     )
 

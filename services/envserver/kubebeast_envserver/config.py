@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-CompressionName = Literal["lz4", "none"]
+from kubebeast_envserver.log import LogFormat, LogLevel
 
+Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
+CompressionName = Literal["lz4", "none"]
+_CHOICES = {"preset": Preset, "compression": CompressionName, "log_level": LogLevel, "log_format": LogFormat}
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
 _MAX_PORT = 65_535
@@ -82,6 +83,9 @@ class EnvServerConfig:
     )
     failure_window_s: float = field(default=60.0, metadata=_help("... when they happen within so many seconds"))
     log_level: LogLevel = field(default="info", metadata=_help("least severe level that is logged"))
+    log_format: LogFormat = field(
+        default="auto", metadata=_help("of the log: auto is text on a terminal and JSON lines elsewhere")
+    )
 
     def __post_init__(self) -> None:
         _require(self.env != "", "env", self.env, "is required, e.g. PongNoFrameskip-v4")
@@ -89,7 +93,7 @@ class EnvServerConfig:
             _require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
         for name in ("welcome_timeout_s", "env_timeout_s", "failure_window_s"):
             _require(getattr(self, name) > 0, name, getattr(self, name), "must be positive")
-        for name, choices in (("preset", Preset), ("compression", CompressionName), ("log_level", LogLevel)):
+        for name, choices in _CHOICES.items():
             value = getattr(self, name)
             _require(value in get_args(choices), name, value, f"must be one of {', '.join(get_args(choices))}")
         for name in ("max_steps", "max_redials"):

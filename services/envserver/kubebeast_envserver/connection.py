@@ -38,15 +38,26 @@ FINAL_CODES = frozenset(
 )
 """The learner will not take this env-server however often they connect."""
 
+RUN_FINISHED = grpc.StatusCode.OUT_OF_RANGE
+"""The learner's run is over. It takes no streams, but another run may follow at the same address."""
+
 _CODES = {code.value[0]: code for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
 
 
 class DisconnectedError(Exception):
     """The stream ended without being asked to; another one may go better."""
 
+    def __init__(self, reason: str, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE) -> None:
+        super().__init__(reason)
+        self.code = code
+
 
 class RefusedError(Exception):
     """The learner refuses this env-server; another stream cannot go better."""
+
+    def __init__(self, reason: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,16 @@ def end_error(end: pb.End) -> DisconnectedError | RefusedError:
     return _ended_with(_CODES[end.code], end.detail)
 
 
+def code_name(error: Exception) -> str:
+    """One of GRPC_CODES: the status that ended or prevented a stream; of files that cannot be used, unavailable."""
+    code = grpc.StatusCode.UNAVAILABLE
+    if isinstance(error, (DisconnectedError, RefusedError)):
+        code = error.code
+    elif isinstance(error, ProtocolError):
+        code = grpc.StatusCode.INVALID_ARGUMENT
+    return code.name.lower()
+
+
 def _ended_with(code: grpc.StatusCode, details: str | None) -> DisconnectedError | RefusedError:
     text = f"{code.name}: {printable(details or '', 1000)}"
-    return RefusedError(text) if code in FINAL_CODES else DisconnectedError(text)
+    return RefusedError(text, code) if code in FINAL_CODES else DisconnectedError(text, code)

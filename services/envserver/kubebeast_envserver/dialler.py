@@ -6,7 +6,7 @@ from kubebeast_envserver.addresses import is_local
 from kubebeast_envserver.backoff import Backoff
 from kubebeast_envserver.codec import ProtocolError
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.connection import DisconnectedError, RefusedError, open_stream
+from kubebeast_envserver.connection import RUN_FINISHED, DisconnectedError, RefusedError, code_name, open_stream
 from kubebeast_envserver.exit_code import ExitCode
 from kubebeast_envserver.rows import HostedEnv
 from kubebeast_envserver.session import Identity, Session
@@ -26,6 +26,8 @@ def serve_stream(
 ) -> ExitCode:
     """Plays one stream after the other until the shutdown, max_steps, a refusal or max_redials.
 
+    With max_steps it is over at once where the run is finished: there is nothing to play.
+
     Raises EnvironmentFailure.
     """
     if config.token_file and not config.tls_ca and not is_local(config.address):
@@ -36,6 +38,7 @@ def serve_stream(
             played_s, reason = _play_once(config, env, identity, shutdown, status)
         except RefusedError as error:
             status.connects_refused += 1
+            status.count_disconnect(code_name(error))
             logger.error("the learner at %s refuses this env-server: %s", config.address, error)
             return ExitCode.REFUSED
         if shutdown.is_requested() or not reason:
@@ -45,8 +48,11 @@ def serve_stream(
             logger.warning("lost the learner at %s: %s", config.address, reason)
             if played_s >= STEADY_S:
                 backoff.reset()
+        elif status.run_finished and config.max_steps:
+            logger.info("nothing to play at %s: %s", config.address, reason)
+            break
         else:
-            status.connects_unreachable += 1
+            status.connects_unreachable += not status.run_finished
             if num_failed & (num_failed - 1) == 0:  # 1, 2, 4, 8, ...: a long wait stays a short log
                 logger.info("waiting for the learner at %s: %s", config.address, reason)
         if 0 < config.max_redials < num_failed:
@@ -79,6 +85,8 @@ def _play_once(
                 session.run()
             return session.played_s, ""
     except (DisconnectedError, ProtocolError, TlsError, TokenFileError) as error:
+        status.count_disconnect(code_name(error))
+        status.run_finished = isinstance(error, DisconnectedError) and error.code is RUN_FINISHED
         return session.played_s if session is not None else None, f"{type(error).__name__}: {error}"
     finally:
         shutdown.on_request = None

@@ -93,8 +93,10 @@ class GuardedEnv:
         if self._env is None:
             return None
         seed, self._next_seed = self._next_seed, None  # later resets go on with the generators: no episode twice
+        began = time.monotonic()
         try:
             observation, _ = self._env.reset(seed=seed)
+            self._status.reset_seconds.observe(time.monotonic() - began)
             return self._contract.check_observation(observation), 0.0, False, False
         except ContractError as error:
             self._note(error.kind, f"reset: {error}", error)

@@ -1,4 +1,4 @@
-"""An HTTP server for probes and scrapes: /healthz, /readyz and /metrics.
+"""An HTTP server for probes and scrapes: /healthz, /readyz, /metrics, and pages of JSON.
 
 Kubernetes asks the first two (https://kubernetes.io/docs/concepts/workloads/pods/probes/), Prometheus the third
 (https://prometheus.io/docs/instrumenting/exposition_formats/). Nothing is encrypted and anybody may ask.
@@ -11,7 +11,7 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -29,19 +29,30 @@ POLL_S = 0.1
 
 Probe = Callable[[], str]
 """Says what is wrong, "" when nothing is. Called from threads of the endpoint; must not block."""
+Page = Callable[[], bytes]
+"""One JSON value. Called as a Probe is."""
 
 
 class HttpEndpoint:
     """Answers GET and HEAD from the constructor to `close`, in daemon threads. A context manager.
 
     /healthz and /readyz are 200, or 503 with what their probe says as text; /metrics is the registry in Prometheus's
-    text format; anything else is 404.
+    text format; anything else that is not a page is 404.
     """
 
-    def __init__(self, address: str, *, health: Probe, readiness: Probe, registry: CollectorRegistry) -> None:
-        """address: "host:port"; port 0 picks one. OSError when it cannot be bound."""
+    def __init__(
+        self,
+        address: str,
+        *,
+        health: Probe,
+        readiness: Probe,
+        registry: CollectorRegistry,
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
+        """address: "host:port"; port 0 picks one. pages: by path. OSError when the address cannot be bound."""
         host, _, port = address.rpartition(":")
-        self._server = _Server(host.strip("[]"), int(port), {"/healthz": health, "/readyz": readiness}, registry)
+        probes = {"/healthz": health, "/readyz": readiness}
+        self._server = _Server(host.strip("[]"), int(port), probes, registry, pages or {})
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="http", daemon=True)
         self._thread.start()
@@ -65,9 +76,12 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 4 * MAX_CONNECTIONS
 
-    def __init__(self, host: str, port: int, probes: dict[str, Probe], registry: CollectorRegistry) -> None:
+    def __init__(
+        self, host: str, port: int, probes: Mapping[str, Probe], registry: CollectorRegistry, pages: Mapping[str, Page]
+    ) -> None:
         self._probes = probes
         self._registry = registry
+        self._pages = pages
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # connection to its deadline, oldest first
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -79,8 +93,11 @@ class _Server(socketserver.ThreadingTCPServer):
         text = "text/plain; charset=utf-8"
         if path == "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+        if path in self._pages:
+            return HTTPStatus.OK, "application/json", self._pages[path]()
         if path not in self._probes:
-            return HTTPStatus.NOT_FOUND, text, b"there are /healthz, /readyz and /metrics\n"
+            known = ", ".join([*self._probes, *self._pages])
+            return HTTPStatus.NOT_FOUND, text, f"there are {known} and /metrics\n".encode()
         problem = self._probes[path]()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
         return status, text, f"{problem or 'ok'}\n".encode()

@@ -6,7 +6,7 @@ import grpc
 
 from kubebeast_envserver.codec import ProtocolError
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.connection import DisconnectedError, RefusedError
+from kubebeast_envserver.connection import DisconnectedError, RefusedError, code_name
 from kubebeast_envserver.door import Door, Visit, open_server
 from kubebeast_envserver.exit_code import ExitCode
 from kubebeast_envserver.rows import HostedEnv
@@ -36,6 +36,7 @@ def serve_stream(
                 reason = _play_once(config, visit, env, identity, shutdown, status)
             except RefusedError as error:
                 status.connects_refused += 1
+                status.count_disconnect(code_name(error))
                 logger.error("the learner at %s refuses this env-server: %s", visit.peer, error)
                 return ExitCode.REFUSED
             finally:
@@ -88,6 +89,7 @@ def _play_once(
         visit.end(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         raise
     except (DisconnectedError, ProtocolError) as error:
+        status.count_disconnect(code_name(error))
         if isinstance(error, ProtocolError):
             visit.end(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         if session.played_s is None:

@@ -1,52 +1,141 @@
-"""The metrics of an env-server, read from its streams' statuses at every scrape."""
+"""What Prometheus is told of an env-server, metric by metric: sums over its streams, so that no label grows with them.
 
-from collections.abc import Callable, Iterator, Sequence
+Counters start at 0 with the env-server and outlive the processes of its streams.
+"""
+
+import ctypes
+import platform
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
+from prometheus_client.process_collector import ProcessCollector
 
-from kubebeast_envserver.stream_status import CONNECT_OUTCOMES, FAILURE_KINDS, StreamStatus
+from kubebeast_envserver.histogram import Histogram
+from kubebeast_envserver.metric_table import COUNTER, GAUGE, HISTOGRAM, Labelled, Row, TableCollector, Value, Values
+from kubebeast_envserver.stream_status import CONNECT_OUTCOMES, EPISODE_ENDS, FAILURE_KINDS, GRPC_CODES, StreamStatus
 
-_PREFIX = "kubebeast_envserver_"
+ENVSERVER = (
+    Row(GAUGE, "kubebeast_envserver_streams", "Streams that are configured.", "streams"),
+    Row(GAUGE, "kubebeast_envserver_envs", "Environments that are configured.", "envs"),
+    Row(GAUGE, "kubebeast_envserver_streams_connected", "Streams that a learner has welcomed.", "connected"),
+    Row(GAUGE, "kubebeast_envserver_streams_quarantined", "Streams that were given up.", "streams_quarantined"),
+    Row(GAUGE, "kubebeast_envserver_envs_quarantined", "Environments that were given up.", "envs_quarantined"),
+    Row(COUNTER, "kubebeast_envserver_env_steps", "Actions that environments took.", "env_steps"),
+    Row(
+        COUNTER,
+        "kubebeast_envserver_episodes",
+        "Whole games that ended: by their own rules, cut off, or by a failure of their environment.",
+        {end: f"episodes_{end}" for end in EPISODE_ENDS},
+        ("end",),
+    ),
+    Row(
+        GAUGE,
+        "kubebeast_envserver_episode_return_mean",
+        "Mean unclipped return of the newest 100 whole games of each stream.",
+        "episode_return_mean",
+    ),
+    Row(
+        COUNTER,
+        "kubebeast_envserver_env_failures",
+        "Failures of environments, by kind.",
+        {kind: f"failures_{kind}" for kind in FAILURE_KINDS},
+        ("kind",),
+    ),
+    Row(COUNTER, "kubebeast_envserver_env_restarts", "Environments made anew after a failure.", "env_restarts"),
+    Row(COUNTER, "kubebeast_envserver_stream_restarts", "Stream processes that were replaced.", "stream_restarts"),
+    Row(
+        COUNTER,
+        "kubebeast_envserver_connects",
+        "What became of connections.",
+        {outcome: f"connects_{outcome}" for outcome in CONNECT_OUTCOMES},
+        ("outcome",),
+    ),
+    Row(
+        COUNTER,
+        "kubebeast_envserver_disconnects",
+        "Connections that ended unasked or failed, by gRPC status.",
+        {code: f"disconnects_{code}" for code in GRPC_CODES},
+        ("code",),
+    ),
+    Row(COUNTER, "kubebeast_envserver_received_bytes", "Bytes of messages from the learner.", "received_bytes"),
+    Row(COUNTER, "kubebeast_envserver_sent_bytes", "Bytes of messages to the learner.", "sent_bytes"),
+    Row(HISTOGRAM, "kubebeast_envserver_step_seconds", "One step of all environments of a stream.", "step_seconds"),
+    Row(
+        HISTOGRAM,
+        "kubebeast_envserver_reset_seconds",
+        "The reset of one environment; Atari games are reset in a step.",
+        "reset_seconds",
+    ),
+    Row(
+        HISTOGRAM,
+        "kubebeast_envserver_action_wait_seconds",
+        "From Observations sent to Actions received: the way to the learner, its inference, and the way back.",
+        "action_wait_seconds",
+    ),
+    Row(
+        HISTOGRAM,
+        "kubebeast_envserver_episode_length_steps",
+        "Decisions in a whole game that ended.",
+        "episode_lengths",
+    ),
+    Row(
+        GAUGE,
+        "kubebeast_envserver_build_info",
+        "1, with what runs here as labels.",
+        "build",
+        ("version", "python", "env_id"),
+    ),
+)
+
+_COUNTS = [name for name, kind, *_ in StreamStatus._fields_ if kind is ctypes.c_uint64]
+_HISTOGRAMS = {name: kind for name, kind, *_ in StreamStatus._fields_ if issubclass(kind, Histogram)}
 
 
-class StreamMetrics(Collector):
-    """Sums over all streams: no label grows with the fleet."""
+def make_registry(
+    statuses: Sequence[StreamStatus],
+    num_quarantined: Callable[[], int],
+    *,
+    env_id: str = "",
+    envs_per_stream: int = 0,
+) -> CollectorRegistry:
+    """The metrics of one env-server and of its supervisor's process; without statuses every counter is 0.
 
-    def __init__(self, statuses: Sequence[StreamStatus], num_quarantined: Callable[[], int]) -> None:
-        """num_quarantined: streams that were given up."""
-        self._statuses = statuses
-        self._num_quarantined = num_quarantined
+    num_quarantined: streams that were given up; from any thread.
+    """
+    build: Labelled = {(version("kubebeast-envserver"), platform.python_version(), env_id): 1.0}
 
-    def collect(self) -> Iterator[Metric]:
-        statuses = self._statuses
-        for name, text, count in (
-            ("env_steps", "Actions that environments took.", sum(s.env_steps for s in statuses)),
-            ("episodes", "Whole games that ended.", sum(s.episodes for s in statuses)),
-            ("env_restarts", "Environments made anew after a failure.", sum(s.env_restarts for s in statuses)),
-            ("stream_restarts", "Stream processes that were replaced.", sum(s.stream_restarts for s in statuses)),
-        ):
-            yield CounterMetricFamily(_PREFIX + name, text, count)
-        failures = CounterMetricFamily(_PREFIX + "env_failures", "Failures of environments.", labels=["kind"])
-        for kind in FAILURE_KINDS:
-            failures.add_metric([kind], sum(status.failures(kind) for status in statuses))
-        yield failures
-        connects = CounterMetricFamily(_PREFIX + "connects", "What became of connections.", labels=["outcome"])
-        for outcome in CONNECT_OUTCOMES:
-            connects.add_metric([outcome], sum(status.connects(outcome) for status in statuses))
-        yield connects
-        for name, text, value in (
-            ("envs_quarantined", "Environments that were given up.", sum(s.envs_quarantined for s in statuses)),
-            ("streams_quarantined", "Streams that were given up.", self._num_quarantined()),
-            ("streams_connected", "Streams that a learner has welcomed.", sum(s.connected for s in statuses)),
-        ):
-            yield GaugeMetricFamily(_PREFIX + name, text, value)
+    def read() -> Values:
+        return {
+            **_sums(statuses),
+            "streams": len(statuses),
+            "envs": len(statuses) * envs_per_stream,
+            "streams_quarantined": num_quarantined(),
+            "build": build,
+        }
 
-
-def make_registry(statuses: Sequence[StreamStatus], num_quarantined: Callable[[], int]) -> CollectorRegistry:
-    """With nothing but these metrics."""
     registry = CollectorRegistry()
-    registry.register(StreamMetrics(statuses, num_quarantined))
+    registry.register(TableCollector(ENVSERVER, read))
+    ProcessCollector(registry=registry)
     return registry
+
+
+class _Merged(NamedTuple):
+    """One histogram of several."""
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    sum: float
+
+
+def _sums(statuses: Sequence[StreamStatus]) -> Values:
+    values: dict[str, Value] = {name: sum(getattr(status, name) for status in statuses) for name in _COUNTS}
+    for name, kind in _HISTOGRAMS.items():
+        histograms: list[Histogram] = [getattr(status, name) for status in statuses]
+        counts = [sum(histogram.counts[i] for histogram in histograms) for i in range(len(kind.bounds) + 1)]
+        values[name] = _Merged(kind.bounds, counts, sum(histogram.sum for histogram in histograms))
+    returns = [value for status in statuses for value in status.episode_returns.values()]
+    if returns:
+        values["episode_return_mean"] = sum(returns) / len(returns)
+    return values

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import grpc
 
+from kubebeast_envserver import log
 from kubebeast_envserver.codec import (
     ProtocolError,
     VersionError,
@@ -62,6 +64,7 @@ class Session:
         self._welcome_timeout_s = welcome_timeout_s
         self._max_steps = max_steps
         self._status = status or StreamStatus()
+        self._action_wait_seconds = self._status.action_wait_seconds
         self._ending = False
         self._computing = False
         self._shutdown_requested = False
@@ -109,7 +112,7 @@ class Session:
         self._stream.requests.put(None)
 
     def _shake_hands_and_play(self) -> None:
-        self._stream.requests.put(pb.ActRequest(hello=self._hello()))
+        self._send(pb.ActRequest(hello=self._hello()))
         welcome = self._receive_welcome()
         if welcome is not None and not self._ending:
             try:
@@ -121,27 +124,34 @@ class Session:
             self._status.connects_welcomed += 1
             self._status.connected = 1
             run_id = printable(welcome.run_id, 253)
+            self._status.run_id = run_id
+            log.note(run_id=run_id)
             logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)
             self._play(compression)
         self._drain()
 
     def _play(self, compression: list[pb.Compression]) -> None:
-        env, step = self._env, 0
+        env, step, env_us = self._env, 0, 0
         self._computing = True
         rows = env.reset()
         while not self._ending:
             self._check_can_be_told(rows)
-            self._stream.requests.put(encode_observations(step, rows, env.spec_observation, compression))
+            self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
             self._computing = False
+            sent_at = time.monotonic()
             if self._shutdown_requested or 0 < self._max_steps == step:
                 self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
             response = self._receive()
             if response is None or self._ending:
                 return
+            self._action_wait_seconds.observe(time.monotonic() - sent_at)
             if not response.HasField("actions"):
                 raise ProtocolError("expected Actions")
             self._computing = True
-            rows = env.step(decode_actions(response.actions, step, env.spec_action, env.num_envs))
+            actions = decode_actions(response.actions, step, env.spec_action, env.num_envs)
+            began = time.monotonic()
+            rows = env.step(actions)
+            env_us = math.ceil((time.monotonic() - began) * 1e6) if response.actions.traced else 0
             step += 1
 
     def _check_can_be_told(self, rows: StepRows) -> None:
@@ -151,13 +161,18 @@ class Session:
                 "an environment is still broken, which a learner of minor version 0 cannot be told"
             )
 
+    def _send(self, request: pb.ActRequest) -> None:
+        self._status.sent_bytes += request.ByteSize()
+        self._stream.requests.put(request)
+
     def _receive_welcome(self) -> pb.Welcome | None:
         try:
             with cancelled_after(self._welcome_timeout_s, self._stream) as was_cancelled:
                 response = self._receive()
         except (grpc.RpcError, DisconnectedError) as error:
             if was_cancelled() and not self._ending:
-                raise DisconnectedError(f"no Welcome within {self._welcome_timeout_s:g} s") from error
+                reason = f"no Welcome within {self._welcome_timeout_s:g} s"
+                raise DisconnectedError(reason, grpc.StatusCode.DEADLINE_EXCEEDED) from error
             raise
         if response is not None and not response.HasField("welcome") and not self._ending:
             raise ProtocolError("the first response is not a Welcome")
@@ -166,9 +181,11 @@ class Session:
     def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; None when the learner ended the stream after a Bye."""
         response = next(self._stream.responses, None)
+        if response is not None:
+            self._status.received_bytes += response.ByteSize()
         if not self._ending:
             if response is None:
-                raise DisconnectedError("the learner ended the stream")
+                raise DisconnectedError("the learner ended the stream", grpc.StatusCode.OK)
             if response.HasField("end"):
                 raise end_error(response.end)
         return response

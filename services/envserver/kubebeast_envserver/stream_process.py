@@ -29,7 +29,7 @@ _TRACEBACK_S = 0.5
 
 def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
     """Entry of a stream process."""
-    log.configure(config.log_level)
+    log.configure(config.log_level, config.log_format)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S)
     faulthandler.enable()
@@ -39,7 +39,11 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from kubebeast_envserver.worker import run_stream  # the supervisor needs none of what it imports
 
-    code = run_stream(config, index, shutdown, status)
+    try:
+        code = run_stream(config, index, shutdown, status)
+    except Exception:  # multiprocessing would print it, as no line of the log
+        logger.exception("the process of stream %d failed", index)
+        sys.exit(1)
     status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
     sys.exit(code)
 
@@ -82,6 +86,7 @@ class StreamProcess:
         if self._started_at:
             self.status.stream_restarts += 1
         self._started_at, self.start_at, self._kill_at = now, math.inf, math.inf
+        self.status.instance_id = ""
         process = self._context.Process(
             target=stream_main,
             args=(self._config, self._index, self.status),
@@ -104,7 +109,7 @@ class StreamProcess:
                 self._process.kill()
         elif now - busy_since > self._config.env_timeout_s:
             text = "stream %d: its environments computed for more than env_timeout_s = %g s: killed"
-            logger.error(text, self._index, self._config.env_timeout_s)
+            self._log(logging.ERROR, text, self._index, self._config.env_timeout_s)
             self.status.count_failure("hang")
             self._kill_at = now + _TRACEBACK_S
             os.kill(self._process.pid, signal.SIGUSR1)
@@ -142,17 +147,23 @@ class StreamProcess:
 
     def _replace(self, what: str) -> None:
         if self._failures.add():
-            logger.error("the process of stream %d %s", self._index, what)
+            self._log(logging.ERROR, "the process of stream %d %s", self._index, what)
             self._quarantine()
             return
         now = time.monotonic()
         if now - self._started_at > self._config.failure_window_s:
             self._backoff.reset()
         delay_s = self._backoff.next_delay_s()
-        logger.warning("the process of stream %d %s and is replaced in %.1f s", self._index, what, delay_s)
+        text = "the process of stream %d %s and is replaced in %.1f s"
+        self._log(logging.WARNING, text, self._index, what, delay_s)
         self.start_at = now + delay_s
 
     def _quarantine(self) -> None:
-        logger.error("stream %d is given up", self._index)
+        self._log(logging.ERROR, "stream %d is given up", self._index)
         self.start_at = math.inf
         self.is_quarantined = True
+
+    def _log(self, level: int, text: str, *values: object) -> None:
+        """As the process itself would have: with its names."""
+        names = log.fields(run_id=self.status.run_id, instance_id=self.status.instance_id)
+        logger.log(level, text, *values, extra=names)

@@ -38,10 +38,10 @@ class Supervisor:
         return "every stream failed too often" if self.num_quarantined == len(self._streams) else ""
 
     def unreadiness(self) -> str:
-        """Why no stream can play, from any thread; empty while one is connected, or can be dialled."""
+        """Why no stream can play, from any thread; empty while one is connected or can be, and when the run is over."""
         if self._shutdown.is_requested():
             return "shutting down"
-        if any(status.connected or status.listening for status in self.statuses):
+        if any(status.connected or status.listening or status.run_finished for status in self.statuses):
             return ""
         return self.illness() or f"no stream is connected: waiting for {self._waits_for}"
 

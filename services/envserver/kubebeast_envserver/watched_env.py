@@ -7,15 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from kubebeast_envserver.rows import AllQuarantined, Array, EnvironmentFailure, HostedEnv, StepRows
-from kubebeast_envserver.stream_status import StreamStatus
+from kubebeast_envserver.stream_status import EpisodeEnd, StreamStatus
 
 
 @contextlib.contextmanager
-def watched(status: StreamStatus) -> Iterator[None]:
-    """Around whatever environments compute: the supervisor ends a process that stays inside for too long."""
-    status.busy_since = time.monotonic()
+def watched(status: StreamStatus) -> Iterator[float]:
+    """Around whatever environments compute: the supervisor ends a process that stays inside for too long.
+
+    Yields time.monotonic() of the beginning.
+    """
+    status.busy_since = since = time.monotonic()
     try:
-        yield
+        yield since
     except EnvironmentFailure as failure:
         if not isinstance(failure, AllQuarantined):  # whose failures were counted one by one
             status.count_failure(failure.kind)
@@ -33,19 +36,37 @@ class WatchedEnv:
         self.num_envs = env.num_envs
         self._env = env
         self._status = status
+        self._step_seconds = status.step_seconds
+        self._over = np.ones(env.num_envs, np.bool_)
+        """bool [B]: no game is under way, as far as the newest rows tell."""
 
     def reset(self) -> StepRows:
         with watched(self._status):
-            return self._env.reset()
+            rows = self._env.reset()
+        self._over = np.zeros(self.num_envs, np.bool_)
+        return rows
 
     def step(self, actions: list[Array]) -> StepRows:
-        with watched(self._status):
-            rows = self._env.step(actions)
-        idle = np.count_nonzero(rows.is_first) + np.count_nonzero(rows.interrupted)
-        self._status.env_steps += self.num_envs - int(idle)
-        self._status.episodes += len(rows.episodes)
+        try:
+            with watched(self._status) as since:
+                rows = self._env.step(actions)
+        except EnvironmentFailure:
+            self._status.episodes_interrupted += self.num_envs - int(np.count_nonzero(self._over))
+            raise
+        self._step_seconds.observe(time.monotonic() - since)
+        self._count(rows)
         return rows
 
     def close(self) -> None:
         with watched(self._status):
             self._env.close()
+
+    def _count(self, rows: StepRows) -> None:
+        num_interrupted = int(np.count_nonzero(rows.interrupted))
+        self._status.env_steps += self.num_envs - int(np.count_nonzero(rows.is_first)) - num_interrupted
+        if num_interrupted:
+            self._status.episodes_interrupted += int(np.count_nonzero(rows.interrupted & ~self._over))
+        for env, episode_return, length in rows.episodes:
+            end: EpisodeEnd = "terminated" if rows.terminated[env] else "truncated"
+            self._status.count_episode(end, episode_return, length)
+        self._over = rows.terminated | rows.truncated

@@ -5,7 +5,7 @@ import uuid
 
 import numpy as np
 
-from kubebeast_envserver import dialler, listener
+from kubebeast_envserver import dialler, listener, log
 from kubebeast_envserver.backoff import Backoff
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.envs import FaultPolicy, make_vector_env
@@ -29,6 +29,8 @@ def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown, status: 
     identity = Identity(
         env_server_id=config.env_server_id, instance_id=f"{uuid.uuid4().hex}-{index}", env_id=config.env
     )
+    status.instance_id = identity.instance_id
+    log.note(env_server_id=identity.env_server_id, instance_id=identity.instance_id)
     seed = _first_seed(config, index, status)
     failures = FailureWindow(config.max_failures, config.failure_window_s)
     backoff = Backoff()

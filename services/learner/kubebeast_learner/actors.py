@@ -57,12 +57,16 @@ class Actors(Protocol):
     def stats(self) -> Mapping[str, int]:
         """streams, envs, rollouts_queued, restarts; and since the start: inference_batches, inference_rows.
 
-        Env-servers' also has the native pool's counters. They begin with the process, not with the run.
+        Env-servers' also has the native pool's counters, which begin with the process, not with the run, and
+        inference_threads.
         """
         ...
 
-    def drain(self) -> None:
-        """Takes nobody in from now on; those who act go on. Idempotent, never blocks."""
+    def drain(self, *, finished: bool) -> None:
+        """Takes nobody in from now on; those who act go on. Idempotent, never blocks.
+
+        finished: the training has come to its end; who comes later is told so.
+        """
         ...
 
     def stop(self) -> None:

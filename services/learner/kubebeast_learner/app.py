@@ -17,10 +17,11 @@ import yaml
 from rich.console import Console
 from rich.logging import RichHandler
 
+from kubebeast_envserver import log
 from kubebeast_learner.actors import Actors, ActorsError
 from kubebeast_learner.allocator import keep_freed_memory
 from kubebeast_learner.checkpoint import CheckpointError, CheckpointStore
-from kubebeast_learner.config import ConfigError, TrainingConfig
+from kubebeast_learner.config import ConfigError, RunConfig, TrainingConfig
 from kubebeast_learner.config_sources import as_settings
 from kubebeast_learner.cores import num_cores
 from kubebeast_learner.env_spec import EnvSpec
@@ -61,12 +62,13 @@ def run(
         run_log = RunLog(savedir, config.run.xpid, as_settings(config))
     except OSError as error:
         raise ConfigError(f"savedir = {str(savedir)!r}: {error}") from error
-    with _logging_to(console), run_log:
+    with _logging_to(console, config.run) as handler, run_log:
         try:
             _record_settings(run_log.folder, as_settings(config))
             keep_freed_memory()
             _set_threads(config.run.learner_threads, num_local_processes)
-            summary = _train(config, open_actors, run_log, console, monitor or Monitor(), linger)
+            with _stop_on_signals(handler) as stop:
+                summary = _train(config, open_actors, run_log, console, monitor or Monitor(), stop, linger)
         except ConfigError as error:
             logger.error("%s", error)
             return EXIT_USAGE
@@ -77,6 +79,9 @@ def run(
             logger.exception("the run failed")
             return EXIT_FAILED
         run_log.successful = True
+        if isinstance(handler.formatter, log.JsonFormatter):
+            logger.info("%s", summary)
+            return 0
     print(summary, flush=True)
     return 0
 
@@ -87,47 +92,52 @@ def _train(
     run_log: RunLog,
     console: Console,
     monitor: Monitor,
+    stop: threading.Event,
     linger: bool,
 ) -> str:
-    """Trains to the end or to a signal; returns the summary."""
+    """Trains to the end or until `stop`; returns the summary."""
     run = config.run
     torch.manual_seed(run.seed)
     store = CheckpointStore(run_log.folder, run.keep_checkpoints)
-    with _stop_on_signals() as stop:
-        saved = store.load_newest()
-        spec = None if saved is None else EnvSpec.from_plain(saved[1]["env_spec"])
-        with (
-            open_actors(config, run_log.folder, spec) as actors,
-            contextlib.closing(make_progress(run.progress, run.xpid, run.log_interval_s, console)) as progress,
-        ):
-            training = Training(config, actors=actors, store=store, run_log=run_log, progress=progress, monitor=monitor)
-            training.run(stop, saved)
-            summary = training.summary()
-            if linger and not stop.is_set():
-                logger.info("trained to the end; waiting for SIGTERM. %s", summary)
-                monitor.note_finished()
-                stop.wait()
-            return summary
+    saved = store.load_newest()
+    spec = None if saved is None else EnvSpec.from_plain(saved[1]["env_spec"])
+    with (
+        open_actors(config, run_log.folder, spec) as actors,
+        contextlib.closing(make_progress(run.progress, run.xpid, run.log_interval_s, console)) as progress,
+    ):
+        training = Training(config, actors=actors, store=store, run_log=run_log, progress=progress, monitor=monitor)
+        training.run(stop, saved)
+        summary = training.summary()
+        if linger and not stop.is_set():
+            logger.info("trained to the end; waiting for SIGTERM. %s", summary)
+            monitor.note_finished()
+            stop.wait()
+        return summary
 
 
 @contextlib.contextmanager
-def _logging_to(console: Console) -> Iterator[None]:
+def _logging_to(console: Console, run: RunConfig) -> Iterator[logging.Handler]:
     """Messages go above the live table on a terminal, else to standard error, which leaves standard output to JSON."""
     handler: logging.Handler
-    if console.is_interactive:
-        handler = RichHandler(console=console, show_path=False)
+    if console.is_interactive and run.log_format != "json":
+        handler = RichHandler(run.log_level.upper(), console=console, show_path=False)
     else:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.INFO)
+        handler = log.make_handler(run.log_level, run.log_format)
+    root, own = logging.getLogger(), logging.getLogger(__package__)
+    levels = root.level, own.level
+    root.setLevel(logging.INFO)  # that of out.log; what libraries say below it helps nobody
+    own.setLevel(logging.DEBUG if run.log_level == "debug" else logging.INFO)
     root.addHandler(handler)
+    logging.captureWarnings(True)
+    log.note(run_id=run.xpid)
     try:
-        yield
+        yield handler
     finally:
+        log.note(run_id="")
+        logging.captureWarnings(False)
         root.removeHandler(handler)
-        root.setLevel(level)
+        root.setLevel(levels[0])
+        own.setLevel(levels[1])
 
 
 def _record_settings(folder: Path, settings: dict[str, object]) -> None:
@@ -137,25 +147,27 @@ def _record_settings(folder: Path, settings: dict[str, object]) -> None:
 
 
 @contextlib.contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second one raises KeyboardInterrupt."""
+def _stop_on_signals(handler: logging.Handler) -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; a second one raises KeyboardInterrupt. handler: who formats the notice."""
     stop = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        text = f"\n{signal.Signals(number).name}: ending with a checkpoint; once more to abort\n"
-        # Not print: it raises where the signal came in the middle of another write to the same stream.
+        text = f"{signal.Signals(number).name}: ending with a checkpoint; once more to abort"
+        line = log.line(__name__, text, handler.format)
+        start = "\n" if os.isatty(STDERR) else ""  # below the table, and behind the terminal's ^C
+        # Not the logger: it raises where the signal came in the middle of another write to the same stream.
         with contextlib.suppress(OSError):
-            os.write(STDERR, text.encode())
+            os.write(STDERR, f"{start}{line}\n".encode())
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def _set_threads(learner_threads: int, num_local_processes: int) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from kubebeast_envserver import log
 from kubebeast_learner import __version__
 from kubebeast_learner.config import (
     ConfigError,
@@ -22,6 +23,8 @@ from kubebeast_learner.config import (
     MonoConfig,
     PlotConfig,
     RenderConfig,
+    ReportConfig,
+    TopConfig,
     TrainConfig,
 )
 from kubebeast_learner.config_sources import LayeredFlags, layer_flags
@@ -65,6 +68,12 @@ COMMANDS = {
     "plot": Command(
         "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.plot.command:run", has_sources=False
     ),
+    "report": Command(
+        "Write a page about a run.", ReportConfig, "kubebeast_learner.report.command:run", has_sources=False
+    ),
+    "top": Command(
+        "Watch a learner and its env-servers.", TopConfig, "kubebeast_learner.top.command:run", has_sources=False
+    ),
     "fleet": Command(
         "Show learner and env-servers in Kubernetes.",
         FleetConfig,
@@ -82,6 +91,7 @@ MISSING_PACKAGES = {
     "kubebeast_native": "kubebeast-native is missing: pip install 'kubebeast-learner[distributed]', or train with "
     "kubebeast mono, which needs none",
     "kubernetes": "the kubernetes package is missing: pip install 'kubebeast-learner[fleet]'",
+    "opentelemetry": "--trace-endpoint needs OpenTelemetry: pip install 'kubebeast-learner[tracing]'",
 }
 """What to do about a package that not every installation has, by the name under which it is imported."""
 
@@ -110,9 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kubebeast {name}: {error}", file=sys.stderr)
         return EXIT_USAGE
     except ModuleNotFoundError as error:
-        if error.name not in MISSING_PACKAGES:
+        package = (error.name or "").partition(".")[0]
+        if package not in MISSING_PACKAGES:
             raise
-        print(f"kubebeast: {MISSING_PACKAGES[error.name]}", file=sys.stderr)
+        print(f"kubebeast: {MISSING_PACKAGES[package]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -151,8 +162,9 @@ def _parse(program: str, command: Command, layered: LayeredFlags) -> Any:
                 print(f"{program}: settings of {note}", file=sys.stderr)
         raise
     if command.has_sources:
+        handler = log.make_handler(config.run.log_level, config.run.log_format)
         for note in layered.notes:
-            print(f"{program}: settings of {note}", file=sys.stderr)
+            print(log.line(__name__, f"settings of {note}", handler.format), file=sys.stderr)
     return config
 
 

@@ -1,6 +1,8 @@
 """Training on env-servers: the process behind `kubebeast train` and `kubebeast learner`."""
 
 import contextlib
+import importlib
+import json
 import logging
 import os
 import shutil
@@ -21,6 +23,7 @@ from kubebeast_learner.local_fleet import LocalFleet
 from kubebeast_learner.metrics import make_registry
 from kubebeast_learner.monitor import Monitor
 from kubebeast_learner.remote_actors import RemoteActors, make_pool
+from kubebeast_learner.stream_list import encode_streams
 from kubebeast_native import ActorPool
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ def train(config: TrainConfig) -> int:
         require(
             not value, name, str(value), "is for kubebeast learner; the env-servers of kubebeast train know no such"
         )
+    _require_packages(config.pool)
     monitor = Monitor()
     with private_address() as private:
         address = config.pool.address or private
@@ -55,6 +59,7 @@ def learn(config: LearnerConfig) -> int:
     if not address and not config.pool.dial:
         raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
     check_files(config.pool)
+    _require_packages(config.pool)
     monitor = Monitor()
     return app.run(
         config,
@@ -101,14 +106,21 @@ def _actors(
     if fleet is not None:
         fleet_config, folder = fleet
         log_path = folder / "env-servers.log"
-        local_fleet = LocalFleet(fleet_config, address=pool.address, seed=config.run.seed, log_path=log_path)
+        local_fleet = LocalFleet(
+            fleet_config,
+            address=pool.address,
+            seed=config.run.seed,
+            log_path=log_path,
+            serves_metrics=bool(config.pool.http_address),
+        )
     actors = RemoteActors(config, pool, local_fleet)
     # Left in reverse: the pool ends its streams before the processes behind them are stopped.
     with (
         local_fleet or contextlib.nullcontext(),
         contextlib.closing(pool),
         _dialler(config.pool, pool),
-        _http_endpoint(config.pool.http_address, actors, monitor),
+        _step_tracer(config, pool),
+        _http_endpoint(config, actors, monitor, local_fleet),
     ):
         yield actors
 
@@ -120,8 +132,27 @@ def _dialler(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[obje
     return Dialler(pool, config.dial_targets, max_endpoints=config.max_streams)
 
 
-def _http_endpoint(address: str, actors: RemoteActors, monitor: Monitor) -> AbstractContextManager[object]:
-    """ConfigError when `address` cannot be bound; "" serves nothing."""
+def _require_packages(config: PoolConfig) -> None:
+    """ModuleNotFoundError, before the run has begun, where traces are asked for and their packages are missing."""
+    if config.trace_endpoint:
+        importlib.import_module("kubebeast_learner.tracing")
+
+
+def _step_tracer(config: LearnerConfig, pool: ActorPool) -> AbstractContextManager[object]:
+    endpoint, interval_s = config.pool.trace_endpoint, config.pool.trace_interval_s
+    if not endpoint:
+        return contextlib.nullcontext()
+    from kubebeast_learner.tracing import StepTracer  # of an extra
+
+    logger.info("tracing a step every %g s to %s", interval_s, endpoint)
+    return StepTracer(pool, endpoint, interval_s=interval_s, run_id=config.run.xpid)
+
+
+def _http_endpoint(
+    config: LearnerConfig, actors: RemoteActors, monitor: Monitor, fleet: LocalFleet | None
+) -> AbstractContextManager[object]:
+    """ConfigError when http_address cannot be bound; "" serves nothing."""
+    address, run_id = config.pool.http_address, config.run.xpid
     if not address:
         return contextlib.nullcontext()
 
@@ -129,10 +160,18 @@ def _http_endpoint(address: str, actors: RemoteActors, monitor: Monitor) -> Abst
         # No word of env-servers: a Service routes to ready pods only, so they could never come.
         return "draining" if actors.is_draining and not monitor.is_finished else ""
 
-    registry = make_registry(actors.stats, lambda: monitor.snapshot)
     try:
-        endpoint = HttpEndpoint(address, health=monitor.problem, readiness=readiness, registry=registry)
+        endpoint = HttpEndpoint(
+            address,
+            health=monitor.problem,
+            readiness=readiness,
+            registry=make_registry(actors, monitor, run_id),
+            pages={
+                "/streams": lambda: encode_streams(run_id, actors.streams()),
+                "/targets": lambda: json.dumps(fleet.targets() if fleet else []).encode(),
+            },
+        )
     except OSError as error:
         raise ConfigError(f"http_address = {address!r}: {error.strerror}") from error
-    logger.info("serving /healthz, /readyz and /metrics on port %d", endpoint.port)
+    logger.info("serving HTTP on port %d", endpoint.port)
     return endpoint

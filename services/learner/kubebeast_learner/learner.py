@@ -13,7 +13,9 @@ from kubebeast_learner.config import LossConfig, OptimizerConfig
 from kubebeast_learner.loss_choice import make_loss
 from kubebeast_learner.losses import LossOutput, policy_lag
 from kubebeast_learner.models import Model
+from kubebeast_learner.models.core import keep_cores_eager
 from kubebeast_learner.optimizers import make_optimizer
+from kubebeast_learner.phases import PhaseTimes
 from kubebeast_learner.precision import (
     CompileChoice,
     PrecisionChoice,
@@ -21,7 +23,6 @@ from kubebeast_learner.precision import (
     should_compile,
     use_channels_last,
 )
-from kubebeast_learner.profiling import span
 from kubebeast_learner.rollout import Rollout
 from kubebeast_learner.schedules import entropy_cost_at, learning_rate_at
 
@@ -49,6 +50,8 @@ class UpdateStats:
     """Mean entropy of the policy, in nats."""
     mean_rho: float
     """Mean importance weight, not clipped."""
+    clipped_rho: float
+    """Share of the importance weights that were clipped."""
     grad_norm: float
     """Global norm of the gradient before clipping."""
     policy_lag: float
@@ -91,6 +94,7 @@ class Learner:
         """Number of updates applied."""
         self.num_skipped = 0
         """Updates skipped since the start."""
+        self.phases = PhaseTimes()
         self._skipped_in_a_row = 0
         self._max_grad_norm = optimizer.grad_norm_clipping or math.inf
         self._total_steps = total_steps
@@ -115,21 +119,21 @@ class Learner:
         entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
         self._entropy_cost.fill_(entropy_cost)
         self.optimizer.zero_grad()
-        with span("forward"):
+        with self.phases.measure("forward"):
             loss = self._forward(rollout, self._entropy_cost)
-        with span("backward"):
+        with self.phases.measure("backward"):
             loss.total.backward()  # type: ignore[no-untyped-call]
-        grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._max_grad_norm)
-        fresh = slice(rollout.batch_size - rollout.num_replayed)
-        lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
-        scalars = [*loss, rollout.valid[:, fresh].sum(), grad_norm, lag]
-        *losses, num_transitions, norm, mean_lag = torch.stack([scalar.float() for scalar in scalars]).tolist()
+            grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._max_grad_norm)
+            fresh = slice(rollout.batch_size - rollout.num_replayed)
+            lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
+            scalars = [*loss, rollout.valid[:, fresh].sum(), grad_norm, lag]
+            *losses, num_transitions, norm, mean_lag = torch.stack([scalar.float() for scalar in scalars]).tolist()
 
         skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
         if skipped:
             self._count_skipped(losses[0], norm)
         else:
-            with span("optimizer"):
+            with self.phases.measure("optimizer"):
                 self._step(learning_rate)
         values = dict(zip(LossOutput._fields, losses, strict=True))
         return UpdateStats(
@@ -139,6 +143,7 @@ class Learner:
             entropy_loss=values["entropy_loss"],
             entropy=values["entropy"],
             mean_rho=values["mean_rho"],
+            clipped_rho=values["clipped_rho"],
             grad_norm=norm,
             policy_lag=mean_lag,
             num_transitions=int(num_transitions),
@@ -192,6 +197,7 @@ class _CompiledOrEager:
     """A compiled function that turns eager, with one warning, when its first call cannot be compiled."""
 
     def __init__(self, function: _Forward) -> None:
+        keep_cores_eager()
         self._eager = function
         self._function = torch.compile(function, dynamic=False)
         self._proven = False

@@ -4,13 +4,14 @@ import atexit
 import contextlib
 import logging
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 FINAL_STATUSES = frozenset({2, 3})
 """Of the env-server: unusable settings, and refused by the learner. Starting it again changes nothing."""
 STOP_GRACE_S = 10.0
+HTTP_HOST = "127.0.0.1"
+"""Where env-servers serve their metrics: whoever watches a local fleet is on its machine."""
 
 
 class FleetError(ActorsError):
@@ -34,7 +37,13 @@ class _Server:
     index: int
     num_envs: int
     restarts: RestartPolicy
+    http_address: str
+    """Of its metrics; empty serves none."""
     process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def env_server_id(self) -> str:
+        return f"local-{self.index}"
 
 
 class LocalFleet:
@@ -51,15 +60,21 @@ class LocalFleet:
         address: str,
         seed: int,
         log_path: Path,
+        serves_metrics: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """serves_metrics: whether env-servers serve HTTP, on ports that `targets` tells."""
         self._config = config
         self._address = dialable(address)
         self._seed = seed
         self._log_path = log_path
         self._log: IO[bytes] | None = None
         shares = spread(config.num_actors, config.num_servers)
-        self._servers = [_Server(index, share, RestartPolicy(clock)) for index, share in enumerate(shares)]
+        http_addresses = _free_addresses(len(shares)) if serves_metrics else [""] * len(shares)
+        self._servers = [
+            _Server(index, share, RestartPolicy(clock), http_address)
+            for index, (share, http_address) in enumerate(zip(shares, http_addresses, strict=True))
+        ]
         self._stopped = False
         self.num_restarts = 0
 
@@ -110,14 +125,27 @@ class LocalFleet:
     def arguments(self, index: int, num_starts: int = 0) -> list[str]:
         """The env-server's arguments; every start gets a seed of its own, so that no two play the same episodes."""
         seed = int(np.random.SeedSequence([self._seed, index, num_starts]).generate_state(1)[0] >> 1)
+        server = self._servers[index]
         return [
             f"--env={self._config.env}",
             f"--address={self._address}",
             "--num-streams=1",
-            f"--envs-per-stream={self._servers[index].num_envs}",
+            f"--envs-per-stream={server.num_envs}",
             f"--preset={self._config.preset}",
             f"--seed={seed}",
-            f"--env-server-id=local-{index}",
+            f"--env-server-id={server.env_server_id}",
+            f"--http-address={server.http_address}",  # even if empty: the learner's own may be in the environment
+        ]
+
+    def targets(self) -> list[dict[str, Any]]:
+        """Where the metrics of every env-server are, whether it runs or not; from any thread.
+
+        As https://prometheus.io/docs/prometheus/latest/http_sd/ wants it, with the labels of the chart's PodMonitor.
+        """
+        return [
+            {"targets": [server.http_address], "labels": {"pod": server.env_server_id, "kubebeast_group": "local"}}
+            for server in self._servers
+            if server.http_address
         ]
 
     def _start(self, server: _Server) -> None:
@@ -137,7 +165,7 @@ class LocalFleet:
         server.process.stdin.close()
         server.process = None
         wait_s = server.restarts.note_death()
-        what = f"env-server local-{server.index} ended with status {status}"
+        what = f"env-server {server.env_server_id} ended with status {status}"
         if status in FINAL_STATUSES or wait_s is None:
             raise FleetError(f"{what}; the end of {self._log_path}:\n{self._log_tail()}")
         logger.warning("%s; restarting it in %.0f s (output in %s)", what, wait_s, self._log_path)
@@ -146,6 +174,13 @@ class LocalFleet:
         with open(self._log_path, "rb") as file:
             file.seek(max(0, self._log_path.stat().st_size - 8192))
             return "\n".join(file.read().decode(errors="replace").splitlines()[-num_lines:])
+
+
+def _free_addresses(count: int) -> list[str]:
+    """Where nobody listens. Should somebody be faster than an env-server, that ends the run and says so."""
+    with contextlib.ExitStack() as held:
+        listeners = [held.enter_context(socket.create_server((HTTP_HOST, 0))) for _ in range(count)]
+        return [f"{HTTP_HOST}:{listener.getsockname()[1]}" for listener in listeners]
 
 
 def dialable(address: str) -> str:

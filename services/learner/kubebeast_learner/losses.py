@@ -32,6 +32,8 @@ class LossOutput(NamedTuple):
     """Mean entropy of the target policy, in nats."""
     mean_rho: Tensor
     """Mean importance weight pi(a_t|x_t) / mu(a_t|x_t), not clipped; 1 on-policy."""
+    clipped_rho: Tensor
+    """Share of these weights that clip_rho_threshold cut; 0 without one."""
     num_transitions: Tensor
     """Number of valid transitions."""
 
@@ -84,8 +86,13 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         entropy_loss=entropy_loss.detach(),
         entropy=-mean_scale * negative_entropies.sum().detach(),
         mean_rho=mean_scale * rhos.sum(),
+        clipped_rho=mean_scale * _num_clipped(rhos, config.clip_rho_threshold),
         num_transitions=num_transitions,
     )
+
+
+def _num_clipped(rhos: Tensor, threshold: float | None) -> Tensor:
+    return rhos.new_zeros(()) if threshold is None else (rhos > threshold).sum()
 
 
 def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric", "none"]) -> Tensor:

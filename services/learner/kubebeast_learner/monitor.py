@@ -4,6 +4,8 @@ import math
 import time
 from collections.abc import Callable
 
+from kubebeast_envserver.histogram import SecondsHistogram
+from kubebeast_learner.phases import PhaseTimes
 from kubebeast_learner.run_stats import Snapshot
 
 FIRST_UPDATE_S = 600.0
@@ -21,6 +23,10 @@ class Monitor:
         self._longest_turn_s = FIRST_UPDATE_S
         self.snapshot: Snapshot | None = None
         """None before the first one."""
+        self.phases = PhaseTimes()
+        """Of the learner's updates."""
+        self.checkpoint_seconds = SecondsHistogram()
+        """Of saving one."""
         self.is_finished = False
         """Whether the training is over while its process stays."""
 

@@ -1,6 +1,6 @@
 """Where the time of a run goes: a trace of a few updates that Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-The file is of the Chrome trace format: torch's operators of all threads and, around them, the spans dequeue, h2d,
+The file is of the Chrome trace format: torch's operators of all threads and, around them, the spans dequeue, to_device,
 forward, backward, optimizer, publish and inference.
 """
 

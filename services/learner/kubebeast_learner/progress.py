@@ -1,7 +1,6 @@
 """Shows a run on the terminal: a live table where there is one, one JSON line at a time elsewhere."""
 
 import datetime
-import json
 import math
 import sys
 from typing import Literal, Protocol, TextIO
@@ -13,6 +12,7 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from kubebeast_envserver.log import JsonFormatter, line
 from kubebeast_learner.run_stats import Snapshot
 
 Mode = Literal["auto", "table", "json", "none"]
@@ -37,7 +37,10 @@ def make_progress(mode: Mode, title: str, log_interval_s: float, console: Consol
 
 
 class JsonProgress:
-    """One line of JSON a snapshot: every field of Snapshot, null where unknown; nothing without a stream."""
+    """One line of JSON a snapshot: a line of the log with every field of Snapshot, null where unknown.
+
+    Nothing without a stream.
+    """
 
     def __init__(self, interval_s: float, stream: TextIO | None) -> None:
         self.interval_s = interval_s
@@ -47,7 +50,7 @@ class JsonProgress:
         if self._stream is None:
             return
         values = {name: _finite(value) for name, value in snapshot.flat().items()}
-        print(json.dumps(values), file=self._stream, flush=True)
+        print(line(__name__, "progress", JsonFormatter().format, **values), file=self._stream, flush=True)
 
     def close(self) -> None:
         pass

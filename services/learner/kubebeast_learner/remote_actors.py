@@ -1,7 +1,7 @@
 """Env-servers as actors: their streams, batched by the native pool for one model on the learner's device."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -16,9 +16,10 @@ from kubebeast_learner.profiling import Window
 from kubebeast_learner.rollout import Rollout, rollout_from_native
 from kubebeast_learner.run_stats import FinishedEpisode
 from kubebeast_learner.stream_log import StreamLog
+from kubebeast_learner.task_returns import TaskReturn, TaskReturns
 from kubebeast_learner.timer import Timer
 from kubebeast_learner.weights import WeightPublisher
-from kubebeast_native import ActorPool, ClosedError, LeafSpec
+from kubebeast_native import ActorPool, ClosedError, Histogram, LeafSpec, StreamInfo
 from kubebeast_native import EnvSpec as NativeEnvSpec
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class RemoteActors:
         self.is_draining = False
         """Whether `drain` was called."""
         self.profile_window: Window | None = None  # env-servers are no part of the trace
+        self._tasks = TaskReturns()
         self.queue_capacity = config.pool.max_learner_queue_size or 2 * config.rollout.batch_size
         self._config = config
         self._pool = pool
@@ -100,14 +102,31 @@ class RemoteActors:
             logger.info("waiting for env-servers on %s", self._meeting_point)
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
-        return self._pool.take_episodes()
+        episodes = self._pool.take_episodes()
+        self._tasks.add(episodes)
+        return episodes
 
     def stats(self) -> Mapping[str, int]:
-        return self._pool.stats() | {"restarts": self._fleet.num_restarts if self._fleet else 0}
+        return self._pool.stats() | {
+            "restarts": self._fleet.num_restarts if self._fleet else 0,
+            "inference_threads": len(self._workers),
+        }
 
-    def drain(self) -> None:
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The native pool's. From any thread."""
+        return self._pool.histograms()
+
+    def task_returns(self) -> Mapping[str, TaskReturn]:
+        """Of each task. From any thread."""
+        return self._tasks.newest
+
+    def streams(self) -> Sequence[StreamInfo]:
+        """The accepted streams. From any thread."""
+        return self._pool.streams()
+
+    def drain(self, *, finished: bool) -> None:
         self.is_draining = True
-        self._pool.drain()
+        self._pool.drain(finished)
 
     def stop(self) -> None:
         self._stream_log.tell(self._pool.take_stream_events())

@@ -4,7 +4,7 @@
 <savedir>/<xpid>/out.log    log messages
                  logs.csv   one row a tick, a line "# name,name,..." before the first
                  fields.csv one row of names for every growth of the schema
-                 meta.json  arguments, dates, git commit, SLURM job, success
+                 meta.json  arguments, dates, hardware, versions, git commit, SLURM job, success
                  tensorboard/
                  .lock      held by the process that trains the run
 """
@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from torch.utils.tensorboard import SummaryWriter
 
+from kubebeast_learner.machine import describe_hardware, describe_versions
 from kubebeast_learner.run_lock import lock_run
 
 logger = logging.getLogger(__name__)
@@ -55,8 +56,10 @@ class RunLog:
             "date_end": None,
             "date_start": _now(),
             "git": _git_commit(),
+            "hardware": describe_hardware(),
             "slurm": _slurm_job(),
             "successful": False,
+            "versions": describe_versions(),
             "xpid": xpid,
         }
         self._write_meta()

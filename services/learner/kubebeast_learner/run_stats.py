@@ -41,6 +41,10 @@ class Snapshot:
     last_update: UpdateStats | None
     starved_ratio: float | None
     """Share of the last WINDOW_S that the learner waited for rollouts."""
+    waited_s: float
+    """All that time since this process started."""
+    inference_busy_ratio: float | None
+    """Share of the last WINDOW_S that the inference threads worked; None where actors run the model themselves."""
     learner_queue_size: int
     learner_queue_capacity: int
     rows_per_inference: float | None
@@ -57,6 +61,9 @@ class Snapshot:
     steps_dropped_stale: int | None
     """By this process: of unrolls older than max_policy_lag."""
     checkpoint_age_s: float | None
+    checkpoint_time_s: float | None
+    """When the last one was saved, in seconds since 1970."""
+    checkpoint_bytes: int | None
     checkpoint_failures: int
 
     def flat(self) -> dict[str, Any]:
@@ -77,11 +84,11 @@ class RunStats:
         self._clock = clock
         self._started_at = clock()
         self._waited_s = 0.0
-        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0)])
+        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0, 0.0)])
         self._returns: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
         self._untaken_returns: list[float] = []
-        self._checkpoint_at: float | None = None
+        self._checkpoint: _Checkpoint | None = None
         self._last_update: UpdateStats | None = None
         self.step = 0
         self.num_updates = 0
@@ -112,18 +119,21 @@ class RunStats:
             self._untaken_returns.append(float(episode.episode_return))
             self.num_episodes += 1
 
-    def note_checkpoint(self, *, failed: bool = False) -> None:
-        if failed:
-            self.checkpoint_failures += 1
-        else:
-            self._checkpoint_at = self._clock()
+    def note_checkpoint(self, num_bytes: int) -> None:
+        """One was saved."""
+        self._checkpoint = _Checkpoint(self._clock(), time.time(), num_bytes)
+
+    def note_failed_checkpoint(self) -> None:
+        self.checkpoint_failures += 1
 
     def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
         """actors: Actors.stats()."""
         batches, rows = actors["inference_batches"], actors["inference_rows"]
-        now = _Totals(self._clock(), self.step, batches, rows, self._waited_s)
+        busy_s, num_threads = actors.get("inference_busy_us", 0) / 1e6, actors.get("inference_threads", 0)
+        now = _Totals(self._clock(), self.step, batches, rows, self._waited_s, busy_s)
         since = self._slide_window(now)
         window_s = now.time_s - since.time_s
+        checkpoint = self._checkpoint
         sps = _ratio(now.step - since.step, window_s)
         return Snapshot(
             step=self.step,
@@ -137,7 +147,9 @@ class RunStats:
             mean_episode_return=_mean(self._returns),
             mean_episode_step=_mean(self._lengths),
             last_update=self._last_update,
-            starved_ratio=(now.waited_s - since.waited_s) / window_s if window_s > 0 else None,
+            starved_ratio=_share(now.waited_s - since.waited_s, window_s),
+            waited_s=now.waited_s,
+            inference_busy_ratio=_share(now.busy_s - since.busy_s, window_s * num_threads),
             learner_queue_size=actors["rollouts_queued"],
             learner_queue_capacity=self._learner_queue_capacity,
             rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
@@ -148,7 +160,9 @@ class RunStats:
             steps_in_flight=actors.get("steps_in_flight"),
             steps_dropped_partial=actors.get("steps_dropped_partial"),
             steps_dropped_stale=actors.get("steps_dropped_stale"),
-            checkpoint_age_s=None if self._checkpoint_at is None else now.time_s - self._checkpoint_at,
+            checkpoint_age_s=None if checkpoint is None else now.time_s - checkpoint.at,
+            checkpoint_time_s=None if checkpoint is None else checkpoint.time_s,
+            checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
             checkpoint_failures=self.checkpoint_failures,
         )
 
@@ -180,7 +194,7 @@ class RunStats:
         self.num_episodes = state["num_episodes"]
         self._returns.extend(state["returns"])
         self._lengths.extend(state["lengths"])
-        self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s)])
+        self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s, 0.0)])
 
     def _slide_window(self, now: "_Totals") -> "_Totals":
         """The totals of about WINDOW_S ago."""
@@ -196,6 +210,18 @@ class _Totals(NamedTuple):
     batches: int
     rows: int
     waited_s: float
+    busy_s: float
+
+
+class _Checkpoint(NamedTuple):
+    at: float
+    time_s: float
+    num_bytes: int
+
+
+def _share(part_s: float, whole_s: float) -> float | None:
+    """At most 1: the two are not read at the same instant."""
+    return min(1.0, part_s / whole_s) if whole_s > 0 else None
 
 
 def _ratio(amount: float, per: float) -> float | None:

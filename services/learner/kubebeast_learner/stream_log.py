@@ -3,9 +3,10 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from kubebeast_envserver import log
 from kubebeast_envserver.codec import printable
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ class StreamEvent(Protocol):
 
     @property
     def env_server_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str: ...
     @property
     def env_id(self) -> str: ...
     @property
@@ -63,7 +66,7 @@ class StreamLog:
             if self._lines_left > 0:
                 self._lines_left -= 1
                 level = logging.WARNING if _is_trouble(event) else logging.INFO
-                logger.log(level, "%s", _line(event))
+                logger.log(level, "%s", _line(event), extra=_names(event))
             else:
                 self._untold[_kind(event)] += 1
 
@@ -82,6 +85,11 @@ def _kind(event: StreamEvent) -> str:
     """What events are counted by; a peer has no part in these words."""
     kind = event.kind.replace("_", " ")
     return f"{kind} ({event.reason})" if event.reason else kind
+
+
+def _names(event: StreamEvent) -> Mapping[str, object]:
+    """The fields of the line in a JSON log."""
+    return log.fields(env_server_id=_shown(event.env_server_id), instance_id=_shown(event.instance_id))
 
 
 def _line(event: StreamEvent) -> str:

@@ -6,6 +6,7 @@ actors -> rollouts -> learner -> weights -> actors
 import logging
 import shlex
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,10 @@ POLL_MS = 200
 CHECK_INTERVAL_S = 0.5
 SUMMARY_EPISODES = 20
 # Everything else in a snapshot is a column of logs.csv, TorchBeast's names among them.
-NOT_LOGGED = {"total_steps", "elapsed_s", "eta_s", "learner_queue_capacity", "num_transitions", "version", "skipped"}
+NOT_LOGGED = {
+    *("total_steps", "elapsed_s", "eta_s", "waited_s", "learner_queue_capacity", "num_transitions", "version"),
+    *("skipped", "checkpoint_time_s", "checkpoint_bytes"),
+}
 
 
 class Training:
@@ -73,7 +77,7 @@ class Training:
             self._first_step = self._saved_step = state["step"]
             logger.info("resuming %s at step %d of %d", path, state["step"], self._config.run.total_steps)
             if state["step"] >= self._config.run.total_steps:
-                self._actors.drain()
+                self._actors.drain(finished=True)
                 return
         spec = self._wait_for_env_spec(stop)
         if spec is not None:
@@ -109,11 +113,12 @@ class Training:
         seed = self._config.run.seed + learner.version  # a resumed run must not draw again what it has drawn before
         self._replay = make_replay(self._config.replay, self._config.rollout.batch_size, seed)
         logger.info("training on %s: %s", learner.device, spec)
+        self._monitor.phases = learner.phases
         self._actors.start(learner.model, learner.device, learner.version)
         try:
             with Profiler(self._config.run.profile, self._run_log.folder, self._actors.profile_window) as profiler:
                 self._loop(learner, spec, stop, profiler)
-            self._actors.drain()
+            self._actors.drain(finished=self._stats.step >= self._config.run.total_steps)
         except Exception:
             self._save(learner, spec)
             raise
@@ -133,6 +138,7 @@ class Training:
                 profiler.step()
             if check.is_due():
                 self._actors.check()
+                self._snapshot()
             if log.is_due():
                 self._log()
             if show.is_due():
@@ -145,11 +151,11 @@ class Training:
     def _train_on(self, rollout: Rollout, learner: Learner) -> None:
         if self._replay is not None:
             rollout = self._replay.mix(rollout)
-        with span("h2d"):
+        with learner.phases.measure("to_device"):
             rollout = rollout.to(learner.device)
         update = learner.update(rollout, self._stats.step)
         if not update.skipped:
-            with span("publish"):
+            with learner.phases.measure("publish"):
                 self._actors.publish(update.version)
         self._stats.add_update(update)
         self._monitor.note_update()
@@ -177,14 +183,16 @@ class Training:
             "rng": checkpoint.rng_state(),
             "stats": self._stats.state_dict(),
         }
+        started = time.perf_counter()
         try:
             path = self._store.save(state)
         except OSError as error:
-            self._stats.note_checkpoint(failed=True)
+            self._stats.note_failed_checkpoint()
             logger.error("checkpoint at step %d not saved: %s", self._stats.step, error)
             if final:
                 raise
         else:
+            self._monitor.checkpoint_seconds.observe(time.perf_counter() - started)
             self._saved_step = self._stats.step
-            self._stats.note_checkpoint()
+            self._stats.note_checkpoint(path.stat().st_size)
             logger.info("saved %s", path)

@@ -179,7 +179,7 @@ class LearnerProcess:
     def _read_log(self, stream: IO[str]) -> None:
         with stream:
             for line in stream:
-                if " listening on " in line:
+                if "listening on " in line:
                     with self._changed:
                         self.listening_at = time.monotonic()
                         self._changed.notify_all()

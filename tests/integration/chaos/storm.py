@@ -87,13 +87,14 @@ class Target:
                 self.server.start()
             case Fault.STOP:
                 self.server.thaw()
-            case Fault.CUT | Fault.STALL | Fault.SLOW:
+            case Fault.CUT | Fault.STALL | Fault.SLOW | Fault.CORRUPT:
                 self._proxy.heal()
-            case Fault.CORRUPT:
-                self._proxy.heal()
-                # A message that was changed may look like one that breaks the contract for good.
-                if self.server.exit_status() == REFUSED:
-                    self.server.start()
+                self.start_if_refused()
+
+    def start_if_refused(self) -> None:
+        """A message that was changed on its way may look like one that breaks the contract for good."""
+        if self.server.exit_status() == REFUSED:
+            self.server.start()
 
 
 @contextlib.contextmanager
@@ -110,8 +111,14 @@ def fleet(address: str, folder: Path, num_places: int, num_envs: int) -> Iterato
 
 def unleash(events: Sequence[Event], targets: Sequence[Target], wait_for_progress: Callable[[], None]) -> None:
     """Lets the events happen one by one, each after some progress: training goes on whatever is broken."""
-    for number, event in enumerate(events, start=1):
+
+    def go_on() -> None:
         wait_for_progress()
+        for target in targets:
+            target.start_if_refused()
+
+    for number, event in enumerate(events, start=1):
+        go_on()
         verb = "ends" if event.heals else "strikes"
         logger.info("event %d of %d: %s %s place %d", number, len(events), event.fault.name, verb, event.place)
         target = targets[event.place]
@@ -119,4 +126,4 @@ def unleash(events: Sequence[Event], targets: Sequence[Target], wait_for_progres
             target.heal(event.fault)
         else:
             target.strike(event.fault)
-    wait_for_progress()
+    go_on()

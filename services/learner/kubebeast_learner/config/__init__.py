@@ -27,6 +27,8 @@ from kubebeast_learner.config.tools import (
     PlayConfig,
     PlotConfig,
     RenderConfig,
+    ReportConfig,
+    TopConfig,
 )
 
 __all__ = [
@@ -50,8 +52,10 @@ __all__ = [
     "PoolConfig",
     "RenderConfig",
     "ReplayConfig",
+    "ReportConfig",
     "RolloutConfig",
     "RunConfig",
+    "TopConfig",
     "TrainConfig",
     "TrainingConfig",
 ]

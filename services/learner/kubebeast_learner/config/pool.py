@@ -9,6 +9,7 @@ from kubebeast_learner.config.checks import require
 DEFAULT_ADDRESS = "127.0.0.1:4431"
 MAX_PORT = 65535
 _PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?")
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +46,11 @@ class PoolConfig:
     """Bearer tokens, one a line: an env-server needs any of them to dial in, the first is shown to those dialled."""
     http_address: str = ""
     """Where /healthz, /readyz and /metrics are served, "host:port"; empty serves nothing."""
+    trace_endpoint: str = ""
+    """Base URL of an OpenTelemetry collector, e.g. "http://collector:4318", for traces of sampled steps; empty traces
+    none."""
+    trace_interval_s: float = 1.0
+    """Time between two steps that are traced, in seconds."""
     linger: bool = False
     """After the last step stay, healthy and idle, until SIGTERM: what restarts whatever ends, as Kubernetes does, would
     start the finished run again and again."""
@@ -77,6 +83,10 @@ class PoolConfig:
             require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
         if self.http_address:
             require(_is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
+        if self.trace_endpoint:
+            is_url = _URL.fullmatch(self.trace_endpoint) is not None
+            require(is_url, "trace_endpoint", self.trace_endpoint, "must be http://host:port or https://host:port")
+        require(self.trace_interval_s > 0, "trace_interval_s", self.trace_interval_s, "must be positive")
         if self.dial:
             for target in self.dial_targets:
                 require(_is_target(target), "dial", target, 'must be "host:port" or "host:first-last"')

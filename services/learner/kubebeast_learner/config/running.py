@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from kubebeast_envserver.log import LogFormat, LogLevel
 from kubebeast_learner.config.checks import require
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
@@ -43,6 +44,10 @@ class RunConfig:
     """Time between two rows of logs.csv and two JSON progress lines, in seconds."""
     progress: Literal["auto", "table", "json", "none"] = "auto"
     """What the terminal shows: auto is a live table on a terminal and JSON lines elsewhere."""
+    log_level: LogLevel = "info"
+    """Least severe level that is logged to the terminal; out.log of the run has info and above in any case."""
+    log_format: LogFormat = "auto"
+    """Of the log: auto is text on a terminal and JSON lines elsewhere."""
     learner_threads: int = 0
     """Threads of one torch operation on the CPU; 0 leaves a core to every local env-server, at least 1, at most 4."""
     profile: bool = False

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import tyro
 
@@ -117,6 +118,23 @@ class PlotConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReportConfig:
+    """Everything `kubebeast report` needs."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """Run to report on: a folder, or a name under savedir; latest is the run that started last."""
+    savedir: Path = Path("~/logs/kubebeast")
+    """Folder that holds the runs."""
+    out: Path | None = None
+    """Page to write, .html; None is report.html in the run's folder."""
+
+    def __post_init__(self) -> None:
+        require(self.run != "", "run", self.run, "must be named")
+        if self.out is not None:
+            require(self.out.suffix in (".html", ".htm"), "out", str(self.out), "must end in .html")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterConfig:
     """Which part of which Kubernetes cluster is meant."""
 
@@ -154,3 +172,38 @@ class FleetScaleConfig(ClusterConfig):
     def __post_init__(self) -> None:
         require(self.group != "", "group", self.group, "must be named")
         require(self.replicas >= 0, "replicas", self.replicas, "must not be negative")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopConfig(ClusterConfig):
+    """Everything `kubebeast top` needs. Any setting of ClusterConfig looks for the learner in Kubernetes."""
+
+    learner: str | None = None
+    """URL of the learner's --http-address; None is http://127.0.0.1:9090, unless Kubernetes is meant."""
+    sort: Literal["env", "steps", "wait", "age", "name"] = "env"
+    """Order of the env-servers: slowest environments, most steps/s, longest wait for actions, oldest, or by name."""
+    streams: bool = False
+    """A row for each stream, too."""
+    once: bool = False
+    """Show one view, with rates over a second, and end."""
+    json: bool = False
+    """Print a JSON object a view instead of the table."""
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the learner is looked for in Kubernetes."""
+        return bool(self.namespace or self.release or self.context or self.kubeconfig)
+
+    def __post_init__(self) -> None:
+        if self.learner is not None:
+            require(_is_http_url(self.learner), "learner", self.learner, "must be a URL such as http://127.0.0.1:9090")
+            reason = "is one learner, namespace, release, context and kubeconfig name another"
+            require(not self.in_cluster, "learner", self.learner, reason)
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False

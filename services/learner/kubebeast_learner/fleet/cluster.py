@@ -7,6 +7,7 @@ that are much older or newer than they are.
 import contextlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import urllib3
@@ -17,6 +18,7 @@ from kubernetes.config import ConfigException
 from kubebeast_learner.fleet.api_objects import JsonObject
 from kubebeast_learner.fleet.connection import Connection
 from kubebeast_learner.fleet.errors import FleetError, NotFoundError, RefusedError, UnavailableError
+from kubebeast_learner.fleet.page import MAX_PAGE_BYTES, page_text
 
 REQUEST_TIMEOUT_S = 3.0
 """For connecting, and for every wait for bytes of the answer."""
@@ -52,12 +54,14 @@ class Cluster:
             self._apps.patch_namespaced_deployment_scale, deployment, self.namespace, {"spec": {"replicas": replicas}}
         )
 
+    def page(self, pod: str, port: int, path: str) -> str:
+        """A page that the pod serves, e.g. metrics, fetched by the API server; at most MAX_PAGE_BYTES of it."""
+        fetch = self._core.connect_get_namespaced_pod_proxy_with_path
+        body = self._ask(fetch, f"{pod}:{port}", self.namespace, path, max_bytes=MAX_PAGE_BYTES + 1)
+        return page_text(body, f"/{path} of pod {pod}")
+
     def metrics(self, pod: str, port: int) -> str:
-        """The pod's /metrics, fetched by the API server."""
-        body = self._ask(
-            self._core.connect_get_namespaced_pod_proxy_with_path, f"{pod}:{port}", self.namespace, "metrics"
-        )
-        return body.decode("utf-8", errors="replace")
+        return self.page(pod, port, "metrics")
 
     def require_namespace(self) -> None:
         """FleetError when the namespace is known not to exist; listing its objects does not tell."""
@@ -72,7 +76,7 @@ class Cluster:
         items: list[JsonObject] = []
         position: dict[str, str] = {}
         while True:
-            body = self._ask(call, self.namespace, limit=PAGE_ITEMS, **position, **selectors)
+            body = self._ask(partial(call, limit=PAGE_ITEMS, **position, **selectors), self.namespace)
             try:
                 page = json.loads(body)
                 items += page["items"]
@@ -83,11 +87,12 @@ class Cluster:
                 return items
             position = {"_continue": token}
 
-    def _ask(self, call: Callable[..., Any], *arguments: object, **options: object) -> bytes:
-        """The answer's body. Raises the FleetError that fits."""
+    def _ask(self, call: Callable[..., Any], *arguments: object, max_bytes: int | None = None) -> bytes:
+        """The answer's body, of which max_bytes are read. Raises the FleetError that fits."""
         timeout_s = (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S)
         try:
-            body: bytes = call(*arguments, _preload_content=False, _request_timeout=timeout_s, **options).data
+            with contextlib.closing(call(*arguments, _preload_content=False, _request_timeout=timeout_s)) as answer:
+                body: bytes = answer.read(max_bytes)
         except ApiException as error:
             raise self._explained(error) from error
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:

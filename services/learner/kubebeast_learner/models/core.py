@@ -37,8 +37,6 @@ class LSTMCore(Core):
         self.output_size = hidden_size
         self.state_shapes = ((num_layers, hidden_size), (num_layers, hidden_size))
 
-    # Which rows start an episode is data: a compiled graph would be broken here in any case.
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
         """As in Core; core_state is (h, c). The rows between two starts of episodes run as one sequence."""
         num_rows = features.shape[0]
@@ -51,6 +49,15 @@ class LSTMCore(Core):
             output, core_state = self.lstm(features[start:end], (h, c))
             outputs.append(output)
         return torch.cat(outputs), core_state
+
+
+def keep_cores_eager() -> None:
+    """Leaves LSTM cores out of everything that is compiled from now on.
+
+    Which rows start an episode is data: a compiled graph would be broken there in any case. No decorator, because the
+    import of the compiler takes a second and 70 MiB of every process, also of those that only act.
+    """
+    LSTMCore.forward = torch.compiler.disable(LSTMCore.forward)  # type: ignore[method-assign, no-untyped-call]
 
 
 def pack_core_state(core_state: CoreState) -> Tensor:

@@ -110,7 +110,7 @@ class MonoActors:
             "rollouts_queued": self._num_ready,
         }
 
-    def drain(self) -> None:
+    def drain(self, *, finished: bool) -> None:
         """Nobody joins: the processes are our own."""
 
     def stop(self) -> None:

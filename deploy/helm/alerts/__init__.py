@@ -1,0 +1,1 @@
+"""The alert rules as code."""

@@ -1,0 +1,57 @@
+"""The words of the rules. Every text of theirs may name a duration of the pace: see `pace`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+WHERE = "{{ $labels.namespace }}/{{ $labels.job }}"
+"""A release in an annotation."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alert:
+    """A condition that somebody should know of, and what they should do."""
+
+    name: str
+    severity: Literal["critical", "warning", "info"]
+    """critical: nothing is learnt, or it will be lost. warning: slower or worse than it need be. info: it costs."""
+    expr: str
+    """PromQL; what it returns, fires."""
+    hold: str = ""
+    """How long the condition must hold."""
+    summary: str
+    """What is wrong where, in a line; a template of Prometheus, as says."""
+    says: str
+    """The value in words."""
+    meaning: str
+    """What the condition means, whatever the value."""
+    panels: Sequence[str]
+    """Titles of the dashboard's panels that confirm it."""
+    steps: Sequence[str]
+    """What to do, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """A series that Prometheus computes and keeps."""
+
+    name: str
+    expr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rules that are evaluated together, one after the other."""
+
+    name: str
+    rules: Sequence[Alert | Record]
+
+
+def unfinished(expr: str) -> str:
+    """The condition, silent once the run is finished: its learner stays up, idle, and its fleet may go."""
+    condition = f"(\n{_indented(expr)}\n)" if "\nor " in f"\n{expr}" else expr
+    return f"{condition}\nunless on (namespace, job) kubebeast_learner_step >= kubebeast_learner_total_steps"
+
+
+def _indented(expr: str) -> str:
+    return "\n".join(f"  {line}" for line in expr.splitlines())

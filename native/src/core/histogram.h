@@ -1,0 +1,74 @@
+// How values are distributed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <vector>
+
+namespace kubebeast {
+
+// Upper bounds of buckets: seconds from a fast message to a step that hangs, and rows of a batch.
+inline constexpr std::array<double, 20> kSecondsBounds{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3,
+                                                       5e-3,  10e-3, 25e-3,  50e-3,  0.1,    0.25, 0.5,
+                                                       1,     2.5,   5,      10,     30,     60};
+inline constexpr std::array<double, 13> kRowsBounds{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+
+// Counts values in buckets, as a histogram of Prometheus (https://prometheus.io/docs/concepts/metric_types/#histogram).
+// Lock-free: a snapshot may hold a value's count and not yet its part of the sum.
+class Histogram {
+ public:
+  static constexpr std::size_t kMaxBounds = 20;
+
+  struct Snapshot {
+    std::vector<double> bounds;        // upper ones of all buckets but the last, ascending
+    std::vector<std::int64_t> counts;  // of each bucket alone; the last one holds what is above every bound
+    double sum = 0;
+  };
+
+  // The bounds must outlive the histogram; there are at most kMaxBounds.
+  explicit constexpr Histogram(std::span<const double> bounds) : bounds_(bounds) {}
+
+  void Observe(double value) {
+    const auto bucket = std::ranges::lower_bound(bounds_, value);
+    counts_[static_cast<std::size_t>(std::distance(bounds_.begin(), bucket))].fetch_add(1, std::memory_order_relaxed);
+    sum_.fetch_add(value, std::memory_order_relaxed);
+  }
+
+  void Observe(std::chrono::steady_clock::duration time) { Observe(std::chrono::duration<double>(time).count()); }
+
+  double sum() const { return sum_.load(std::memory_order_relaxed); }
+
+  Snapshot Take() const {
+    Snapshot taken{{bounds_.begin(), bounds_.end()}, {}, sum()};
+    for (std::size_t i = 0; i <= bounds_.size(); ++i) {
+      taken.counts.push_back(counts_[i].load(std::memory_order_relaxed));
+    }
+    return taken;
+  }
+
+ private:
+  const std::span<const double> bounds_;
+  std::array<std::atomic<std::int64_t>, kMaxBounds + 1> counts_{};
+  std::atomic<double> sum_ = 0;
+};
+
+// The distributions of one pool. Times are seconds.
+struct Histograms {
+  Histogram rollout_queue_wait{kSecondsBounds};    // of a finished unroll, until the learner took it
+  Histogram stream_parked{kSecondsBounds};         // of a stream held back by a full rollout queue
+  Histogram stream_env{kSecondsBounds};            // from Actions sent to the next Observations
+  Histogram stream_action{kSecondsBounds};         // from Observations, or the end of parking, to Actions sent
+  Histogram inference_batch_rows{kRowsBounds};     // rows, not seconds
+  Histogram inference_queue_wait{kSecondsBounds};  // of a vector step, until its batch was given out
+  Histogram inference_gather{kSecondsBounds};      // of the rows of a batch
+  Histogram inference_model{kSecondsBounds};       // from giving a batch out to its answer
+  Histogram inference_reply{kSecondsBounds};       // handing the answer to the streams
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,70 @@
+"""What a run's out.log has to say that somebody should know."""
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAX_MESSAGES = 60
+"""Newest warnings and errors that are kept."""
+MAX_LINES = 30
+"""Of one message: a traceback's end is kept."""
+
+_MESSAGE = re.compile(r"\[(?P<level>[A-Z]+):\d+ (?P<logger>\S+) (?P<time>[^\]]+)\] ?(?P<text>.*)")
+_RESUMED = re.compile(r"resuming .* at step (\d+) of")
+_SPEC = re.compile(r"training on (?P<device>\S+): (?P<spec>.+)")
+
+
+@dataclass(slots=True)
+class Message:
+    level: str
+    """WARNING, ERROR or CRITICAL."""
+    logger: str
+    time: str
+    lines: deque[str]
+
+
+@dataclass(slots=True)
+class OutLog:
+    messages: deque[Message] = field(default_factory=lambda: deque(maxlen=MAX_MESSAGES))
+    """Warnings and errors, the newest last."""
+    num_warnings: int = 0
+    num_errors: int = 0
+    resumed_at_steps: list[int] = field(default_factory=list)
+    device: str = ""
+    """Where the learner computed; "" where the log does not tell. So is the next one."""
+    env_spec: str = ""
+
+
+def read_out_log(folder: Path) -> OutLog:
+    """Reads folder/out.log line by line; an empty one where there is none."""
+    log = OutLog()
+    current: Message | None = None
+    try:
+        with open(folder / "out.log", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                found = _MESSAGE.match(line)
+                if found is None:
+                    if current is not None:
+                        current.lines.append(line.rstrip("\n"))
+                    continue
+                current = _noted(log, found)
+    except OSError:
+        return log
+    return log
+
+
+def _noted(log: OutLog, found: re.Match[str]) -> Message | None:
+    """Takes in a message; returns it where it is a warning or an error."""
+    text, level = found["text"], found["level"]
+    if resumed := _RESUMED.search(text):
+        log.resumed_at_steps.append(int(resumed[1]))
+    if spec := _SPEC.match(text):
+        log.device, log.env_spec = spec["device"], spec["spec"]
+    if level not in ("WARNING", "ERROR", "CRITICAL"):
+        return None
+    log.num_warnings += level == "WARNING"
+    log.num_errors += level != "WARNING"
+    message = Message(level, found["logger"], found["time"], deque([text], maxlen=MAX_LINES))
+    log.messages.append(message)
+    return message

@@ -1,0 +1,99 @@
+"""The metrics of one scrape, asked by name. What a learner does not tell, an older one for example, is None."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubebeast_envserver.codec import printable
+
+MAX_LABEL = 253
+"""Characters of a label's value that are kept."""
+
+Labels = frozenset[tuple[str, str]]
+
+
+class Metrics:
+    """Samples by name and labels, finite ones only."""
+
+    def __init__(self, samples: Mapping[str, Mapping[Labels, float]]) -> None:
+        self._samples = samples
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._samples
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The sample with exactly these labels."""
+        return self._samples.get(name, {}).get(frozenset(labels.items()))
+
+    def total(self, name: str, **labels: str) -> float | None:
+        """The sum of the samples that have these labels, and perhaps others; None where there is none."""
+        wanted = frozenset(labels.items())
+        found = [value for mine, value in self._samples.get(name, {}).items() if wanted <= mine]
+        return sum(found) if found else None
+
+    def label(self, name: str, label: str) -> str:
+        """The label's value in any sample of the metric, printable; "" where there is none."""
+        values = (value for labels in self._samples.get(name, {}) for key, value in labels if key == label)
+        return printable(next(values, ""), MAX_LABEL)
+
+    def by_label(self, name: str, label: str) -> dict[str, float]:
+        """The samples by one label, printable, others summed up."""
+        sums: dict[str, float] = {}
+        for labels, value in self._samples.get(name, {}).items():
+            key = dict(labels).get(label)
+            if key is not None:
+                key = printable(key, MAX_LABEL)
+                sums[key] = sums.get(key, 0.0) + value
+        return sums
+
+    def buckets(self, name: str, **labels: str) -> dict[float, float]:
+        """Cumulative counts of a histogram by upper bound; empty where there is none."""
+        wanted = frozenset(labels.items())
+        counts: dict[float, float] = {}
+        for mine, value in self._samples.get(f"{name}_bucket", {}).items():
+            bound = _bound(dict(mine).get("le", ""))
+            if not math.isnan(bound) and wanted <= mine:
+                counts[bound] = counts.get(bound, 0.0) + value
+        return dict(sorted(counts.items()))
+
+
+def parse_metrics(text: str) -> Metrics:
+    """Reads Prometheus's text format. ValueError when the text is something else."""
+    samples: dict[str, dict[Labels, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if math.isfinite(sample.value):
+                samples.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+    return Metrics(samples)
+
+
+def quantiles(before: Mapping[float, float], now: Mapping[float, float], shares: Sequence[float]) -> list[float | None]:
+    """Quantiles of what a histogram has observed between two scrapes, linear within a bucket.
+
+    The largest finite bound where a quantile lies above it; None where nothing was observed, or the counts started
+    anew. https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile
+    """
+    counts = [(bound, count - before.get(bound, 0.0)) for bound, count in now.items()]
+    num_observed = counts[-1][1] if counts else 0.0
+    if num_observed <= 0 or any(count < 0 for _, count in counts):
+        return [None for _ in shares]
+    return [_quantile(counts, share * num_observed) for share in shares]
+
+
+def _bound(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _quantile(counts: Sequence[tuple[float, float]], rank: float) -> float | None:
+    lower, below = 0.0, 0.0
+    for bound, count in counts:
+        if count >= rank:
+            if math.isinf(bound):
+                return lower if len(counts) > 1 else None
+            return lower + (bound - lower) * ((rank - below) / (count - below) if count > below else 1.0)
+        lower, below = bound, count
+    return lower

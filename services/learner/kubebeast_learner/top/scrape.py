@@ -1,0 +1,127 @@
+"""One look at a learner, and the thread that looks again and again."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubebeast_envserver.codec import printable
+from kubebeast_learner.fleet.errors import FleetError, NotFoundError
+from kubebeast_learner.fleet.state import PodState
+from kubebeast_learner.top.metrics_text import Metrics, parse_metrics
+from kubebeast_learner.top.source import MAX_REASON, Source
+from kubebeast_learner.top.streams_json import StreamReading, parse_streams
+
+INTERVAL_S = 1.0
+"""From the end of one look to the next."""
+WINDOW_S = 5.0
+"""Rates are over about as long."""
+FIRST_LOOK_S = 10.0
+"""Longest wait for a first answer, and then for a second."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scrape:
+    taken_at_s: float
+    """By a monotonic clock."""
+    source: str
+    """What was looked at, for people."""
+    metrics: Metrics
+    streams: tuple[StreamReading, ...] | None
+    """None where the learner does not tell."""
+    pods: Mapping[str, PodState]
+    """Of env-servers, by name; empty outside of Kubernetes."""
+    notes: tuple[str, ...] = ()
+    """What could not be seen, and why."""
+
+
+class Looks(NamedTuple):
+    """What a view is made of."""
+
+    before: Scrape | None
+    """The start of the window, None after a single look."""
+    now: Scrape
+    problem: str
+    """Why `now` is not up to date; "" while it is."""
+
+
+def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Scrape:
+    """Blocks for a few requests. FleetError when there is no learner, or nothing that can be read."""
+    try:
+        metrics = parse_metrics(source.page("metrics"))
+    except ValueError as error:
+        reason = printable(f"/metrics is not Prometheus's text format: {error}", MAX_REASON)
+        raise FleetError(f"{source.name} is not a learner: {reason}") from error
+    if "kubebeast_streams" not in metrics:
+        is_env_server = "kubebeast_envserver_streams_connected" in metrics
+        what = "it is an env-server" if is_env_server else "/metrics has no kubebeast_streams"
+        raise FleetError(f"{source.name} is not a learner: {what}")
+    taken_at_s = clock()
+    streams, notes = None, []
+    try:
+        streams = parse_streams(source.page("streams"))
+    except NotFoundError:
+        notes.append("this learner does not tell of its streams, it is older than this command")
+    except ValueError as error:
+        notes.append(f"streams are unknown: {error}")
+    return Scrape(
+        taken_at_s=taken_at_s,
+        source=source.name,
+        metrics=metrics,
+        streams=streams,
+        pods=source.pods(),
+        notes=tuple(notes),
+    )
+
+
+class Poller:
+    """Looks every INTERVAL_S, in a thread that ends with the process: no peer, however slow, holds up who asks."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._changed = threading.Condition()
+        self._scrapes: deque[Scrape] = deque()
+        self._error: FleetError | None = None
+        threading.Thread(target=self._run, name="poll", daemon=True).start()
+
+    def wait(self, num_looks: int, timeout_s: float = FIRST_LOOK_S) -> Looks:
+        """Blocks until there have been so many looks. FleetError when one fails, or none ends in time."""
+        with self._changed:
+            done = self._changed.wait_for(lambda: self._error or len(self._scrapes) >= num_looks, timeout_s)
+            if self._error is not None:
+                raise self._error
+            if not done:
+                raise FleetError(f"{self._source.name} has not answered within {timeout_s:.0f} s")
+            return self._looks()
+
+    def newest(self) -> Looks:
+        """Does not block; there has been a look."""
+        with self._changed:
+            return self._looks()
+
+    def _looks(self) -> Looks:
+        before, now = self._scrapes[0], self._scrapes[-1]
+        age_s = time.monotonic() - now.taken_at_s
+        problem = str(self._error or "")
+        if not problem and age_s > FIRST_LOOK_S:
+            problem = f"{self._source.name} has not answered for {age_s:.0f} s"
+        return Looks(before if before is not now else None, now, problem)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                scrape = take(self._source)
+            except FleetError as error:
+                with self._changed:
+                    self._error = error
+                    self._changed.notify_all()
+            else:
+                with self._changed:
+                    self._error = None
+                    self._scrapes.append(scrape)
+                    while len(self._scrapes) > 2 and self._scrapes[1].taken_at_s <= scrape.taken_at_s - WINDOW_S:
+                        self._scrapes.popleft()
+                    self._changed.notify_all()
+            time.sleep(INTERVAL_S)

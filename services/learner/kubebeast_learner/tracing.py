@@ -1,0 +1,148 @@
+"""OpenTelemetry traces of sampled steps: where the time of one vector step went, sent to a collector by OTLP over HTTP.
+
+https://opentelemetry.io/docs/specs/otlp/#otlphttp; the OTEL_* variables of the SDK hold (headers, TLS, time limits).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol, Self
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Tracer, set_span_in_context
+
+from kubebeast_learner import __version__
+
+if TYPE_CHECKING:
+    from kubebeast_native import StepTrace
+
+logger = logging.getLogger(__name__)
+
+FLUSH_TIMEOUT_S = 5.0
+"""Longest that the end of a run waits for the collector."""
+COMPLAINT_INTERVAL_S = 60.0
+"""How often a collector that takes no spans is worth a line in the log."""
+
+EXPORTER_LOGGER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+PREFIX = "kubebeast."
+"""Of all attributes that OpenTelemetry has no name for."""
+
+
+class TracedPool(Protocol):
+    """Where the traces come from: kubebeast_native.ActorPool."""
+
+    def trace_next_step(self) -> None: ...
+    def take_step_traces(self) -> list["StepTrace"]: ...
+
+
+class StepTracer:
+    """Has one step traced every interval_s seconds and exports what came of it, from entering to leaving its context.
+
+    A thread of its own asks, takes and exports: nothing that goes wrong there reaches the training.
+    """
+
+    def __init__(self, pool: TracedPool, endpoint: str, *, interval_s: float, run_id: str) -> None:
+        """endpoint: the collector's base URL, below which /v1/traces takes spans."""
+        self._pool = pool
+        self._interval_s = interval_s
+        self._provider = TracerProvider(resource=_resource(run_id), shutdown_on_exit=False)
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("kubebeast_learner", __version__)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tracing", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Exports what is left, for FLUSH_TIMEOUT_S at most."""
+        self._stopping.set()
+        self._thread.join(FLUSH_TIMEOUT_S)
+        if self._thread.is_alive():
+            logger.warning("the collector did not take the last traces within %g s", FLUSH_TIMEOUT_S)
+
+    def _run(self) -> None:
+        exporter_logger, seldom = logging.getLogger(EXPORTER_LOGGER), _Seldom(COMPLAINT_INTERVAL_S)
+        exporter_logger.addFilter(seldom)
+        try:
+            while not self._stopping.wait(self._interval_s):
+                self._record()
+                self._pool.trace_next_step()
+            self._record()
+        except Exception:
+            logger.exception("tracing ends, the training goes on")
+        finally:
+            self._provider.shutdown()
+            exporter_logger.removeFilter(seldom)
+
+    def _record(self) -> None:
+        for trace in self._pool.take_step_traces():
+            record_step(self._tracer, trace)
+
+
+def record_step(tracer: Tracer, trace: "StepTrace") -> None:
+    """One trace: the span "step" and below it the phases of docs/traces.md, with the times of `trace`."""
+    step = tracer.start_span("step", start_time=trace.actions_sent_ns, attributes=_attributes(trace))
+    inside_step = set_span_in_context(step)
+    env = tracer.start_span("env", inside_step, start_time=trace.actions_sent_ns)
+    if trace.env_ns:
+        wire_ns = trace.received_ns - trace.actions_sent_ns - trace.env_ns
+        env.set_attribute(f"{PREFIX}wire_s", wire_ns / 1e9)
+        # The clocks of two machines cannot be compared: the ways there and back are drawn equally long.
+        env_step_ns = trace.actions_sent_ns + wire_ns // 2
+        env_step = tracer.start_span("env.step", set_span_in_context(env), start_time=env_step_ns)
+        env_step.end(env_step_ns + trace.env_ns)
+    env.end(trace.received_ns)
+    for name, start_ns, end_ns in _phases(trace):
+        tracer.start_span(name, inside_step, start_time=start_ns).end(end_ns)
+    step.end(trace.replied_ns)
+
+
+def _phases(trace: "StepTrace") -> Iterator[tuple[str, int, int]]:
+    """Name, start and end of what happened in the learner, in order."""
+    if trace.submitted_ns > trace.received_ns:
+        yield "parked", trace.received_ns, trace.submitted_ns
+    yield "queue", trace.submitted_ns, trace.taken_ns
+    yield "inference.gather", trace.taken_ns, trace.gathered_ns
+    yield "inference.model", trace.gathered_ns, trace.answered_ns
+    yield "reply", trace.answered_ns, trace.replied_ns
+
+
+def _attributes(trace: "StepTrace") -> dict[str, str | int]:
+    return {
+        f"{PREFIX}env_server_id": trace.env_server_id,
+        f"{PREFIX}instance_id": trace.instance_id,
+        f"{PREFIX}env_id": trace.env_id,
+        f"{PREFIX}num_envs": trace.num_envs,
+        f"{PREFIX}step": trace.step,
+        f"{PREFIX}batch_rows": trace.batch_rows,
+        f"{PREFIX}policy_version": trace.policy_version,
+    }
+
+
+def _resource(run_id: str) -> Resource:
+    """Who exports; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before what is said here."""
+    own = {"service.name": "kubebeast-learner", "service.version": __version__, f"{PREFIX}run_id": run_id}
+    return Resource.create(own).merge(OTELResourceDetector().detect())
+
+
+class _Seldom(logging.Filter):
+    """Lets one record through every interval_s seconds. Of one thread."""
+
+    def __init__(self, interval_s: float) -> None:
+        super().__init__()
+        self._interval_s = interval_s
+        self._next_at = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._interval_s
+        return True

@@ -1,0 +1,19 @@
+"""The names under which learner and env-server are scraped."""
+
+from kubebeast_envserver.metric_table import sample_names
+from kubebeast_envserver.metrics import ENVSERVER
+from kubebeast_learner.metrics import ROWS
+
+PROCESS = frozenset(
+    f"process_{name}"
+    for name in (
+        *("cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes"),
+        *("start_time_seconds", "open_fds", "max_fds"),
+    )
+)
+"""The Python client's own."""
+
+
+def exported_metrics() -> set[str]:
+    """Of everything that the tables name and of the process; a histogram has three names."""
+    return {name for row in (*ROWS, *ENVSERVER) for name in sample_names(row)} | PROCESS

@@ -1,0 +1,35 @@
+"""What there is to see, from the code: the metrics of learner and env-server, and the dashboard's queries."""
+
+import json
+
+from dashboard.queries import PanelQuery, queries
+from tests.integration.chaos.env_server import ROOT
+from tests.metric_names import exported_metrics
+
+DASHBOARD = ROOT / "deploy" / "helm" / "kubebeast" / "dashboards" / "kubebeast.json"
+# Of Grafana's variables those that the queries use.
+VARIABLES = {
+    "namespace": "local",
+    "job": "local",
+    "env_server_price": "0.05",
+    "learner_price": "1",
+    "__rate_interval": "20s",
+}
+
+
+def needs_gpu(text: str) -> bool:
+    """Whether a metric or a query is about a GPU, which a test has none of."""
+    return "kubebeast_gpu_" in text
+
+
+def metric_names() -> set[str]:
+    """Under which learner and env-server are scraped."""
+    return {name for name in exported_metrics() if not needs_gpu(name)}
+
+
+def panel_queries(title: str = "") -> list[PanelQuery]:
+    """Of the dashboard's panel with that title, or of all panels."""
+    model = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    found = [query for query in queries(model, VARIABLES) if title in ("", query.panel)]
+    assert found, f"the dashboard has no panel {title!r}"
+    return found

@@ -1,0 +1,115 @@
+"""A learner, env-servers that come, go and misbehave, each a process of its own, and a Prometheus that reads them."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from tests.integration.chaos.env_server import ROOT
+from tests.integration.chaos.learner_process import LearnerProcess, free_port
+from tests.monitoring.prometheus import Prometheus
+
+NUM_ENVS = 4
+STEP_MS = 2.0
+"""What a step of an environment takes in an env-server that is well."""
+GROUP = "paced"
+WAIT_S = 60.0
+START_S = 100.0
+"""Until a learner has imported torch and env-servers have joined it, on a busy machine."""
+KNOWN_S = 25
+"""Of history, in seconds, make every window of the rules and panels say something."""
+
+# 80 steps an update of 0.1 s and more: three env-servers that are well make a little more than that.
+LEARNER_FLAGS = (
+    "--model=tests.monitoring.paced_model:PacedModel",
+    "--unroll-length=20",
+    "--batch-size=4",
+    "--compile=off",
+    "--device=cpu",
+    "--log-interval-s=0.5",
+    "--checkpoint-interval-minutes=0.05",
+)
+
+
+class Site:
+    """A context manager: entering starts learner and Prometheus, leaving ends them and the env-servers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._targets = folder / "targets.json"
+        self._addresses: dict[str, str] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self.learner = stack.enter_context(LearnerProcess(self._folder, *LEARNER_FLAGS))
+            self._tell_targets()
+            monitor = Prometheus(self._folder, learner=self.learner.http_address, targets=self._targets)
+            self.prometheus = stack.enter_context(monitor)
+            stack.callback(self._kill_all)
+            self.learner.wait_listening()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def start(self, *names: str, step_ms: float = STEP_MS) -> None:
+        """Env-servers under new names, found by Prometheus as pods are. Returns before they have joined."""
+        for name in names:
+            self._addresses[name] = f"127.0.0.1:{free_port()}"
+            command = [
+                *(sys.executable, "-m", "kubebeast_envserver"),
+                "--env=tests.e2e.environments:Paced-v0",
+                f"--env-kwargs={json.dumps({'step_ms': step_ms})}",
+                f"--address={self.learner.address}",
+                f"--http-address={self._addresses[name]}",
+                f"--envs-per-stream={NUM_ENVS}",
+                f"--env-server-id={name}",
+            ]
+            with (self._folder / f"{name}.log").open("wb") as log:
+                self._processes[name] = subprocess.Popen(
+                    command, cwd=ROOT, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}, process_group=0
+                )
+        self._tell_targets()
+
+    def wait_until_known(self) -> None:
+        """Returns once Prometheus has read the learner and every env-server for KNOWN_S."""
+
+        def look() -> bool | None:
+            known = self.prometheus.query(f"sum_over_time(up[5m]) >= {KNOWN_S}")
+            return True if len(known) == 1 + len(self._processes) else None
+
+        self.prometheus.eventually(START_S + KNOWN_S, look, "the learner and every env-server are read")
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to the env-server and its children; Prometheus goes on looking for it."""
+        process = self._processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(WAIT_S)
+
+    def dismiss(self, name: str) -> None:
+        """SIGTERM, as when a pod is scaled away: it says goodbye, and Prometheus no longer looks for it."""
+        process = self._processes.pop(name)
+        process.terminate()
+        process.wait(WAIT_S)
+        del self._addresses[name]
+        self._tell_targets()
+
+    def _kill_all(self) -> None:
+        for name in [*self._processes]:
+            self.kill(name)
+
+    def _tell_targets(self) -> None:
+        groups = [
+            {"targets": [address], "labels": {"pod": name, "kubebeast_group": GROUP}}
+            for name, address in self._addresses.items()
+        ]
+        whole = self._targets.with_suffix(".new")
+        whole.write_text(json.dumps(groups))
+        whole.replace(self._targets)

@@ -1,0 +1,103 @@
+"""What is seen of a run: everything while it is well; what goes wrong, and with whom, within a minute.
+
+In the order of the file: the run is well first.
+"""
+
+import math
+
+import pytest
+
+from tests.monitoring.catalogue import metric_names, needs_gpu, panel_queries
+from tests.monitoring.prometheus import Sample
+from tests.monitoring.site import STEP_MS, Site
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+LIMIT_S = 60.0
+
+
+def fires(site: Site, alert: str) -> set[str]:
+    """Which pods that alert names, once it fires; "" stands for no pod."""
+
+    def look() -> set[str] | None:
+        return {found.get("pod", "") for found in site.prometheus.firing() if found["alertname"] == alert} or None
+
+    return site.prometheus.eventually(LIMIT_S, look, f"{alert} fires")
+
+
+def shown(site: Site, panel: str, index: int = 0) -> list[Sample]:
+    """What a query of the panel shows at this moment."""
+    return site.prometheus.query(panel_queries(panel)[index].expr)
+
+
+def has_data(samples: list[Sample]) -> bool:
+    """A quantile of nothing is not a number, and draws nothing."""
+    return samples != [] and not any(math.isnan(sample.value) for sample in samples)
+
+
+def test_every_metric_is_scraped(site: Site) -> None:
+    wanted = metric_names()
+
+    assert len(wanted) > 50
+    assert wanted - site.prometheus.metric_names() == set()
+
+
+def test_learner_and_env_servers_carry_the_labels_of_pods(site: Site) -> None:
+    release = {"namespace": "local", "job": "local"}
+    (learner,) = site.prometheus.query("kubebeast_streams")
+    env_servers = site.prometheus.query("kubebeast_envserver_streams_connected")
+
+    assert release.items() <= learner.labels.items()
+    assert all(release.items() <= sample.labels.items() for sample in env_servers)
+    assert {(sample.labels["pod"], sample.labels["kubebeast_group"]) for sample in env_servers} == {
+        ("one", "paced"),
+        ("two", "paced"),
+        ("three", "paced"),
+    }
+
+
+def test_every_rule_is_evaluated_without_an_error(site: Site) -> None:
+    rules = site.prometheus.rules()
+
+    assert len(rules) > 10
+    assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] != "ok"} == {}
+
+
+def test_every_panel_shows_data(site: Site) -> None:
+    queries = [query for query in panel_queries() if not needs_gpu(query.expr)]
+
+    assert len(queries) > 50
+    assert [query for query in queries if not has_data(site.prometheus.query(query.expr))] == []
+
+
+def test_nothing_fires(site: Site) -> None:
+    assert site.prometheus.firing() == []
+
+
+def test_a_slow_env_server_is_named(site: Site) -> None:
+    site.start("slow", step_ms=25 * STEP_MS)
+
+    assert fires(site, "KubeBeastEnvServerSlow") == {"slow"}
+    slowest = max(shown(site, "Pods, the slowest first"), key=lambda sample: sample.value)
+    assert slowest.labels["pod"] == "slow"
+
+
+def test_a_killed_env_server_is_named(site: Site) -> None:
+    site.kill("three")
+
+    def disconnects() -> list[Sample] | None:
+        ended = shown(site, "Streams that end or are turned away")
+        return [sample for sample in ended if sample.labels["reason"] == "disconnect" and sample.value > 0] or None
+
+    site.prometheus.eventually(LIMIT_S, disconnects, "the panel shows a disconnect")
+    assert fires(site, "KubeBeastEnvServerGone") == {"three"}
+
+
+def test_a_fleet_that_is_too_small_starves_the_learner(site: Site) -> None:
+    for name in ("one", "two"):
+        site.dismiss(name)
+
+    assert fires(site, "KubeBeastLearnerStarved") == {""}
+    (waits,) = shown(site, "Learner waits for the fleet")
+    assert waits.value > 0.5
+    assert not {"one", "two"} & {alert.get("pod") for alert in site.prometheus.firing()}
