@@ -1,16 +1,17 @@
 """As much of a Kubernetes API server as `kubebeast fleet` needs, on a port of this machine."""
 
-import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
+
+from tests.http_server import StatefulServer, serving
 
 NAMESPACE = "train"
 TOKEN = "valid"
@@ -43,42 +44,31 @@ class ApiServer:
 
     def kubeconfig(self, folder: Path, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
         """Writes the credentials of USER; the context's name is "main"."""
-        path = folder / "kubeconfig"
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "main",
-            "clusters": [{"name": "c", "cluster": {"server": self.address}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
-        }
-        path.write_text(yaml.safe_dump(content), encoding="utf-8")
-        return path
+        return write_kubeconfig(folder, self.address, token=token, namespace=namespace)
 
 
-@contextlib.contextmanager
-def api_server() -> Iterator[ApiServer]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    state = server.state = ApiServer(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield state
-    finally:
-        state.stopped.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def write_kubeconfig(folder: Path, address: str, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
+    """For the API server at that URL."""
+    path = folder / "kubeconfig"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "main",
+        "clusters": [{"name": "c", "cluster": {"server": address}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
+    }
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    state: ApiServer
+def api_server() -> AbstractContextManager[ApiServer]:
+    return serving(_Handler, ApiServer)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: StatefulServer[ApiServer]
 
     @property
     def api(self) -> ApiServer:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.integration.fleet_api_server import write_kubeconfig
 from tests.integration.training_process import environment, training_command
 from tests.unit.fleet_objects import labels, pod
 from tests.unit.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
@@ -67,20 +67,6 @@ def api(learner: Pages, tmp_path: Path) -> Pages:
         ),
     }
     return learner
-
-
-def kubeconfig(server: Pages, folder: Path) -> Path:
-    path = folder / "kubeconfig"
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "main",
-        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
-        "users": [{"name": "u", "user": {"token": "valid"}}],
-        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": "train"}}],
-    }
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return path
 
 
 def variables() -> dict[str, str]:
@@ -194,7 +180,7 @@ def test_a_learner_that_never_answers_is_not_waited_for_for_ever(learner: Pages)
 
 
 def test_in_kubernetes_pods_are_told_with_their_nodes_and_restarts(api: Pages, tmp_path: Path) -> None:
-    done = top("--kubeconfig", str(kubeconfig(api, tmp_path)), "--release", "kb", "--once", "--json")
+    done = top("--kubeconfig", str(write_kubeconfig(tmp_path, api.url)), "--release", "kb", "--once", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     view = json.loads(done.stdout)
     assert view["source"] == "kb-learner-0 in namespace train"
@@ -204,14 +190,14 @@ def test_in_kubernetes_pods_are_told_with_their_nodes_and_restarts(api: Pages, t
 
 
 def test_a_release_that_is_not_there_is_named_with_those_that_are(api: Pages, tmp_path: Path) -> None:
-    done = top("--kubeconfig", str(kubeconfig(api, tmp_path)), "--release", "other", "--once")
+    done = top("--kubeconfig", str(write_kubeconfig(tmp_path, api.url)), "--release", "other", "--once")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "kubebeast top: release = 'other': namespace train has learners of kb\n"
 
 
 def test_without_permission_the_role_that_would_help_is_printed(api: Pages, tmp_path: Path) -> None:
     api.status = 403
-    done = top("--kubeconfig", str(kubeconfig(api, tmp_path)), "--once")
+    done = top("--kubeconfig", str(write_kubeconfig(tmp_path, api.url)), "--once")
     assert done.returncode == 1 and "refused by the API server" in done.stderr
     assert "pods/proxy" in done.stderr
 

@@ -3,11 +3,14 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
+
+from tests.http_server import StatefulServer, serving
 
 BOUNDS = ("0.001", "0.01", "0.1", "+Inf")
 
@@ -97,28 +100,12 @@ class Pages:
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
-@contextlib.contextmanager
-def page_server() -> Iterator[Pages]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    state = server.state = Pages(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield state
-    finally:
-        state.stopped.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    state: Pages
+def page_server() -> AbstractContextManager[Pages]:
+    return serving(_Handler, Pages)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: StatefulServer[Pages]
 
     def do_GET(self) -> None:
         state = self.server.state

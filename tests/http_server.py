@@ -1,0 +1,39 @@
+"""An HTTP server on a port of this machine, for as long as a test needs it."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Generic, Protocol, TypeVar
+
+
+class ServerState(Protocol):
+    """What handlers share."""
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set when the server ends: wakes handlers that never answer."""
+
+
+State = TypeVar("State", bound=ServerState)
+
+
+class StatefulServer(ThreadingHTTPServer, Generic[State]):
+    daemon_threads = True
+    state: State
+
+
+@contextlib.contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], make_state: Callable[[str], State]) -> Iterator[State]:
+    """make_state: from the server's URL, before the first request."""
+    server: StatefulServer[State] = StatefulServer(("127.0.0.1", 0), handler)
+    server.state = make_state(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.state
+    finally:
+        server.state.stopped.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
