@@ -73,11 +73,6 @@ def settle(training: Release, replicas: int) -> dict[str, int]:
     return identities(eventually(look, within_s=READY_S, what=f"{replicas} env-servers that are ready"))
 
 
-def test_helm_test_plays_a_stream_to_the_learner(training: Release) -> None:
-    training.wait_for_streams(1)
-    training.play_test_stream()
-
-
 def test_throughput_follows_the_number_of_env_servers(training: Release) -> None:
     uid = training.learner()["metadata"]["uid"]
     rates = {}
@@ -96,6 +91,10 @@ def test_throughput_follows_the_number_of_env_servers(training: Release) -> None
     assert metrics["kubebeast_streams_ended_total/bye"] == 4.0
     assert metrics["kubebeast_steps_total/dropped_stale"] == metrics["kubebeast_steps_total/dropped_close"] == 0.0
     assert identities([training.learner()]) == {uid: 0}
+
+
+def test_helm_test_plays_a_stream_to_the_learner(training: Release) -> None:
+    training.play_test_stream()
 
 
 def test_a_deleted_learner_resumes_and_env_servers_come_back_by_themselves(training: Release) -> None:
