@@ -30,11 +30,17 @@ class Clock:
 
 
 def make_fleet(
-    folder: Path, clock: Clock | None = None, env: str = "Mock", *, serves_metrics: bool = False, **config: int
+    folder: Path,
+    clock: Clock | None = None,
+    env: str = "Mock",
+    *,
+    num_actors: int = 1,
+    num_servers: int = 1,
+    serves_metrics: bool = False,
 ) -> LocalFleet:
     """Env-servers that dial an address where nobody answers."""
     return LocalFleet(
-        LocalFleetConfig(env=env, **({"num_actors": 1, "num_servers": 1} | config)),  # type: ignore[arg-type]
+        LocalFleetConfig(env=env, num_actors=num_actors, num_servers=num_servers),
         address=f"unix:{folder}/nobody.sock",
         seed=1,
         log_path=folder / "env-servers.log",
