@@ -21,7 +21,9 @@ FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docker examples tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site docker examples tests native/kubebeast_native
+# The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 CPP_SOURCES = $(shell find native/src native/fuzz -name '*.h' -o -name '*.cc')
 
 .PHONY: help
@@ -51,6 +53,10 @@ test: native-test-default pytest ## Run the tests of the C++ core and of the Pyt
 .PHONY: pytest
 pytest: setup-dev ## Run the Python tests; narrow them with PYTEST_ARGS="..."
 	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+.PHONY: system-test
+system-test: setup-dev ## Run only the tests of real env-servers on a real learner that fail in every way
+	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal tests/system $(PYTEST_ARGS)
 
 .PHONY: native-test
 native-test: native-test-default native-test-tsan native-test-asan ## Run the C++ tests, also under TSan and ASan
@@ -105,6 +111,14 @@ format: setup-dev ## Rewrite sources in the repository's style
 .PHONY: protos-check
 protos-check: setup-dev ## Check that the generated Python stubs match the .proto files
 	@$(BIN)/python protos/regenerate --check
+
+.PHONY: docs
+docs: setup-dev ## Build the guides as a website into build/site; a warning is an error
+	@$(MKDOCS) build --strict --quiet
+
+.PHONY: docs-serve
+docs-serve: setup-dev ## Show the website at http://127.0.0.1:8000, anew with every change
+	@$(MKDOCS) serve
 
 .PHONY: bench
 bench: setup-dev ## Measure transport and training; SECONDS_EACH=10 a measurement

@@ -118,7 +118,7 @@ class Elastic:
 def run(settings: Settings, folder: Path) -> tuple[Summary, Account, list[Phase], Timeline]:
     with (
         LearnerProcess(folder, *LEARNER_FLAGS) as learner,
-        Fleet(learner.address, folder, num_envs=settings.envs, env_ms=settings.env_ms) as fleet,
+        Fleet(learner.address, folder, num_envs=settings.envs, env_kwargs={"env_ms": settings.env_ms}) as fleet,
     ):
         learner.wait_listening()
         elastic = Elastic(settings, learner, fleet)

@@ -8,9 +8,12 @@ import dataclasses
 import math
 import random
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from tests.integration.chaos import serial_env, serials, witness
 from tests.integration.chaos.books import imbalance
@@ -23,7 +26,15 @@ LEARNER_FLAGS = (*witness.FLAGS, "--unroll-length=20", "--batch-size=8", "--log-
 class Fleet:
     """Places 0 .. size-1 are filled. Between enter and exit; leaving kills what is left."""
 
-    def __init__(self, address: str, folder: Path, *, num_envs: int, env: str = "", env_ms: float = 0.0) -> None:
+    def __init__(
+        self,
+        address: str,
+        folder: Path,
+        *flags: str,
+        num_envs: int,
+        env: str = serial_env.ENV_ID,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         """As EnvServer."""
         self.servers: list[EnvServer] = []
         """Of every place that was ever filled."""
@@ -32,8 +43,8 @@ class Fleet:
         """Place and moment of every start of a process, by time.monotonic."""
         self.kills: list[tuple[int, float]] = []
         """Place and moment of every SIGKILL."""
-        self._address, self._folder = address, folder
-        self._num_envs, self._env, self._env_ms = num_envs, env, env_ms
+        self._address, self._folder, self._flags = address, folder, flags
+        self._num_envs, self._env, self._env_kwargs = num_envs, env, env_kwargs
 
     def __enter__(self) -> Self:
         return self
@@ -47,17 +58,7 @@ class Fleet:
     def scale(self, size: int) -> list[int]:
         """As `kubectl scale`: starts processes, or ends the last ones by SIGTERM; returns the statuses of these."""
         while len(self.servers) < size:
-            place = len(self.servers)
-            self.servers.append(
-                EnvServer(
-                    place,
-                    self._address,
-                    self._folder,
-                    num_envs=self._num_envs,
-                    env=self._env,
-                    env_ms=self._env_ms,
-                )
-            )
+            self.servers.append(self._make_server(len(self.servers)))
         for place in range(self.size, size):
             self._start(place)
         statuses = [self.servers[place].terminate() for place in range(size, self.size)]
@@ -89,6 +90,28 @@ class Fleet:
             steps = [first for other, first in lives if other == place and moment < first < until]
             delays += [first - moment for first in sorted(steps)[:1]]
         return delays
+
+    def away_share(self, since: float, until: float) -> float:
+        """Share of a time, between two moments by time.monotonic, in which environments of serial rows did not play.
+
+        An environment plays from its first step to its last; the fleet has its present size all the time.
+        """
+        accounts = serial_env.accounts(self._folder)
+        first_s, last_s = (accounts[name] / 1e9 for name in ("first_ns", "last_ns"))
+        played_s = np.minimum(last_s, until) - np.maximum(first_s, since)
+        total_s = self.size * self._num_envs * (until - since)
+        return 1 - float(played_s.clip(0).sum()) / total_s
+
+    def _make_server(self, place: int) -> EnvServer:
+        return EnvServer(
+            place,
+            self._address,
+            self._folder,
+            *self._flags,
+            num_envs=self._num_envs,
+            env=self._env,
+            env_kwargs=self._env_kwargs,
+        )
 
     def _start(self, place: int) -> None:
         self.servers[place].start()

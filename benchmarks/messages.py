@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks import frames, recorded_env
 from benchmarks.cell import Cell
-from kubebeast_envserver import codec
+from kubebeast_envserver.stream import codec
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 

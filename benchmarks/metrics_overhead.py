@@ -26,7 +26,7 @@ import psutil
 import tyro
 
 from benchmarks import report
-from kubebeast_envserver.histogram import SecondsHistogram
+from kubebeast_common.histogram import SecondsHistogram
 
 TIMEOUT_S = 60.0
 

@@ -15,14 +15,15 @@ _WAIT_MS = 1000
 
 def serve(cell: Cell, channel: Connection) -> None:
     """Sends its address over `channel`, then a Snapshot for every message received; ends when the other end closes."""
+    # A model that computes finds several streams waiting when it is done; the null model would find one.
+    min_rows = max(1, cell.streams // 2) * cell.num_envs
     pool = native.ActorPool(
         address="127.0.0.1:0",
         run_id="transport",
         unroll_length=cell.unroll_length,
         batch_size=cell.batch_size,
-        # A model that computes finds several streams waiting when it is done; the null model would find one.
-        min_inference_rows=max(1, cell.streams // 2),
-        max_inference_rows=max(256, cell.num_envs),
+        min_inference_rows=min_rows,
+        max_inference_rows=max(256, min_rows),
         expected=env_spec(cell),
         tls_cert=str(cell.tls.cert) if cell.tls else "",
         tls_key=str(cell.tls.key) if cell.tls else "",
@@ -54,7 +55,8 @@ def serve(cell: Cell, channel: Connection) -> None:
 def env_spec(cell: Cell) -> native.EnvSpec:
     """What the streams of a cell bring."""
     kinds = (recorded_env.observation_leaves(cell), recorded_env.action_leaves())
-    return native.EnvSpec("", *([native.LeafSpec(*dataclasses.astuple(leaf)) for leaf in leaves] for leaves in kinds))
+    observation, action = ([native.LeafSpec(*dataclasses.astuple(leaf)) for leaf in leaves] for leaves in kinds)
+    return native.EnvSpec("", observation, action)
 
 
 def _answer(pool: native.ActorPool) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from kubebeast_envserver.envs import HostedEnv, make_vector_env
+from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.inference import sample_actions
+from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.learner import Learner
+from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.env_spec import EnvSpec
-from kubebeast_learner.inference import sample_actions
-from kubebeast_learner.learner import Learner
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.dummy import dummy_inputs
-from kubebeast_learner.rollout import Rollout
-from kubebeast_learner.weights import WeightPublisher
 
 WARMUP_CALLS = 3
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks import frames
 from benchmarks.cell import Cell
-from kubebeast_envserver.connection import open_stream
-from kubebeast_envserver.rows import Array, StepRows
-from kubebeast_envserver.session import Identity, Session
-from kubebeast_envserver.spaces import Leaf
+from kubebeast_envserver.rows.rows import Array, StepRows
+from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_envserver.stream.connection import open_stream
+from kubebeast_envserver.stream.session import Identity, Session
 
 
 def observation_leaves(cell: Cell) -> list[Leaf]:

@@ -16,16 +16,18 @@ ARG ENVSERVER_EXTRAS=atari
 ARG PIP_PACKAGES=""
 COPY constraints.txt docker/requirements.py docker/slim ./
 COPY protos/pyproject.toml protos/
+COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
-RUN python3 requirements.py protos "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
+RUN python3 requirements.py "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
  && /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt -r requirements.txt ${PIP_PACKAGES} \
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/kubebeast
 
 COPY protos protos
+COPY services/common services/common
 COPY services/envserver services/envserver
 RUN PIP_CONSTRAINT=/src/constraints.txt /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code \
-    ./protos ./services/envserver \
+    ./protos ./services/common ./services/envserver \
  && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}

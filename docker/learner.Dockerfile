@@ -4,8 +4,10 @@
 #   docker build -f docker/learner.Dockerfile -t kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cu130 .
 #
 # TORCH_VARIANT: cpu, or a CUDA version that PyTorch publishes. TORCH_INDEX_URL: where it comes from; empty leaves it to
-# the base image's pip configuration. LEARNER_EXTRAS: extras of the distribution; atari is GPL-2.0 and lets
-# `kubebeast eval` play Atari in the image, video lets `kubebeast render` write mp4.
+# the base image's pip configuration.
+# LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
+# `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
+# atari, which is GPL-2.0, is for Atari games.
 # PYTHON_IMAGE: another one must be of Debian 12, whose gRPC the native core is linked with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
@@ -31,9 +33,10 @@ ARG LEARNER_EXTRAS=distributed,fleet,gpu,tracing
 COPY docker/requirements.py ./
 COPY protos/pyproject.toml protos/
 COPY native/pyproject.toml native/
+COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY services/learner/pyproject.toml services/learner/
-RUN python3 requirements.py protos native services/envserver "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
+RUN python3 requirements.py "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
  && /opt/kubebeast/bin/pip install -q --no-compile --prefix /opt/libraries -c constraints.txt -r requirements.txt \
  && ./slim /opt/libraries \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/libraries
@@ -42,10 +45,12 @@ COPY protos protos
 COPY native native
 RUN PIP_CONSTRAINT=/src/constraints.txt PIP_BUILD_CONSTRAINT=/src/constraints.txt \
     /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code ./native
+COPY services/common services/common
 COPY services/envserver services/envserver
 COPY services/learner services/learner
 RUN PIP_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code ./protos ./services/envserver ./services/learner \
+    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code \
+    $(python3 requirements.py --own "services/learner[${LEARNER_EXTRAS}]" | grep -vx ./native) \
  && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}

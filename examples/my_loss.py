@@ -5,10 +5,9 @@ kubebeast mono --env CartPole-v1 --loss my_loss:my_loss
 
 from torch import Tensor
 
-from kubebeast_learner.config import LossConfig
-from kubebeast_learner.losses import LossOutput, impala_loss
+from kubebeast_learner import LossConfig
+from kubebeast_learner.algorithm import LossOutput, Rollout, impala_loss
 from kubebeast_learner.models import ModelOutput
-from kubebeast_learner.rollout import Rollout
 
 LOGIT_COST = 1e-4
 

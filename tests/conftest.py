@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubebeast_envserver import log
+from kubebeast_common import log
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,8 +1,8 @@
 """The names under which learner and env-server are scraped."""
 
-from kubebeast_envserver.metric_table import sample_names
+from kubebeast_common.metrics import sample_names
 from kubebeast_envserver.metrics import ENVSERVER
-from kubebeast_learner.metrics import ROWS
+from kubebeast_learner.observe.metrics import ROWS
 
 PROCESS = frozenset(
     f"process_{name}"

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "contract_rows.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "peer.h"
 #include "script.h"
 #include "spoil.h"
-#include "wire_codec.h"
+#include "wire/wire_codec.h"
 
 namespace kubebeast::fuzz {
 namespace {
@@ -54,8 +55,20 @@ bool Equal(const std::vector<std::uint8_t>& flags, const std::string& bytes) {
   return flags.size() == bytes.size() && std::memcmp(flags.data(), bytes.data(), bytes.size()) == 0;
 }
 
+// Numbers are finite as float32.
+template <typename Float>
+void CheckFinite(const std::string& elements) {
+  for (std::size_t i = 0; i < elements.size(); i += sizeof(Float)) {
+    Float value = 0;
+    std::memcpy(&value, elements.data() + i, sizeof(Float));
+    Require(std::fabs(static_cast<double>(value)) < 0x1.ffffffp127, "every number is finite as float32");
+  }
+}
+
 // Categories and bools; read without sign, so that a negative one is large.
 void CheckRange(const LeafSpec& spec, const std::string& elements) {
+  if (spec.dtype == DType::kFloat32) return CheckFinite<float>(elements);
+  if (spec.dtype == DType::kFloat64) return CheckFinite<double>(elements);
   const std::uint64_t bound = spec.num_categories > 0 ? static_cast<std::uint64_t>(spec.num_categories) : 2;
   if (spec.num_categories == 0 && spec.dtype != DType::kBool) return;
   for (std::size_t i = 0; i < elements.size(); i += ItemSize(spec.dtype)) {
@@ -78,18 +91,11 @@ void CheckLeaf(const ObservationRows& rows, std::size_t index, const Peer& peer,
   CheckRange(spec, frames);
 }
 
-// What the contract says of the flags and the reward of one row.
-void CheckContract(const ObservationRows& rows, std::uint32_t env, const Peer& peer) {
-  const bool is_first = rows.is_first[env] != 0;
-  const bool is_final = rows.terminated[env] != 0 || rows.truncated[env] != 0;
-  const bool interrupted = rows.interrupted[env] != 0;
+// The rewards; Peer::Advance requires the same of the flags.
+void CheckReward(const ObservationRows& rows, std::uint32_t env, const Peer& peer, const v1::Observations& oracle) {
   Require(std::isfinite(rows.rewards[env]), "rewards are finite");
-  Require(is_first == peer.is_first(env), "an episode opens where the one before has ended");
-  if (is_first) Require(!is_final && !interrupted && rows.rewards[env] == 0, "the first row only opens an episode");
-  if (interrupted) {
-    Require(rows.truncated[env] != 0 && rows.terminated[env] == 0 && rows.rewards[env] == 0,
-            "an interrupted row only cuts an episode off");
-  }
+  const ContractRow row = RowOf(peer.is_due(env), kProtocolMinor, FlagsOf(oracle, env));
+  Require(row.rewarded || rows.rewards[env] == 0, "only rows that may be are rewarded");
 }
 
 void CheckRows(const ObservationRows& rows, const Peer& peer, const v1::Observations& oracle) {
@@ -104,7 +110,7 @@ void CheckRows(const ObservationRows& rows, const Peer& peer, const v1::Observat
   Require(rows.episodes.size() == static_cast<std::size_t>(oracle.episodes_size()), "every episode is reported");
   for (const EpisodeEnd& episode : rows.episodes)
     Require(episode.env < rows.num_envs(), "episodes have an environment");
-  for (std::uint32_t env = 0; env < rows.num_envs(); ++env) CheckContract(rows, env, peer);
+  for (std::uint32_t env = 0; env < rows.num_envs(); ++env) CheckReward(rows, env, peer, oracle);
   for (std::size_t i = 0; i < peer.hello().spec.observation.size(); ++i) CheckLeaf(rows, i, peer, oracle);
 }
 

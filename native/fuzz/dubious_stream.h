@@ -10,9 +10,9 @@
 #include "fake_transport.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "peer.h"
-#include "pool_context.h"
 #include "script.h"
 #include "spoil.h"
+#include "stream/pool_context.h"
 
 namespace kubebeast::fuzz {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "actor_stream.h"
 #include "script.h"
-#include "transport.h"
+#include "stream/actor_stream.h"
+#include "stream/transport.h"
 
 namespace kubebeast::fuzz {
 

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kSliceSize = 32;
 
-// Episodes of two environments that go on, end in every way and break, again and again (Peer::NextStep).
+// Episodes of two environments that have every row of the contract, again and again: its number among those of an
+// episode that is under way, beyond them the first (Peer::NextStep).
 constexpr std::uint8_t kCourses[] = {4, 5, 1, 6, 7, 3, 8, 3, 2, 4, 5, 6, 7};
 
 Hello ToHello(const EnvSpec& spec, std::uint32_t num_envs) {
@@ -16,7 +17,8 @@ Hello ToHello(const EnvSpec& spec, std::uint32_t num_envs) {
           .instance_id = "0",
           .num_envs = num_envs,
           .spec = spec,
-          .offered = std::vector<Compression>(spec.observation.size(), Compression::kNone)};
+          .offered = std::vector<Compression>(spec.observation.size(), Compression::kNone),
+          .protocol_minor = kProtocolMinor};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "learner.h"
 #include "peer.h"
-#include "pool_context.h"
+#include "stream/pool_context.h"
 
 namespace kubebeast::fuzz {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rollout_batch.h"
+#include "rollouts/rollout_batch.h"
 #include "script.h"
 
 namespace kubebeast::fuzz {

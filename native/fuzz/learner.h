@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "array.h"
-#include "inference_batch.h"
-#include "pool_context.h"
+#include "inference/inference_batch.h"
+#include "stream/pool_context.h"
+#include "wire/array.h"
 
 namespace kubebeast::fuzz {
 

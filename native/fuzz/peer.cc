@@ -2,9 +2,10 @@
 
 #include <lz4.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "contract_rows.h"
 
 namespace kubebeast::fuzz {
 namespace {
@@ -37,6 +38,7 @@ v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std:
   hello.set_instance_id("0");
   hello.set_env_id(spec.env_id);
   hello.set_num_envs(num_envs);
+  hello.set_env_config(spec.env_config);
   for (const LeafSpec& leaf : spec.observation) *hello.add_observation() = ToProto(leaf);
   for (const LeafSpec& leaf : spec.action) *hello.add_action() = ToProto(leaf);
   for (const Compression entry : offered) hello.add_offered_compression(static_cast<v1::Compression>(entry));
@@ -59,24 +61,27 @@ std::string Plain(const std::string& wire_bytes, Compression compression, std::s
   return bytes;
 }
 
-Peer::Peer(Hello hello) : hello_(std::move(hello)), is_first_(hello_.num_envs, '\1') {}
+Peer::Peer(Hello hello) : hello_(std::move(hello)), due_(hello_.num_envs, true) {}
 
 v1::ActRequest Peer::NextStep(Script& script) const {
   const std::size_t num_envs = hello_.num_envs;
   v1::ActRequest request;
   v1::Observations& step = *request.mutable_observations();
   std::vector<float> rewards(num_envs);
+  std::string is_first(num_envs, '\0');
   std::string terminated(num_envs, '\0');
   std::string truncated(num_envs, '\0');
   std::string interrupted(num_envs, '\0');
   for (std::size_t env = 0; env < num_envs; ++env) {
-    if (is_first_[env] != 0) continue;
-    const std::size_t course = script.Below(16);
-    interrupted[env] = static_cast<char>(course == 3);
-    terminated[env] = static_cast<char>(course == 1);
-    truncated[env] = static_cast<char>(course == 2 || course == 3);
-    if (course != 3) rewards[env] = static_cast<float>(course);
-    if (course != 1) continue;
+    const std::vector<ContractRow> options = RowsWhen(due_[env], hello_.protocol_minor);
+    const std::size_t course = options.size() == 1 ? 0 : script.Below(16);
+    const ContractRow& row = options[course < options.size() ? course : 0];
+    is_first[env] = static_cast<char>(row.flags.is_first);
+    terminated[env] = static_cast<char>(row.flags.terminated);
+    truncated[env] = static_cast<char>(row.flags.truncated);
+    interrupted[env] = static_cast<char>(row.flags.interrupted);
+    if (row.rewarded) rewards[env] = static_cast<float>(course);
+    if (!row.flags.terminated) continue;
     v1::Episode& episode = *step.add_episodes();
     episode.set_env(static_cast<std::uint32_t>(env));
     episode.set_episode_return(-1.5F);
@@ -85,13 +90,13 @@ v1::ActRequest Peer::NextStep(Script& script) const {
   step.set_step(next_step_);
   for (std::size_t i = 0; i < hello_.spec.observation.size(); ++i) {
     const LeafSpec& leaf = hello_.spec.observation[i];
-    std::string bytes = MakeLeaf(leaf, LeafBytes(leaf, is_first_));
+    std::string bytes = MakeLeaf(leaf, LeafBytes(leaf, is_first));
     *step.add_leaves() = hello_.offered[i] == Compression::kLz4 ? Lz4(bytes) : std::move(bytes);
   }
   step.set_rewards(rewards.data(), num_envs * sizeof(float));
   step.set_terminated(std::move(terminated));
   step.set_truncated(std::move(truncated));
-  step.set_is_first(is_first_);
+  step.set_is_first(std::move(is_first));
   step.set_interrupted(std::move(interrupted));
   return request;
 }
@@ -117,8 +122,9 @@ std::string Peer::MakeLeaf(const LeafSpec& leaf, std::size_t size) const {
 
 void Peer::Advance(const v1::Observations& step) {
   ++next_step_;
-  std::transform(step.terminated().begin(), step.terminated().end(), step.truncated().begin(), is_first_.begin(),
-                 [](char terminated, char truncated) { return static_cast<char>(terminated | truncated); });
+  for (std::size_t env = 0; env < due_.size(); ++env) {
+    due_[env] = RowOf(due_[env], kProtocolMinor, FlagsOf(step, env)).due_after;
+  }
 }
 
 }  // namespace kubebeast::fuzz

@@ -7,8 +7,8 @@
 
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "script.h"
-#include "tensor_spec.h"
-#include "wire_codec.h"
+#include "wire/tensor_spec.h"
+#include "wire/wire_codec.h"
 
 namespace kubebeast::fuzz {
 
@@ -27,16 +27,16 @@ class Peer {
 
   const Hello& hello() const { return hello_; }
   std::uint64_t next_step() const { return next_step_; }
-  // Whether the next step opens an episode of this environment.
-  bool is_first(std::uint32_t env) const { return is_first_[env] != 0; }
+  // Whether the next step must open an episode of this environment.
+  bool is_due(std::uint32_t env) const { return due_[env]; }
 
-  // A valid next step; the script chooses which episodes go on, end or are interrupted.
+  // A valid next step; the script chooses its rows among those of the contract.
   v1::ActRequest NextStep(Script& script) const;
 
   // Bytes of a leaf in a step with these is_first flags.
   std::size_t LeafBytes(const LeafSpec& leaf, const std::string& is_first) const;
 
-  // The learner has accepted this step.
+  // The learner has accepted this step. Requires that its rows are the contract's.
   void Advance(const v1::Observations& step);
 
  private:
@@ -44,7 +44,7 @@ class Peer {
 
   Hello hello_;
   std::uint64_t next_step_ = 0;
-  std::string is_first_;  // [B], of the next step
+  std::vector<bool> due_;  // [B]
 };
 
 }  // namespace kubebeast::fuzz

@@ -56,7 +56,8 @@ void CheckEmptyPool(PoolContext& pool) {
   Require(pool.rollouts.size() == 0, "no rollout is queued");
   Require(pool.registry.streams().empty(), "no stream is listed");
   for (const StreamEvent& event : pool.events.Take()) {
-    for (const std::string& text : {event.env_server_id, event.instance_id, event.env_id, event.reason, event.detail}) {
+    for (const std::string& text :
+         {event.env_server_id, event.instance_id, event.env_id, event.reason, event.detail, event.env_config}) {
       Require(std::none_of(text.begin(), text.end(), absl::ascii_iscntrl), "a peer cannot begin a line in the log");
     }
   }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "pool_context.h"
+#include "stream/pool_context.h"
 
 namespace kubebeast::fuzz {
 

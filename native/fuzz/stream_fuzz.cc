@@ -13,10 +13,10 @@
 #include "dubious_stream.h"
 #include "honest_stream.h"
 #include "learner.h"
-#include "pool_context.h"
 #include "pool_model.h"
 #include "script.h"
 #include "spoil.h"
+#include "stream/pool_context.h"
 
 namespace kubebeast::fuzz {
 namespace {

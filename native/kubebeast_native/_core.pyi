@@ -38,9 +38,14 @@ class LeafSpec:
 class EnvSpec:
     """The leaves of one environment's observations and actions."""
 
-    def __init__(self, env_id: str, observation: Sequence[LeafSpec], action: Sequence[LeafSpec]) -> None: ...
+    def __init__(
+        self, env_id: str, observation: Sequence[LeafSpec], action: Sequence[LeafSpec], env_config: str = ""
+    ) -> None: ...
     @property
     def env_id(self) -> str: ...
+    @property
+    def env_config(self) -> str:
+        """Hello.env_config, printable ASCII that need not be JSON; empty where there was none."""
     @property
     def observation(self) -> list[LeafSpec]: ...
     @property
@@ -59,11 +64,13 @@ class Episode:
     def length(self) -> int: ...
 
 class StreamEvent:
-    """A stream that came, went or was turned away. What the peer has not told is empty."""
+    """A stream that came, went or was turned away. What the peer has not said is empty."""
 
     @property
     def kind(self) -> str:
-        """joined, left, refused (before acceptance) or dial_failed (an env-server that listens was not reached)."""
+        """joined, left, refused (before acceptance), dial_failed (an env-server that listens was not reached),
+        connection_refused (it brought no stream) or accept_failed (no connection can be accepted). The last two repeat
+        themselves every 5 minutes at most, for each host and reason; `stats` counts every connection."""
     @property
     def env_server_id(self) -> str: ...
     @property
@@ -77,10 +84,14 @@ class StreamEvent:
         """Transport address, as gRPC writes it."""
     @property
     def reason(self) -> str:
-        """left: bye, disconnect, invalid, timeout, dropped or closed. refused, dial_failed: name of the gRPC status."""
+        """left: bye, disconnect, invalid, timeout, dropped or closed. connection_refused: what the counter
+        connections_<reason> of `ActorPool.stats` counts. Else the name of the gRPC status."""
     @property
     def detail(self) -> str:
         """For people; one line, may be empty."""
+    @property
+    def env_config(self) -> str:
+        """joined: Hello.env_config, as in EnvSpec."""
 
 class StreamInfo:
     """An accepted stream at one moment. Texts are the peer's, as it sent them."""
@@ -260,7 +271,8 @@ class RolloutBatch:
 class ActorPool:
     """Listens for env-servers or dials them, batches their rows for inference and assembles rollouts.
 
-    The first accepted Hello decides the EnvSpec unless `expected` is given; streams that match it are welcomed once
+    The first accepted Hello decides the EnvSpec unless `expected` is given; until then Hellos of another env_id than
+    `opening_env` are refused with UNAVAILABLE, where it is not empty. Streams that match the spec are welcomed once
     `open` was called and wait until then. Memory is bounded: at most max_envs slots, and a stream whose finished
     unrolls find the rollout queue full is not asked for more until the learner has caught up.
     """
@@ -280,6 +292,7 @@ class ActorPool:
         max_envs: int = 16384,
         max_envs_per_stream: int = 1024,
         max_message_bytes: int = 64 << 20,
+        max_transport_bytes: int = 0,
         min_partial_steps: int = 1,
         handshake_timeout_ms: int = 10_000,
         step_timeout_ms: int = 60_000,
@@ -290,9 +303,12 @@ class ActorPool:
         tls_refresh_s: int = 10,
         token_file: str = "",
         max_offences: int = 20,
+        opening_env: str = "",
     ) -> None:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
-        max_queued_rollouts 0 means 2 * batch_size.
+        max_queued_rollouts 0 means 2 * batch_size. max_transport_bytes: what messages on their way may take in gRPC,
+        all connections together; above it connections are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is
+        more. Messages that gRPC compressed are malformed.
 
         An inference batch is given out as soon as min_inference_rows wait; fewer when every welcomed stream waits or
         the oldest row has waited inference_timeout_ms. It holds whole streams, oldest first, up to max_inference_rows
@@ -344,11 +360,16 @@ class ActorPool:
         steps_in_flight.
         Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
         streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
-        dials_failed, messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
+        dials_failed, connections_blocked, connections_closed, connections_silent, connections_plaintext,
+        connections_tls, connections_garbage, connections_no_call,
+        messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
         steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
         rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
         inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
         inference_dropped, inference_busy_us, episodes.
+        connections_: TCP connections that brought no stream. blocked: the host has too many offences. closed: by the
+        peer, before it sent a byte. silent: nothing came in handshake_timeout_ms. plaintext, tls: without TLS where it
+        is on, with it where it is off. garbage: neither TLS nor HTTP/2. no_call: no call came in handshake_timeout_ms.
         inference_busy_us: microseconds of all threads, from taking a batch to its answer.
         In every answer steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """

@@ -4,6 +4,7 @@ import functools
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,26 +77,27 @@ def scenario(name: str) -> Object:
 
 def render(
     values: Mapping[str, Any] | str | None = None,
+    overlay: Mapping[str, Any] | None = None,
     *,
     kube_version: str = KUBE_VERSION,
     api_versions: Sequence[str] = APIS,
     release: str = RELEASE,
+    namespace: str = NAMESPACE,
 ) -> Manifests:
     """`helm template` with values over the chart's defaults, or with a scenario of ci/ by its name.
 
-    Equal calls share one rendering. ChartError when helm refuses.
+    overlay: a second file of values. Equal calls share one rendering. ChartError when helm refuses.
     """
     wanted = scenario(values) if isinstance(values, str) else values or {}
-    text = _template(json.dumps(wanted), kube_version, tuple(api_versions), release)
+    overlaid = json.dumps(overlay or {})
+    text = _template(json.dumps(wanted), overlaid, kube_version, tuple(api_versions), release, namespace)
     return Manifests(tuple(item for item in yaml.load_all(text, _Loader) if item))
 
 
-def render_error(
-    values: Mapping[str, Any], *, kube_version: str = KUBE_VERSION, api_versions: Sequence[str] = APIS
-) -> str:
+def render_error(values: Mapping[str, Any], *, release: str = RELEASE) -> str:
     """What helm says about values that it must refuse; AssertionError when it takes them."""
     try:
-        render(values, kube_version=kube_version, api_versions=api_versions)
+        render(values, release=release)
     except ChartError as error:
         return str(error)
     raise AssertionError(f"helm accepts {values}")
@@ -126,11 +128,16 @@ def environment(pod: Object) -> Object:
 
 
 @functools.cache
-def _template(values: str, kube_version: str, api_versions: tuple[str, ...], release: str) -> str:
-    command = ["template", release, str(CHART), "--namespace", NAMESPACE, "--kube-version", kube_version]
+def _template(
+    values: str, overlay: str, kube_version: str, api_versions: tuple[str, ...], release: str, namespace: str
+) -> str:
+    command = ["template", release, str(CHART), "--namespace", namespace, "--kube-version", kube_version]
     if api_versions:
         command += ["--api-versions", ",".join(api_versions)]
-    return helm([*command, "--values", "-"], values)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(overlay)
+        file.flush()
+        return helm([*command, "--values", "-", "--values", file.name], values)
 
 
 def helm(arguments: Sequence[str], stdin: str = "") -> str:

@@ -44,8 +44,9 @@ def dashboard() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Of the dashboard, without the headings of its rows."""
-    return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
+    """Of the dashboard, those of folded rows among them, without the headings of its rows."""
+    everything = [panel for outer in dashboard()["panels"] for panel in (outer, *outer.get("panels", []))]
+    return [panel for panel in everything if panel["type"] != "row"]
 
 
 def known_metrics() -> set[str]:

@@ -83,13 +83,14 @@ def test_bounds_should_arrive_as_integers() -> None:
 
     assert (hpa["minReplicas"], hpa["maxReplicas"]) == (3, 1_000_000)
     assert (scaled_object["minReplicaCount"], scaled_object["maxReplicaCount"]) == (3, 1_000_000)
-    assert (scaled_object["pollingInterval"], scaled_object["cooldownPeriod"]) == (30, 300)
+    assert scaled_object["pollingInterval"] == 30
 
 
 def test_a_fleet_should_at_most_double_in_a_minute_and_shrink_slowly() -> None:
     hpa, scaled_object = hpa_and_keda()
     behavior = hpa["spec"]["behavior"]
 
+    assert behavior["scaleUp"]["stabilizationWindowSeconds"] == 90
     assert behavior["scaleUp"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 60}]
     assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 25, "periodSeconds": 300}]
     assert behavior["scaleDown"]["stabilizationWindowSeconds"] == 300
@@ -112,7 +113,7 @@ def test_keda_should_ask_for_what_the_rule_records_of_this_release() -> None:
     release = '{namespace="training",service="demo-learner"}'
 
     assert query.count(release) == len(re.findall(r"kubebeast_\w+", query))
-    assert query.replace(release, "").split() == demand.replace("max by (namespace, job, service) (", "max(").split()
+    assert query.replace(release, "") == demand.replace("by (cluster, namespace, job, service)", "by (service)")
 
 
 def test_keda_should_keep_the_fleet_of_a_learner_that_is_not_read() -> None:
@@ -121,6 +122,13 @@ def test_keda_should_keep_the_fleet_of_a_learner_that_is_not_read() -> None:
     assert trigger["metricType"] == "Value"
     assert trigger["metadata"]["serverAddress"] == ADDRESS
     assert trigger["metadata"]["ignoreNullValues"] == "false"
+
+
+def test_keda_should_fall_back_to_a_number_of_pods_where_the_user_gives_one() -> None:
+    fallback = {"failureThreshold": 3, "replicas": 6}
+
+    assert hpa_and_keda(keda={**KEDA, "fallback": fallback})[1]["spec"]["fallback"] == fallback
+    assert "fallback" not in hpa_and_keda()[1]["spec"]
 
 
 def test_keda_should_take_query_metadata_and_authentication_of_the_user() -> None:

@@ -7,21 +7,24 @@ import pytest
 from kubebeast_envserver.config import parse
 from tests.chart.chart import Object, container, environment, render, render_error
 
-PONG = {"name": "envserver", "env": "PongNoFrameskip-v4"}
+PONG = {"env": "PongNoFrameskip-v4"}
+TWO: dict[str, Any] = {"a": {"env": "x"}, "b": {"env": "x"}}
 
 
 def deployment(entry: dict[str, Any], defaults: dict[str, Any] | None = None) -> Object:
-    return render({"envservers": [{**PONG, **entry}], "envserverDefaults": defaults or {}}).get("Deployment")
+    return render({"envservers": {"envserver": {**PONG, **entry}}, "envserverDefaults": defaults or {}}).get(
+        "Deployment"
+    )
 
 
 def test_each_entry_should_be_a_deployment() -> None:
-    manifests = render({"envservers": [{"name": "a", "env": "x"}, {"name": "b", "env": "x"}]})
+    manifests = render({"envservers": TWO})
 
     assert [item["metadata"]["name"] for item in manifests.of_kind("Deployment")] == ["demo-a", "demo-b"]
 
 
 def test_groups_should_not_select_each_others_pods() -> None:
-    manifests = render({"envservers": [{"name": "a", "env": "x"}, {"name": "b", "env": "x"}]})
+    manifests = render({"envservers": TWO})
     pods = manifests.pod_templates()
 
     for item in manifests.of_kind("Deployment"):
@@ -38,7 +41,7 @@ def test_an_entry_should_win_over_the_defaults() -> None:
 
     assert item["spec"]["replicas"] == 0
     assert container(item["spec"]["template"])["resources"]["requests"] == {"cpu": "4", "memory": "1Gi"}
-    assert not render({"envservers": [PONG]}).has("PodDisruptionBudget")
+    assert not render().has("PodDisruptionBudget")
 
 
 def test_a_deployment_should_say_which_number_of_replicas_it_was_made_with() -> None:
@@ -52,10 +55,7 @@ def test_an_entrys_false_should_win_over_a_true_default() -> None:
     budgets = render(
         {
             "envserverDefaults": {"podDisruptionBudget": {"enabled": True}},
-            "envservers": [
-                {"name": "a", "env": "x", "podDisruptionBudget": {"enabled": False}},
-                {"name": "b", "env": "x"},
-            ],
+            "envservers": {"a": {"env": "x", "podDisruptionBudget": {"enabled": False}}, "b": {"env": "x"}},
         }
     ).of_kind("PodDisruptionBudget")
 
@@ -65,9 +65,7 @@ def test_an_entrys_false_should_win_over_a_true_default() -> None:
 
 
 def test_entries_should_not_change_each_other() -> None:
-    manifests = render(
-        {"envservers": [{"name": "a", "env": "x", "config": {"log_level": "debug"}}, {"name": "b", "env": "x"}]}
-    )
+    manifests = render({"envservers": {"a": {"env": "x", "config": {"log_level": "debug"}}, "b": {"env": "x"}}})
 
     assert "KUBEBEAST_LOG_LEVEL" not in environment(manifests.get("Deployment", "demo-b")["spec"]["template"])
 
@@ -124,21 +122,9 @@ def test_spread_constraints_should_count_the_groups_own_pods() -> None:
     assert found[1]["labelSelector"] == own["labelSelector"]
 
 
-def test_a_strategy_should_be_replaceable() -> None:
-    strategy = deployment({"strategy": {"type": "Recreate", "rollingUpdate": None}})["spec"]["strategy"]
-
-    assert strategy["type"] == "Recreate"
-    assert strategy.get("rollingUpdate") is None
-
-
 def test_groups_should_share_one_account_unless_they_name_their_own() -> None:
     manifests = render(
-        {
-            "envservers": [
-                {"name": "a", "env": "x"},
-                {"name": "b", "env": "x", "serviceAccount": {"name": "reads-levels"}},
-            ]
-        }
+        {"envservers": {"a": {"env": "x"}, "b": {"env": "x", "serviceAccount": {"name": "reads-levels"}}}}
     )
     accounts = {
         name: manifests.get("Deployment", name)["spec"]["template"]["spec"]["serviceAccountName"]
@@ -152,38 +138,69 @@ def test_groups_should_share_one_account_unless_they_name_their_own() -> None:
 
 @pytest.mark.parametrize("name", ["yes", "null"])
 def test_a_name_that_yaml_takes_for_something_else_should_stay_a_name(name: str) -> None:
-    item = render({"envservers": [{"name": name, "env": "x"}]}).get("Deployment")
+    item = render({"envservers": {name: {"env": "x"}}}).get("Deployment")
 
     assert item["metadata"]["labels"]["kubebeast/group"] == name
 
 
-def test_a_repeated_name_should_be_refused() -> None:
-    error = render_error({"envservers": [PONG, PONG]})
-
-    assert 'envservers: the name "envserver" is there twice' in error
-
-
 def test_two_groups_should_not_share_a_deployment() -> None:
-    entries = [{"name": "a", "env": "x"}, {"name": "b", "env": "x", "fullnameOverride": "demo-a"}]
+    entries = TWO | {"b": {"env": "x", "fullnameOverride": "demo-a"}}
 
-    assert 'two groups would have the Deployment "demo-a"' in render_error({"envservers": entries})
+    assert 'the Deployment of the group "b" would be "demo-a", which is taken' in render_error({"envservers": entries})
 
 
-def test_a_name_that_is_too_long_should_be_refused() -> None:
-    values = {"fullnameOverride": "a" * 40, "envservers": [{"name": "b" * 30, "env": "x"}]}
+def test_a_group_should_not_share_its_name_with_the_learner() -> None:
+    """Their disruption budgets would be one object."""
+    error = render_error({"envservers": {"a": {"env": "x", "fullnameOverride": "demo-learner"}}})
 
-    assert "more than 63 characters: set fullnameOverride" in render_error(values)
+    assert 'the Deployment of the group "a" would be "demo-learner", which is taken' in error
+    assert "learner" in render_error({"envservers": {"learner": {"env": "x"}}})
+
+
+def test_without_a_word_there_should_be_one_group() -> None:
+    (deployment,) = render().of_kind("Deployment")
+
+    assert deployment["metadata"]["name"] == "demo-envserver"
+    assert environment(deployment["spec"]["template"])["KUBEBEAST_ENV"] == "PongNoFrameskip-v4"
+
+
+def test_a_group_should_say_which_environment_it_plays() -> None:
+    assert "envservers.easy.env: which environment?" in render_error({"envservers": {"easy": {"replicas": 3}}})
 
 
 def test_there_may_be_no_group() -> None:
-    manifests = render({"envservers": []})
+    manifests = render({"envserverDefaults": {"enabled": False}})
 
     assert not manifests.has("Deployment")
     assert not manifests.has("Pod")
 
 
+def test_a_second_file_of_values_should_change_one_group_and_leave_the_others() -> None:
+    base = {"envservers": {"a": {"env": "x", "replicas": 3}, "b": {"env": "x", "replicas": 5}, "c": {"env": "x"}}}
+    overlay = {"envservers": {"b": {"numStreams": 2}, "c": {"enabled": False}}}
+    a, b = render(base, overlay).of_kind("Deployment")
+
+    assert (a["metadata"]["name"], a["spec"]["replicas"]) == ("demo-a", 3)
+    assert (b["metadata"]["name"], b["spec"]["replicas"]) == ("demo-b", 5)
+    assert environment(b["spec"]["template"])["KUBEBEAST_NUM_STREAMS"] == "2"
+
+
+def test_a_list_of_groups_should_be_what_the_map_is() -> None:
+    groups: dict[str, dict[str, Any]] = {"a": {"env": "x", "replicas": 3}, "b": {"env": "y", "kwargs": {"size": 5}}}
+    listed = [{"name": name, **entry} for name, entry in groups.items()]
+
+    assert render({"envservers": listed}) == render({"envservers": groups})
+    assert not render({"envservers": []}).has("Deployment")
+
+
+def test_a_name_that_a_list_repeats_should_be_refused() -> None:
+    error = render_error({"envservers": [{"name": "a", **PONG}, {"name": "a", **PONG}]})
+
+    assert 'envservers: the name "a" is there twice' in error
+
+
 def test_the_test_pod_should_play_the_first_group_and_be_nobodys() -> None:
-    manifests = render({"envservers": [{**PONG, "kwargs": {"a": 1}, "seed": 3}]})
+    manifests = render({"envservers": {"envserver": {**PONG, "kwargs": {"a": 1}, "seed": 3}}})
     pod = manifests.get("Pod", "demo-test-stream")
     config = parse([], environment(pod))
 
@@ -194,3 +211,24 @@ def test_the_test_pod_should_play_the_first_group_and_be_nobodys() -> None:
     for item in (*manifests.of_kind("Deployment"), *manifests.of_kind("PodDisruptionBudget")):
         assert not item["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert not render({"test": {"enabled": False}}).has("Pod")
+
+
+def test_what_users_add_should_be_in_the_pods() -> None:
+    added: dict[str, Any] = {
+        "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+        "extraContainers": [{"name": "game", "image": "game:1"}],
+    }
+    item = deployment({**added, "progressDeadlineSeconds": 3600})
+    spec = item["spec"]["template"]["spec"]
+
+    assert spec["initContainers"] == added["initContainers"]
+    assert [container["name"] for container in spec["containers"]] == ["envserver", "game"]
+    assert item["spec"]["progressDeadlineSeconds"] == 3600
+
+
+def test_a_group_that_others_scale_should_be_made_without_a_number() -> None:
+    item = deployment({"scaledByOthers": True, "replicas": 5})
+
+    assert "replicas" not in item["spec"]
+    assert item["metadata"]["annotations"]["kubebeast/scaled-by-others"] == "true"
+    assert "kubebeast/scaled-by-others" not in deployment({})["metadata"]["annotations"]

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from kubebeast_learner.cli import COMMANDS
-from kubebeast_learner.config_sources import layer_flags
+from kubebeast_learner.config.sources import layer_flags
 from tests.chart.chart import CHART, Object, container, render, render_error
 
 
@@ -28,7 +27,7 @@ def volume(template: Object, name: str) -> Object:
     return {key: value for key, value in found.items() if key != "name"}
 
 
-def test_there_should_be_one_learner_whatever_the_values() -> None:
+def test_there_should_be_at_most_one_learner() -> None:
     assert stateful_set()["spec"]["replicas"] == 1
     assert "replicas" in render_error({"learner": {"replicas": 2}})
 
@@ -68,6 +67,17 @@ def test_the_run_should_keep_its_name_over_restarts() -> None:
     named = render({"learner": {"xpid": "first-try"}}).get("ConfigMap", "demo-learner")
 
     assert yaml.safe_load(named["data"]["learner.yaml"])["xpid"] == "first-try"
+
+
+def test_a_run_should_take_its_shapes_from_the_environment_of_its_groups() -> None:
+    def env(**envservers: dict[str, Any]) -> str | None:
+        manifests = render({"envservers": envservers})
+        settings: dict[str, str] = yaml.safe_load(manifests.get("ConfigMap", "demo-learner")["data"]["learner.yaml"])
+        return settings.get("env")
+
+    assert env() == "PongNoFrameskip-v4"
+    assert env(a={"env": "x"}, b={"env": "x", "kwargs": {"size": 5}}) == "x"
+    assert env(a={"env": "x"}, b={"env": "y"}) is None
 
 
 def test_the_learner_should_roll_when_its_configuration_changes() -> None:
@@ -126,37 +136,10 @@ def test_without_persistence_the_run_should_be_in_the_pod() -> None:
     assert volume(manifest["spec"]["template"], "runs") == {"emptyDir": {}}
 
 
-def test_gpus_should_be_added_to_the_limits() -> None:
-    values = {
-        "learner": {"gpu": {"count": 1, "runtimeClassName": "nvidia"}, "resources": {"limits": {"memory": "8Gi"}}}
-    }
-    template = pod(values)
-
-    assert container(template)["resources"]["limits"] == {"memory": "8Gi", "nvidia.com/gpu": "1"}
-    assert template["spec"]["runtimeClassName"] == "nvidia"
-    assert "nvidia.com/gpu" not in str(pod())
-
-
 def test_shared_memory_should_have_the_wanted_size() -> None:
     template = pod({"learner": {"sharedMemory": {"sizeLimit": "4Gi"}}})
 
     assert volume(template, "shm") == {"emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}}
-
-
-def test_the_headless_service_should_not_be_a_second_target_of_scrapes() -> None:
-    manifests = render()
-    ports = {port["name"] for port in manifests.get("Service", "demo-learner-headless")["spec"]["ports"]}
-
-    assert ports == {"grpc"}
-    assert manifests.get("StatefulSet")["spec"]["serviceName"] == "demo-learner-headless"
-
-
-def test_probes_should_be_mergeable_and_removable() -> None:
-    learner = container(pod({"learner": {"livenessProbe": {"failureThreshold": 9}, "startupProbe": None}}))
-
-    assert learner["livenessProbe"]["failureThreshold"] == 9
-    assert learner["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
-    assert "startupProbe" not in learner
 
 
 def test_what_users_add_should_be_there() -> None:
@@ -166,37 +149,29 @@ def test_what_users_add_should_be_there() -> None:
         "extraEnvFrom": [{"secretRef": {"name": "wandb"}}],
         "extraVolumes": [{"name": "code", "configMap": {"name": "model"}}],
         "extraVolumeMounts": [{"name": "code", "mountPath": "/code"}],
+        "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+        "extraContainers": [{"name": "ship-logs", "image": "ship:1"}],
+        "labels": {"kueue.x-k8s.io/queue-name": "gpu"},
         "podLabels": {"team": "games"},
         "podAnnotations": {"note": "long run"},
     }
-    template = pod({"learner": added})
-    learner = container(template)
+    manifest = stateful_set({"learner": added})
+    template = manifest["spec"]["template"]
+    learner = container(template, "learner")
 
     assert learner["args"][-1] == "--profile"
     assert learner["env"] == added["extraEnv"]
     assert learner["envFrom"] == added["extraEnvFrom"]
     assert volume(template, "code") == {"configMap": {"name": "model"}}
     assert added["extraVolumeMounts"][0] in learner["volumeMounts"]
+    assert template["spec"]["initContainers"] == added["initContainers"]
+    assert added["extraContainers"][0] in template["spec"]["containers"]
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpu"
     assert template["metadata"]["labels"]["team"] == "games"
     assert template["metadata"]["annotations"]["note"] == "long run"
 
 
-@pytest.mark.parametrize(("kube_version", "expected"), [("1.20.0", "policy/v1beta1"), ("1.21.0", "policy/v1")])
-def test_a_disruption_budget_should_fit_the_cluster(kube_version: str, expected: str) -> None:
-    values = {"learner": {"podDisruptionBudget": {"enabled": True}}}
-    budget = render(values, kube_version=kube_version).get("PodDisruptionBudget")
-
-    assert budget["apiVersion"] == expected
-    assert budget["spec"]["minAvailable"] == 1
-    assert "enabled" not in budget["spec"]
-    assert not render().has("PodDisruptionBudget")
-
-
-def test_a_long_release_name_should_leave_room_for_suffixes() -> None:
-    release = "a-release-name-of-fifty-three-characters-which-helm-t"
-    names = [item["metadata"]["name"] for item in render(release=release)]
-
-    # The revision label of a StatefulSet's pods is its name and a hash of ten characters.
-    assert len(render(release=release).get("StatefulSet")["metadata"]["name"]) <= 52
-    assert max(map(len, names)) <= 63
-    assert len(set(names)) > 1
+def test_settings_should_reach_the_pod_at_once_or_when_it_is_deleted() -> None:
+    assert stateful_set()["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+    manifest = stateful_set({"learner": {"updateStrategy": {"type": "OnDelete"}}})
+    assert manifest["spec"]["updateStrategy"] == {"type": "OnDelete"}

@@ -1,22 +1,27 @@
 """The dashboard: what it asks of which release, and whether it says what good looks like."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from dashboard import verdict
 from dashboard.queries import queries
+from kubebeast_learner.observe.top.verdict import demand_ratio, judge, make_loads
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
 
 VARIABLES = {
+    "cluster": ".*",
     "namespace": "training",
     "job": "demo",
     "env_server_price": "0.05",
     "learner_price": "1",
     "__rate_interval": "5m",
 }
-MATCHERS = 'namespace="training", job="demo"'
+MATCHERS = 'cluster=~".*", namespace=~"training", job=~"demo"'
+LABELS = '{namespace="training", job="demo"}'
 
 
 def panel(title: str) -> dict[str, Any]:
@@ -62,25 +67,60 @@ def test_every_panel_should_say_what_good_looks_like_in_which_unit() -> None:
 
 
 def test_panels_should_have_ids_of_their_own_and_not_overlap() -> None:
-    everything = dashboard()["panels"]
-    cells = [
-        (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
-        for panel in everything
-        for x in range(panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["h"])
-    ]
+    rows = [panel for panel in dashboard()["panels"] if panel["type"] == "row"]
+    everything = [*rows, *panels()]
 
     assert len({panel["id"] for panel in everything}) == len(everything)
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24
+    for shown in (dashboard()["panels"], *(row["panels"] for row in rows)):
+        cells = [
+            (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
+            for panel in shown
+            for x in range(panel["gridPos"]["w"])
+            for y in range(panel["gridPos"]["h"])
+        ]
+        assert len(cells) == len(set(cells))
+        assert all(x < 24 for x, _ in cells)
 
 
 def test_every_line_of_panels_should_fill_the_width() -> None:
-    widths: dict[int, int] = {}
-    for panel in panels():
-        widths[panel["gridPos"]["y"]] = widths.get(panel["gridPos"]["y"], 0) + panel["gridPos"]["w"]
+    for shown in (dashboard()["panels"], *(panel.get("panels", []) for panel in dashboard()["panels"])):
+        widths: dict[int, int] = {}
+        for panel in shown:
+            widths[panel["gridPos"]["y"]] = widths.get(panel["gridPos"]["y"], 0) + panel["gridPos"]["w"]
+        assert {*widths.values()} <= {24}
 
-    assert {*widths.values()} == {24}
+
+def test_only_what_is_looked_at_first_should_be_unfolded() -> None:
+    rows = [panel for panel in dashboard()["panels"] if panel["type"] == "row"]
+
+    assert [row["title"] for row in rows if not row["collapsed"]] == ["What is going on?", "Is it learning?"]
+    assert all(bool(row["panels"]) == row["collapsed"] for row in rows)
+
+
+def test_the_first_row_should_say_how_fast_how_good_who_waits_and_what_it_costs() -> None:
+    first = [panel["title"] for panel in dashboard()["panels"][1:]]
+    first = first[: first.index("Is it learning?")]
+
+    assert {"Verdict", "Speed", "Return", "Alerts that fire", "Dollars an hour", "A million steps cost"} <= {*first}
+    assert {"Learner waits for the fleet", "Fleet waits for the learner", "Inference at work"} <= {*first}
+
+
+def test_several_runs_should_be_told_apart_by_their_names() -> None:
+    variables = {variable["name"]: variable for variable in dashboard()["templating"]["list"]}
+
+    assert all(variables[name]["multi"] and variables[name]["includeAll"] for name in ("cluster", "namespace", "job"))
+    for panel in panels():
+        for target in panel["targets"]:
+            aggregations = re.findall(r"\b(?:sum|max|min|avg|count|quantile) by \(([^)]*)\)", target["expr"])
+            assert all("namespace, job" in labels for labels in aggregations), panel["title"]
+            assert panel["type"] == "table" or target["legendFormat"].startswith("{{job}} "), panel["title"]
+
+
+def test_starts_of_the_learner_should_be_marked() -> None:
+    (marks,) = dashboard()["annotations"]["list"]
+
+    assert "kubebeast_learner_start_time_seconds" in marks["expr"] and marks["useValueForTime"]
+    assert marks["enable"] is True
 
 
 def test_a_table_should_have_a_column_for_each_query_and_the_blamed_pod_first() -> None:
@@ -92,42 +132,127 @@ def test_a_table_should_have_a_column_for_each_query_and_the_blamed_pod_first() 
     assert all("pod" in target["expr"] and target["instant"] for target in table["targets"])
 
 
-@pytest.mark.parametrize(
-    ("verdict", "changes"),
-    [
-        ("Balanced", {}),
-        ("Finished", {"learner_step": 100, "streams": 0}),
-        ("No env-server plays", {"streams": 0, "learner_starved_ratio": 1}),
-        ("Inference is the bottleneck", {"learner_starved_ratio": 0.6, "inference_busy_ratio": 0.95}),
-        ("Fleet starves the GPU", {"learner_starved_ratio": 0.6}),
-        ("GPU starves the fleet", {"streams_parked": 3}),
-    ],
-)
-def test_the_verdict_should_name_what_holds_the_others_up(
-    verdict: str, changes: dict[str, float], tmp_path: Path
-) -> None:
-    healthy = {
-        "learner_step": 10,
-        "learner_total_steps": 100,
-        "streams": 4,
-        "streams_parked": 0,
-        "learner_starved_ratio": 0.1,
-        "inference_busy_ratio": 0.4,
-    }
-    (text,) = panel("Verdict")["fieldConfig"]["defaults"]["mappings"]
-    code = {option["text"]: int(value) for value, option in text["options"].items()}[verdict]
-    (query,) = [query for query in queries(dashboard(), VARIABLES) if query.panel == "Verdict"]
-    labels = "{" + MATCHERS + "}"
-    test = {
-        "interval": "1m",
-        "input_series": [
-            {"series": f"kubebeast_{name}{labels}", "values": f"{value}x10"}
-            for name, value in {**healthy, **changes}.items()
-        ],
-        "promql_expr_test": [
-            {"expr": query.expr, "eval_time": "8m", "exp_samples": [{"labels": labels, "value": code}]}
-        ],
-    }
-    (tmp_path / "verdict.yaml").write_text(yaml.safe_dump({"tests": [test]}))
+HEALTHY = {
+    "learner_step": 10.0,
+    "learner_total_steps": 100.0,
+    "streams": 4.0,
+    "streams_parked": 0.0,
+    "learner_starved_ratio": 0.1,
+    "inference_busy_ratio": 0.4,
+    "policy_lag_updates": 2.0,
+    "machine_cpus": 2.0,
+}
+CPU_BUSY = 0.5
+CASES: dict[str, dict[str, float]] = {
+    "healthy": {},
+    "finished": {"learner_step": 100, "streams": 0},
+    "nobody plays": {"streams": 0, "learner_starved_ratio": 1},
+    "fleet too small": {"learner_starved_ratio": 0.6},
+    "inference-bound": {"learner_starved_ratio": 0.5, "inference_busy_ratio": 1},
+    "inference nearly": {"learner_starved_ratio": 0.6, "inference_busy_ratio": 0.8},
+    "overloaded": {"learner_starved_ratio": 0.5, "cpu": 1, "streams_parked": 1.08, "policy_lag_updates": 94},
+    "learner-bound": {"learner_starved_ratio": 0.02, "streams_parked": 3},
+    "old data": {"policy_lag_updates": 30},
+    "old data and waiting": {"learner_starved_ratio": 0.5, "policy_lag_updates": 40},
+    "both wait": {"learner_starved_ratio": 0.4, "streams_parked": 1.2},
+}
 
-    promtool("test", "rules", str(tmp_path / "verdict.yaml"))
+
+def shown_by_top(values: dict[str, float]) -> tuple[str, float]:
+    """The verdict's text and the demand ratio of the model in `kubebeast top`."""
+    loads = make_loads(
+        starved_ratio=values["learner_starved_ratio"],
+        inference_busy_ratio=values["inference_busy_ratio"],
+        cpu_busy_ratio=values.get("cpu", CPU_BUSY),
+        policy_lag_updates=values["policy_lag_updates"],
+    )
+    parked = values["streams_parked"] / max(1.0, values["streams"])
+    finished = values["learner_step"] >= values["learner_total_steps"]
+    verdict = judge(is_finished=finished, streams=values["streams"], loads=loads, parked_ratio=parked)
+    return verdict.code, 0.0 if finished else demand_ratio(loads, parked)
+
+
+def series_of(values: dict[str, float]) -> list[dict[str, str]]:
+    """Of ten minutes."""
+    cpu_s = values.get("cpu", CPU_BUSY) * HEALTHY["machine_cpus"] * 60
+    gauges = {name: f"{value}x10" for name, value in values.items() if name != "cpu"}
+    series = gauges | {"machine_cpu_seconds_total": f"1000+{cpu_s}x10"}
+    return [{"series": f"kubebeast_{name}{LABELS}", "values": text} for name, text in series.items()]
+
+
+def expect(tmp_path: Path, series: list[dict[str, str]], expected: list[tuple[str, dict[str, Any]]]) -> None:
+    """Each expression has the sample at the end, or none."""
+    tests = [{"expr": expr, "eval_time": "8m", "exp_samples": [sample] if sample else []} for expr, sample in expected]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": tests}
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"tests": [test]}))
+    promtool("test", "rules", str(tmp_path / "panels.yaml"))
+
+
+def queries_of(title: str) -> list[str]:
+    return [query.expr for query in queries(dashboard(), VARIABLES) if query.panel == title]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_verdict_and_demand_should_be_those_of_kubebeast_top(case: str, tmp_path: Path) -> None:
+    values = HEALTHY | CASES[case]
+    code, ratio = shown_by_top(values)
+    number = {name.lower().replace("_", "-"): getattr(verdict, name) for name in dir(verdict) if name.isupper()}[code]
+    (asked,), (demanded,) = queries_of("Verdict"), queries_of("Fleets that could be used")
+
+    expect(
+        tmp_path,
+        series_of(values),
+        [
+            (asked, {"labels": LABELS, "value": number}),
+            (f"round({demanded}, 0.001)", {"labels": LABELS, "value": round(ratio, 3)}),
+        ],
+    )
+
+
+def test_the_return_lost_should_be_a_share_of_best_and_worst(tmp_path: Path) -> None:
+    task = '{env_id="Pong",' + LABELS[1:]
+    values = {"return_best": 15, "return_worst": -5, "episode_return_mean": 7}
+    series = [{"series": f"kubebeast_task_{name}{task}", "values": f"{value}x10"} for name, value in values.items()]
+    (query,) = queries_of("Return lost since its best")
+
+    expect(tmp_path, series, [(query, {"labels": task, "value": 0.4})])
+
+
+def test_runs_of_one_name_in_two_clusters_should_both_be_shown(tmp_path: Path) -> None:
+    tasks = [f'{{cluster="{cluster}",env_id="Pong",{LABELS[1:]}' for cluster in ("a", "b")]
+    values = {"return_best": 15, "return_worst": -5, "episode_return_mean": 7}
+    series = [
+        {"series": f"kubebeast_task_{name}{task}", "values": f"{value}x10"}
+        for task in tasks
+        for name, value in values.items()
+    ]
+    (query,) = queries_of("Return lost since its best")
+
+    expect(tmp_path, series, [(f"sum({query})", {"labels": "{}", "value": 0.8})])
+
+
+def test_nothing_should_look_well_for_lack_of_data(tmp_path: Path) -> None:
+    streams = [{"series": f"kubebeast_streams{LABELS}", "values": "4x10"}]
+    judged = [panel for panel in panels() if panel["type"] == "stat" and panel["options"]["colorMode"] == "background"]
+
+    assert len(judged) > 4
+    expect(tmp_path, streams, [(expr, {}) for panel in judged for expr in queries_of(panel["title"])])
+
+
+def test_a_cost_should_not_leave_out_env_servers_that_nobody_scrapes(tmp_path: Path) -> None:
+    steps = {"series": f'kubebeast_steps_total{{outcome="delivered",{LABELS[1:]}', "values": "0+6000x10"}
+    series = [{"series": f"kubebeast_streams{LABELS}", "values": "4x10"}, steps]
+    costs = ("Dollars an hour", "A million steps cost", "Env-steps for a dollar")
+
+    expect(tmp_path, series, [(expr, {}) for title in costs for expr in queries_of(title)])
+    assert {panel(title)["fieldConfig"]["defaults"]["noValue"] for title in costs} == {"env-servers are not scraped"}
+
+
+def test_a_learner_without_a_gpu_should_not_be_told_of_one() -> None:
+    texts = [
+        text["text"]
+        for option in panel("Verdict")["fieldConfig"]["defaults"]["mappings"]
+        for text in option["options"].values()
+    ]
+
+    assert texts and not [text for text in texts if "GPU" in text]

@@ -45,7 +45,7 @@ def test_an_alert_should_say_what_where_and_what_to_do(alert: str) -> None:
     assert annotations.keys() == {"summary", "description", "runbook", "guide"}
     assert annotations["runbook"].startswith("1. ")
     assert "{{ $labels.namespace }}/{{ $labels.job }}" in annotations["summary"]
-    assert "by (namespace, job" in rule["expr"]
+    assert "by (cluster, namespace, job" in rule["expr"]
 
 
 @pytest.mark.parametrize("alert", alerts())

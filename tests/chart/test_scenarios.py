@@ -37,10 +37,11 @@ def distinct_objects(kube_version: str) -> list[Object]:
     return [json.loads(text) for text in sorted(texts)]
 
 
-@pytest.mark.parametrize("minor", range(27, 38))
+@pytest.mark.parametrize("minor", range(25, 38))
 def test_every_object_should_be_valid_on_every_version(minor: int) -> None:
+    """On every version whose schemas kubernetes-validate has."""
     # Nothing in the chart depends on the version from 1.27 on.
-    objects = distinct_objects("1.37.0")
+    objects = distinct_objects(f"1.{minor}.0" if minor < 27 else "1.37.0")
 
     assert len(objects) > len(SCENARIOS)
     for item in objects:
@@ -162,6 +163,24 @@ def test_a_registry_should_be_put_before_every_image() -> None:
     for pod in render("restricted").pod_templates().values():
         assert pod["spec"]["containers"][0]["image"].startswith("registry.example.com/kubebeast/")
         assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_the_registry_of_a_parent_chart_should_be_used_unless_there_is_one_of_its_own() -> None:
+    parent = {"global": {"imageRegistry": "parent.example.com", "other": {"of": "the parent"}}}
+    for values, registry in ((parent, "parent"), (parent | {"image": {"registry": "own.example.com"}}, "own")):
+        for pod in render(values).pod_templates().values():
+            assert pod["spec"]["containers"][0]["image"].startswith(f"{registry}.example.com/kubebeast/")
+
+
+def test_objects_of_the_user_should_be_of_the_release() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": '{{ include "kubebeast.fullname" . }}-quota'},
+    }
+    manifests = render({"extraObjects": [quota, {**quota, "metadata": {"name": "plain"}}]})
+
+    assert [item["metadata"]["name"] for item in manifests.of_kind("ResourceQuota")] == ["demo-quota", "plain"]
 
 
 def test_extras_should_be_off_by_default() -> None:

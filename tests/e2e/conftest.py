@@ -16,13 +16,19 @@ def cluster() -> None:
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """A release that is not installed yet; uninstalled afterwards."""
+def namespace() -> Iterator[Namespace]:
+    """A namespace that is deleted afterwards."""
     namespace = Namespace(f"kubebeast-e2e-{secrets.token_hex(3)}")
     run("kubectl", "create", "namespace", namespace.name)
+    yield namespace
+    run("kubectl", "delete", "namespace", namespace.name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def release(namespace: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """A release that is not installed yet; uninstalled afterwards."""
     release = Release(namespace, tmp_path_factory.mktemp("values"))
     try:
         yield release
     finally:
         release.uninstall()
-        run("kubectl", "delete", "namespace", namespace.name, "--wait=false")

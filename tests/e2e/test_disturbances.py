@@ -37,10 +37,10 @@ def values(**config: Any) -> dict[str, Any]:
             "extraVolumes": [{"name": ENVIRONMENTS, "configMap": {"name": ENVIRONMENTS}}],
             "extraVolumeMounts": [{"name": ENVIRONMENTS, "mountPath": f"/{ENVIRONMENTS}", "readOnly": True}],
         },
-        "envservers": [
-            {"name": "envserver", "env": f"{ENVIRONMENTS}:Paced-v0"},
-            {"name": "leaky", "env": f"{ENVIRONMENTS}:Leaking-v0", "replicas": 0, "resources": LEAKY},
-        ],
+        "envservers": {
+            "envserver": {"env": f"{ENVIRONMENTS}:Paced-v0"},
+            "leaky": {"env": f"{ENVIRONMENTS}:Leaking-v0", "replicas": 0, "resources": LEAKY},
+        },
     }
 
 

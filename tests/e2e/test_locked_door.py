@@ -32,7 +32,7 @@ def values(release: Release, folder: Path) -> dict[str, Any]:
             "persistence": {"enabled": False},
         },
         "envserverDefaults": {"replicas": 1, "envsPerStream": 4, "resources": SMALL},
-        "envservers": [{"name": "envserver", "env": "kubebeast_envserver.catch:Catch-v0"}],
+        "envservers": {"envserver": {"env": "kubebeast_envserver.catch:Catch-v0"}},
         "token": {"enabled": True, "value": TOKEN},
         "tls": {
             "enabled": True,

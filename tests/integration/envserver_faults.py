@@ -1,12 +1,12 @@
 """Environments that fail on purpose; importing this module registers them."""
 
-import ctypes
 import math
 import os
 import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -39,9 +39,22 @@ class Well(gymnasium.Env[Observation, np.int64]):
         return 1.0
 
 
+class Annotated(Well):
+    def __init__(self, note: str = "") -> None:
+        super().__init__()
+
+
 class RaisesInStep(Well):
     def reward(self) -> float:
         raise RuntimeError("the emulator is on fire")
+
+
+class OutlivesItsEnd(RaisesInStep):
+    """Its process cannot end by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        threading.Thread(target=threading.Event().wait).start()
 
 
 class RewardIsNotFinite(Well):
@@ -71,17 +84,19 @@ class CannotBeMade(Well):
         raise OSError("no licence file")
 
 
-BAD_SEED = 2
 BREAKS_AT = 2
 """The decision at which a broken episode goes wrong."""
 
 STEP_FAULTS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
     "exception": lambda observation, *rest: 1 / 0,
+    "sys.exit": lambda *result: sys.exit(3),
     "nan": lambda observation, reward, *rest: (observation, math.nan, *rest),
     "infinity": lambda observation, reward, *rest: (observation, math.inf, *rest),
     "beyond float32": lambda observation, reward, *rest: (observation, 1e39, *rest),
     "no number": lambda observation, reward, *rest: (observation, "1.0", *rest),
     "shape": lambda observation, *rest: (observation[:1], *rest),
+    "nan observation": lambda observation, *rest: (observation * math.nan, *rest),
+    "infinite observation": lambda observation, *rest: (observation.astype(np.float64) * 1e39, *rest),
     "dtype": lambda observation, *rest: (observation.astype(np.complex64), *rest),
     "no array": lambda observation, *rest: (None, *rest),
     "flag": lambda observation, reward, terminated, *rest: (observation, reward, "no", *rest),
@@ -90,52 +105,50 @@ STEP_FAULTS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
 """What becomes of the result of a step."""
 
 
-class BreaksWithSeed(Well):
-    """Well-behaved, but the first episode after a reset with BAD_SEED breaks as `fault` says: in a stream, one of 4."""
+WELL = "well"
+"""The word of a script for a call that does what it should."""
+OBSERVATION_FAULTS = ("exception", "shape", "nan observation", "infinite observation", "dtype", "no array")
+"""Those that a reset can have, too."""
 
-    def __init__(self, fault: str, constructor_fails_once: str = "") -> None:
-        """constructor_fails_once: a file; after the fault the first constructor to find it there removes it, raises."""
-        super().__init__()
-        self._fault = fault
-        self._broken = False
-        self._marker = Path(constructor_fails_once) if constructor_fails_once else None
-        if self._marker is not None and self._marker.exists():
-            self._marker.unlink()
+
+class FollowsScript(Well):
+    """Every call of a constructor, reset or step takes a word of the script, whichever environment it concerns.
+
+    The word is WELL or names one of STEP_FAULTS; a constructor that breaks raises. After the script everything is well.
+    """
+
+    def __init__(self, script: Iterator[str]) -> None:
+        """script: one object for all environments of a vector."""
+        self._script = script
+        if self._next_word() != WELL:
             raise OSError("the licence server is away")
+        super().__init__()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        self._broken = seed == BAD_SEED
-        if self._broken and self._fault == "reset":
-            raise RuntimeError("there is no level 2")
-        return super().reset(seed=seed, options=options)
+        word = self._next_word()
+        observation, info = super().reset(seed=seed, options=options)
+        if word in OBSERVATION_FAULTS:
+            return STEP_FAULTS[word](observation, 0.0, False, False, info)[0], info
+        if word != WELL:
+            raise RuntimeError("there is no such level")
+        return observation, info
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         result = super().step(action)
-        if not self._broken or self._decisions < BREAKS_AT:
-            return result
-        if self._marker is not None:
-            self._marker.touch()
-        return STEP_FAULTS[self._fault](*result)  # type: ignore[no-any-return]
+        word = self._next_word()
+        return result if word == WELL else STEP_FAULTS[word](*result)
+
+    def _next_word(self) -> str:
+        return next(self._script, WELL)
 
 
-FAULTS: dict[str, Callable[[], object]] = {
-    "exception": lambda: 1 / 0,
-    "hang": lambda: time.sleep(600),
-    "sigkill": lambda: os.kill(os.getpid(), signal.SIGKILL),  # what the kernel's out-of-memory killer sends
-    "segfault": lambda: ctypes.string_at(0),
-    "exit 1": lambda: os._exit(1),
-    "exit 3": lambda: os._exit(3),
-}
+class AllButOneAreKilled(Well):
+    """The first to create the file `spared` is well; every other one kills its process at a second decision."""
 
-
-class AllButOneBreak(Well):
-    """The first to create the file `spared` is well; every other one breaks, as `fault` says, at a second decision."""
-
-    def __init__(self, fault: str, spared: str) -> None:
+    def __init__(self, spared: str) -> None:
         super().__init__()
-        self._fault = fault
         try:
             os.close(os.open(spared, os.O_CREAT | os.O_EXCL))
             self._is_spared = True
@@ -144,28 +157,21 @@ class AllButOneBreak(Well):
 
     def reward(self) -> float:
         if not self._is_spared and self._decisions == BREAKS_AT:
-            FAULTS[self._fault]()
+            os.kill(os.getpid(), signal.SIGKILL)
         return 1.0
-
-
-class OnlyOneBreaks(AllButOneBreak):
-    """The first to create the file `spared` breaks; every other one is well."""
-
-    def __init__(self, fault: str, spared: str) -> None:
-        super().__init__(fault, spared)
-        self._is_spared = not self._is_spared
 
 
 _FAULTY = (
     Well,
     RaisesInStep,
+    OutlivesItsEnd,
     RewardIsNotFinite,
     HangsInReset,
     IsToldToEnd,
     CannotBeMade,
-    BreaksWithSeed,
-    AllButOneBreak,
-    OnlyOneBreaks,
+    FollowsScript,
+    Annotated,
+    AllButOneAreKilled,
 )
 for _env in _FAULTY:
     gymnasium.register(f"{_env.__name__}-v0", entry_point=f"{__name__}:{_env.__name__}", disable_env_checker=True)

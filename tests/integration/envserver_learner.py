@@ -18,10 +18,10 @@ import lz4.block
 import numpy as np
 
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.exit_code import ExitCode
-from kubebeast_envserver.shutdown import Shutdown
-from kubebeast_envserver.stream_status import StreamStatus
-from kubebeast_envserver.worker import run_stream
+from kubebeast_envserver.process.worker import run_stream
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_envserver.stream.shutdown import Shutdown
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc

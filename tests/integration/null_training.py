@@ -56,7 +56,9 @@ def observations(step: int, **changes: object) -> pb.ActRequest:
 class NullTraining:
     """Runs between enter and exit. `pool` is the native pool, `address` where it listens."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, handshake_timeout_ms: int = HANDSHAKE_TIMEOUT_MS, step_timeout_ms: int = STEP_TIMEOUT_MS
+    ) -> None:
         self.pool = native.ActorPool(
             address="127.0.0.1:0",
             run_id="null-training",
@@ -64,8 +66,8 @@ class NullTraining:
             batch_size=2,
             max_envs_per_stream=MAX_ENVS_PER_STREAM,
             max_message_bytes=MAX_MESSAGE_BYTES,
-            handshake_timeout_ms=HANDSHAKE_TIMEOUT_MS,
-            step_timeout_ms=STEP_TIMEOUT_MS,
+            handshake_timeout_ms=handshake_timeout_ms,
+            step_timeout_ms=step_timeout_ms,
             max_offences=0,  # all peers of a test have one host
         )
         self._delivered = threading.Condition()

@@ -2,13 +2,14 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
 
 import kubebeast_native as native
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, next_log, watched_log
 
 NUM_ACTIONS = 6
@@ -17,20 +18,37 @@ MOCK = native.EnvSpec(
     observation=[native.LeafSpec("", "uint8", (84, 84), frame_stack=4)],
     action=[native.LeafSpec("", "int64", (), num_categories=NUM_ACTIONS)],
 )
+WELL_SPEC = native.EnvSpec(
+    "Well-v0",
+    observation=[native.LeafSpec("", "float32", (2,))],
+    action=[native.LeafSpec("", "int64", (), num_categories=2)],
+)
+"""Of the environments of envserver_faults."""
 _LOOK_MS = 20
 
 
+def env_spec(env_id: str, observation: Iterable[pb.LeafSpec], action: Iterable[pb.LeafSpec]) -> native.EnvSpec:
+    """Of the leaves as they travel in a Hello."""
+
+    def leaf_spec(leaf: pb.LeafSpec) -> native.LeafSpec:
+        dtype = pb.DType.Name(leaf.dtype).removeprefix("DTYPE_").lower()
+        return native.LeafSpec(leaf.path, dtype, leaf.shape, max(leaf.frame_stack, 1), leaf.num_categories)
+
+    return native.EnvSpec(env_id, [*map(leaf_spec, observation)], [*map(leaf_spec, action)])
+
+
 class PlayingPool:
-    """Runs between enter and exit, for streams of Mock and one thread; listens unless `address` is empty.
+    """Runs between enter and exit, for one thread and streams of one kind; listens unless `address` is empty.
 
     Nobody is answered but by the methods that play. What a native call raises is raised by them.
     """
 
-    def __init__(self, *, address: str = "127.0.0.1:0", **options: Any) -> None:
-        """options: more of native.ActorPool's. PEM files are looked at every second."""
+    def __init__(self, spec: native.EnvSpec = MOCK, /, *, address: str = "127.0.0.1:0", **options: Any) -> None:
+        """spec: of every stream. options: more of native.ActorPool's. PEM files are looked at every second."""
         self.native = native.ActorPool(
-            address=address, run_id="playing", unroll_length=4, batch_size=1, expected=MOCK, tls_refresh_s=1, **options
+            address=address, run_id="playing", unroll_length=4, batch_size=1, expected=spec, tls_refresh_s=1, **options
         )
+        self._actions = spec.action
         self.events: list[native.StreamEvent] = []
         """All there were while it played."""
 
@@ -50,7 +68,7 @@ class PlayingPool:
         return self.native.stats()[name]
 
     def env_server(self, **options: object) -> StreamThread:
-        """One that dials the pool."""
+        """One of Mock that dials the pool."""
         return StreamThread(env="Mock", envs_per_stream=1, address=self.address, **options)
 
     def play_until(self, condition: Callable[[], bool]) -> None:
@@ -60,8 +78,9 @@ class PlayingPool:
             assert time.monotonic() < deadline, f"the condition stays false: {self.native.stats()}"
             if batch := self.native.next_inference(_LOOK_MS):
                 rows = batch.num_rows
+                actions = [np.zeros((rows, *leaf.shape), leaf.dtype) for leaf in self._actions]
                 logits = np.zeros((rows, NUM_ACTIONS), np.float32)
-                batch.reply([np.zeros(rows, np.int64)], logits, np.zeros(rows, np.float32), policy_version=0)
+                batch.reply(actions, logits, np.zeros(rows, np.float32), policy_version=0)
             self.native.next_rollouts(timeout_ms=0)
             self.events += self.native.take_stream_events()
 

@@ -1,230 +1,98 @@
-"""Environments that fail and processes that die: what the learner sees of it, and that nobody else is touched."""
+"""Environments that fail together and processes that die: what the learner sees of it."""
 
 import json
 import signal
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
-import pytest
-from numpy.typing import NDArray
 
-from kubebeast_envserver.worker import ExitCode
+from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.integration.envserver_faults import BAD_SEED, BREAKS_AT, STEP_FAULTS
-from tests.integration.envserver_learner import TIMEOUT_S, FakeLearner, StreamThread, learner, running, wait_for_log
+from tests.integration.envserver_faults import BREAKS_AT, WELL
+from tests.integration.envserver_learner import (
+    TIMEOUT_S,
+    StreamThread,
+    free_address,
+    learner,
+    running,
+    wait_for_log,
+)
+from tests.integration.playing_pool import WELL_SPEC, PlayingPool
 
 MODULE = "tests.integration.envserver_faults"
-BROKEN = BAD_SEED
-"""Of 4 environments with the seeds 0 to 3."""
-OTHERS = [i for i in range(4) if i != BROKEN]
-
-
-def flags(message: pb.Observations, name: str) -> NDArray[np.bool_]:
-    return np.frombuffer(getattr(message, name) or bytes(4), np.bool_)
-
-
-def check_others(message: pb.Observations) -> None:
-    """Their episodes of 3 decisions go on: a first row every 4 steps, a terminated one before it."""
-    assert (flags(message, "is_first")[OTHERS] == (message.step % 4 == 0)).all()
-    assert (flags(message, "terminated")[OTHERS] == (message.step % 4 == 3)).all()
-    assert not flags(message, "truncated")[OTHERS].any()
-    assert not flags(message, "interrupted")[OTHERS].any()
-    assert [episode.env for episode in message.episodes if episode.env != BROKEN] == OTHERS * (message.step % 4 == 3)
-
-
-def check_gap(hello: pb.Hello, message: pb.Observations) -> None:
-    """The broken environment's row only keeps its place."""
-    seen = {name: flags(message, name)[BROKEN] for name in ("interrupted", "truncated", "terminated", "is_first")}
-    assert seen == {"interrupted": True, "truncated": True, "terminated": False, "is_first": False}
-    assert np.frombuffer(message.rewards, np.float32)[BROKEN] == 0
-    assert not np.frombuffer(message.leaves[0], np.float32).reshape(4, 2)[BROKEN].any()
-    assert BROKEN not in [episode.env for episode in message.episodes]
-
-
-def faulty_stream(server: FakeLearner, fault: str, **kwargs: str) -> StreamThread:
-    return StreamThread(
-        env=f"{MODULE}:BreaksWithSeed-v0",
-        env_kwargs={"fault": fault, **kwargs},
-        address=server.address,
-        envs_per_stream=4,
-        seed=0,
-    )
-
-
-@pytest.mark.parametrize("fault", STEP_FAULTS)
-def test_a_step_that_fails_interrupts_one_environment_and_the_others_go_on(fault: str) -> None:
-    with learner() as server, faulty_stream(server, fault):
-        hello = server.next("hello")
-        for step in range(BREAKS_AT):
-            message = server.next("observations")
-            assert (message.step, message.interrupted) == (step, b"")
-            check_others(message)
-        message = server.next("observations")
-        while not flags(message, "is_first")[BROKEN]:
-            check_others(message)
-            check_gap(hello, message)
-            message = server.next("observations")
-        assert not flags(message, "interrupted").any()
-        for _ in range(3):
-            message = server.next("observations")
-        assert flags(message, "terminated")[BROKEN]
-        assert [(e.episode_return, e.length) for e in message.episodes if e.env == BROKEN] == [(3.0, 3)]
-
-
-def test_a_reset_that_fails_at_the_start_of_a_stream_is_a_first_row_and_then_a_gap() -> None:
-    with learner() as server, faulty_stream(server, "reset"):
-        hello = server.next("hello")
-        assert server.next("observations").is_first == b"\1\1\1\1"
-        message = server.next("observations")
-        check_gap(hello, message)
-        while not flags(message, "is_first")[BROKEN]:
-            check_others(message)
-            message = server.next("observations")
-
-
-def test_a_constructor_that_fails_after_the_environment_had_worked_is_tried_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with (
-        learner() as server,
-        faulty_stream(server, "exception", constructor_fails_once=str(tmp_path / "fail")),
-    ):
-        message = server.next("observations")
-        while message.step <= BREAKS_AT or not flags(message, "is_first")[BROKEN]:
-            check_others(message)
-            message = server.next("observations")
-    assert "step raised ZeroDivisionError" in caplog.text
-    assert "the licence server is away" in caplog.text
 
 
 def test_a_learner_without_the_word_for_it_gets_the_whole_stream_anew() -> None:
-    with learner(minor=0) as server, faulty_stream(server, "nan"):
+    breaks_once = {"script": iter([WELL] * 10 + ["nan"])}  # environment 2 of 4 in its first step
+    options = {"env": f"{MODULE}:FollowsScript-v0", "env_kwargs": breaks_once, "envs_per_stream": 4}
+    with learner(minor=0) as server, StreamThread(address=server.address, **options):
         server.next("hello")
         bye = server.next("bye")
-        assert (bye.reason, f"environment {BROKEN} failed" in bye.detail) == (pb.Bye.REASON_UNSPECIFIED, True)
+        assert (bye.reason, "environment 2 failed" in bye.detail) == (pb.Bye.REASON_UNSPECIFIED, True)
         server.next("hello")
         for step in range(2 * BREAKS_AT):
             assert server.next("observations").step == step
 
 
-def test_environments_that_all_keep_failing_end_the_env_server(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    flaky = {"env": f"{MODULE}:RaisesInStep-v0", "envs_per_stream": 2, "max_failures": 3}
-    with learner() as server, StreamThread(address=server.address, **flaky) as stream:
-        assert stream.join() == ExitCode.FAILED
-        assert server.next("bye").reason == pb.Bye.REASON_ENVIRONMENT_FAILED
-    assert caplog.text.count("is given up: 3 failures") == 2
-    assert "every environment failed too often" in caplog.text
-    assert caplog.text.count("is made anew") == 2  # the same reason again is no news
-
-
-def test_an_environment_that_keeps_failing_is_given_up_and_the_other_plays_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    options: dict[str, Any] = {
-        "env": f"{MODULE}:AllButOneBreak-v0",
-        "env_kwargs": {"fault": "exception", "spared": str(tmp_path / "spared")},
-        "envs_per_stream": 2,
-        "max_failures": 2,
-    }
-    with learner() as server, StreamThread(address=server.address, **options):
-        while "environment 1 is given up: 2 failures" not in caplog.text:
-            server.next("observations")
-        for _ in range(200):
-            message = server.next("observations")
-        while message.step % 4:
-            message = server.next("observations")
-        assert (message.is_first, message.interrupted) == (b"\1\0", b"\0\1")
-
-
-def faulty_process(server: FakeLearner, env: str, fault: str, file: Path, *flags: str) -> Any:
-    kwargs = json.dumps({"fault": fault, "spared": str(file)})
+def killed_process(pool: PlayingPool, spared: Path, *flags: str) -> Any:
+    kwargs = json.dumps({"spared": str(spared)})
     return running(
-        f"--env={MODULE}:{env}-v0",
+        f"--env={MODULE}:AllButOneAreKilled-v0",
         f"--env-kwargs={kwargs}",
-        f"--address={server.address}",
+        f"--address={pool.address}",
         "--envs-per-stream=1",
         *flags,
     )
 
 
-@pytest.mark.parametrize("fault", ["sigkill", "segfault", "exit 1", "exit 3"])
-def test_the_only_stream_process_is_replaced_when_it_dies(fault: str, tmp_path: Path) -> None:
-    with learner() as server, faulty_process(server, "OnlyOneBreaks", fault, tmp_path / "once") as process:
-        instance_id = server.next("hello").instance_id
-        assert server.next("hello").instance_id != instance_id
-        for step in range(2 * BREAKS_AT):
-            assert server.next("observations").step == step
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
-
-
-def test_a_stream_process_whose_environment_hangs_says_where_and_is_replaced(tmp_path: Path) -> None:
-    with (
-        learner() as server,
-        faulty_process(server, "OnlyOneBreaks", "hang", tmp_path / "once", "--env-timeout-s=1") as process,
-    ):
-        instance_id = server.next("hello").instance_id
-        assert "env_timeout_s" in wait_for_log(process, "computed for more than")
-        wait_for_log(process, "envserver_faults.py")
-        assert server.next("hello").instance_id != instance_id
-        for step in range(2 * BREAKS_AT):
-            assert server.next("observations").step == step
-
-
 def test_a_stream_that_keeps_dying_is_given_up_and_the_other_plays_on(tmp_path: Path) -> None:
     options = ["--num-streams=2", "--max-failures=2", "--http-address=127.0.0.1:0"]
     with (
-        learner() as server,
-        faulty_process(server, "AllButOneBreak", "sigkill", tmp_path / "spared", *options) as process,
+        PlayingPool(WELL_SPEC) as pool,
+        killed_process(pool, tmp_path / "spared", *options) as process,
     ):
         port = serving_port(process)
-        wait_for_log(process, "is given up")
+        pool.play_until(lambda: metrics(port)["kubebeast_envserver_streams_quarantined"] == 1)
         assert get(port, "/healthz") == (200, "ok\n")
-        assert metrics(port)["kubebeast_envserver_streams_quarantined"] == 1
         assert get(port, "/readyz") == (200, "ok\n")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
+        assert ends_with(pool, process) == ExitCode.OK
 
 
-def test_the_env_server_fails_when_every_stream_is_given_up(tmp_path: Path) -> None:
-    (tmp_path / "spared").touch()
-    with (
-        learner() as server,
-        faulty_process(
-            server, "AllButOneBreak", "sigkill", tmp_path / "spared", "--max-failures=2", "--num-streams=2"
-        ) as process,
-    ):
-        assert process.wait(TIMEOUT_S) == ExitCode.FAILED
+def test_a_process_that_does_not_end_by_itself_is_given_up_all_the_same() -> None:
+    flags = [f"--env={MODULE}:OutlivesItsEnd-v0", "--max-failures=1"]
+    with learner() as server, running(*flags, f"--address={server.address}") as process:
+        assert process.wait(TIMEOUT_S) == ExitCode.USAGE
 
 
 def test_sigterm_ends_an_env_server_that_waits_to_replace_a_process(tmp_path: Path) -> None:
     (tmp_path / "spared").touch()
-    with learner() as server, faulty_process(server, "AllButOneBreak", "sigkill", tmp_path / "spared") as process:
+    with (
+        PlayingPool(WELL_SPEC) as pool,
+        killed_process(pool, tmp_path / "spared") as process,
+    ):
+        pool.wait_for_event("left")
         wait_for_log(process, "is replaced in")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
+        assert ends_with(pool, process) == ExitCode.OK
 
 
 def test_sigterm_ends_an_env_server_whose_environments_are_all_broken() -> None:
-    with (
-        learner() as server,
-        running("--env", f"{MODULE}:RaisesInStep-v0", "--address", server.address, "--max-failures=100") as process,
-    ):
-        wait_for_log(process, "is made anew")
+    flags = [f"--env={MODULE}:RaisesInStep-v0", "--max-failures=100"]
+    with PlayingPool(WELL_SPEC) as pool, running(*flags, f"--address={pool.address}") as process:
+        pool.play_until(lambda: pool.stat("env_interruptions") > 0)
         process.send_signal(signal.SIGTERM)
-        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
+        assert ends_with(pool, process) == ExitCode.OK
+        assert pool.wait_for_event("left").reason == "bye"
 
 
 def test_sigterm_ends_a_stream_process_that_is_stopped() -> None:
-    with learner() as server, running("--env", "Mock", "--address", server.address) as process:
-        server.next("observations")
+    with PlayingPool() as pool, running("--env", "Mock", "--address", pool.address) as process:
+        pool.play_until(lambda: pool.stat("rows_received") > 0)
         child = stream_process(process.pid)
         child.suspend()
         process.send_signal(signal.SIGTERM)
@@ -233,16 +101,15 @@ def test_sigterm_ends_a_stream_process_that_is_stopped() -> None:
 
 
 def test_probes_follow_the_connection() -> None:
-    with learner() as server:
-        port = server.port
-    flags = [f"--env={MODULE}:Well-v0", "--envs-per-stream=2", f"--address=127.0.0.1:{port}"]
+    address = free_address()
+    flags = [f"--env={MODULE}:Well-v0", "--envs-per-stream=2", f"--address={address}"]
     with running(*flags, "--http-address=127.0.0.1:0") as process:
         http = serving_port(process)
         assert get(http, "/healthz") == (200, "ok\n")
-        assert get(http, "/readyz") == (503, f"no stream is connected: waiting for the learner at 127.0.0.1:{port}\n")
+        assert get(http, "/readyz") == (503, f"no stream is connected: waiting for the learner at {address}\n")
         assert get(http, "/elsewhere")[0] == 404
-        with learner(port=port) as server:
-            server.next("observations")
+        with PlayingPool(WELL_SPEC, address=address) as pool:
+            pool.play_until(lambda: pool.stat("rows_received") > 0)
             assert get(http, "/readyz") == (200, "ok\n")
         wait_for_log(process, "lost the learner")
         assert get(http, "/readyz")[0] == 503
@@ -251,21 +118,18 @@ def test_probes_follow_the_connection() -> None:
 
 def test_counters_outlive_the_process_that_counted() -> None:
     flags = [f"--env={MODULE}:RewardIsNotFinite-v0", "--envs-per-stream=2", "--max-failures=100"]
-    with learner() as server, running(*flags, f"--address={server.address}", "--http-address=127.0.0.1:0") as process:
+    with (
+        PlayingPool(WELL_SPEC) as pool,
+        running(*flags, f"--address={pool.address}", "--http-address=127.0.0.1:0") as process,
+    ):
         port = serving_port(process)
-        server.next("hello")
-        started_again = np.zeros(2, np.bool_)
-        while not started_again.all():
-            message = server.next("observations")
-            started_again |= (message.step > 0) & np.frombuffer(message.is_first, np.bool_)
+        pool.play_until(lambda: metrics(port)["kubebeast_envserver_env_restarts_total"] >= 2)
         before = metrics(port)
         assert before['kubebeast_envserver_env_failures_total{kind="reward"}'] >= 2
-        assert before["kubebeast_envserver_env_restarts_total"] >= 2
         assert before['kubebeast_envserver_connects_total{outcome="welcomed"}'] == 1
         assert before["kubebeast_envserver_stream_restarts_total"] == 0
         stream_process(process.pid).kill()
-        server.next("hello")
-        server.next("observations")
+        pool.play_until(lambda: metrics(port)['kubebeast_envserver_connects_total{outcome="welcomed"}'] == 2)
         after = metrics(port)
         assert all(after[name] >= value for name, value in before.items() if "_total" in name)
         assert after['kubebeast_envserver_env_failures_total{kind="process"}'] == 1
@@ -274,9 +138,15 @@ def test_counters_outlive_the_process_that_counted() -> None:
 
 
 def test_an_http_address_that_is_taken_is_reported_in_the_exit_status() -> None:
-    with learner() as server, running("--env", "Mock", "--http-address", server.address) as process:
-        assert server.address in wait_for_log(process, "http_address")
+    with PlayingPool() as pool, running("--env", "Mock", "--http-address", pool.address) as process:
+        assert pool.address in wait_for_log(process, "http_address")
         assert process.wait(TIMEOUT_S) == ExitCode.USAGE
+
+
+def ends_with(pool: PlayingPool, process: "subprocess.Popen[str]") -> int:
+    """Plays until the process has ended; returns its exit status."""
+    pool.play_until(lambda: process.poll() is not None)
+    return process.returncode
 
 
 def stream_process(supervisor: int) -> psutil.Process:

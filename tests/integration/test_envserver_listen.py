@@ -8,7 +8,8 @@ import grpc
 import numpy as np
 import pytest
 
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.stream.connection import MAX_RECEIVED_BYTES
+from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import (
     TIMEOUT_S,
@@ -20,6 +21,8 @@ from tests.integration.envserver_learner import (
     wait_for_log,
     watched_log,
 )
+
+LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compressed " * 100)).SerializeToString()
 
 
 def test_a_learner_that_dials_plays() -> None:
@@ -130,6 +133,21 @@ def test_actions_that_break_the_contract_end_the_stream_only() -> None:
             assert [learner.next("observations").step for _ in range(3)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
+def test_bytes_that_are_no_message_end_the_stream_and_the_next_learner_plays(compression: grpc.Compression) -> None:
+    address = free_address()
+    bad = b"\xff" * 100 if compression is grpc.Compression.NoCompression else LONG_WELCOME
+    with watched_log() as log, StreamThread(env="Mock", listen=address):
+        next_log(log, "listening on")
+        with grpc.insecure_channel(address, compression=compression) as channel:
+            play = channel.stream_stream("/kubebeast.v1.EnvServer/Play", bytes, bytes)
+            with pytest.raises(grpc.RpcError, match=r"INVALID_ARGUMENT.*\s.*malformed, or compressed by gRPC"):
+                list(play(iter([bad]), timeout=TIMEOUT_S))
+        assert "malformed" in next_log(log, "lost the learner")
+        with DiallingLearner(address) as learner:
+            learner.next("observations")
+
+
 def test_a_learner_that_vanishes_makes_room() -> None:
     address = free_address()
     with watched_log() as log, StreamThread(env="Mock", listen=address) as stream:
@@ -166,6 +184,19 @@ def test_the_health_service_answers_for_the_contract_only() -> None:
         with pytest.raises(grpc.RpcError) as error:
             check(b"\x0a\x01x")
         assert error.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_compressed_message_is_never_inflated() -> None:
+    address = free_address()
+    too_large = bytes(MAX_RECEIVED_BYTES + 1)
+    with watched_log() as log, StreamThread(env="Mock", listen=address):
+        next_log(log, "listening on")
+        options = [("grpc.max_send_message_length", -1)]
+        with grpc.insecure_channel(address, options, grpc.Compression.Gzip) as channel:
+            check = channel.unary_unary("/grpc.health.v1.Health/Check", bytes, bytes)
+            with pytest.raises(grpc.RpcError) as caught:
+                check(too_large, timeout=TIMEOUT_S)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND, "a few kilobytes of a name, not a message over the limit"
 
 
 def test_every_stream_of_a_process_listens_on_a_port_of_its_own() -> None:

@@ -1,12 +1,11 @@
 """The metrics of an env-server that plays: what a scrape says is what happened."""
 
-import signal
-
 import grpc
 
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, learner, running, wait_for_log, zeros
+from tests.integration.envserver_learner import StreamThread, learner, running, zeros
+from tests.integration.playing_pool import WELL_SPEC, PlayingPool
 from tests.integration.test_environment_faults import MODULE, metrics, serving_port
 
 P = "kubebeast_envserver_"
@@ -76,14 +75,13 @@ def test_a_learner_that_goes_and_stays_away_is_counted_by_status() -> None:
 
 def test_an_environment_that_fails_under_way_interrupts_its_game() -> None:
     flags = [f"--env={MODULE}:RaisesInStep-v0", "--envs-per-stream=1", "--max-failures=100"]
-    with learner() as server, running(*flags, f"--address={server.address}", "--http-address=127.0.0.1:0") as process:
+    with (
+        PlayingPool(WELL_SPEC) as pool,
+        running(*flags, f"--address={pool.address}", "--http-address=127.0.0.1:0") as process,
+    ):
         port = serving_port(process)
-        wait_for_log(process, "is made anew")
-        while not server.next("observations").interrupted:
-            pass
+        pool.play_until(lambda: pool.stat("env_interruptions") > 0)
         assert metrics(port)[P + 'episodes_total{end="interrupted"}'] >= 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
 
 
 def counts(stream: StreamThread, prefix: str) -> dict[str, int]:

@@ -1,16 +1,19 @@
 """The env-server as a process: signals, exit status, several streams."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import grpc
 import psutil
+import pytest
 
-from kubebeast_envserver.worker import ExitCode
+from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.integration.envserver_learner import ROOT, TIMEOUT_S, learner, running, wait_for_log
+from tests.integration.envserver_learner import ROOT, TIMEOUT_S, free_address, learner, running, wait_for_log
 
 MODULE = "tests.integration.envserver_faults"
 
@@ -85,6 +88,33 @@ def test_a_wrong_flag_is_reported_in_the_exit_status() -> None:
         assert process.wait(TIMEOUT_S) == ExitCode.USAGE
 
 
+def test_a_misspelt_variable_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBEAST_ENV_TIMEOUT", "5")
+    with running("--env=Mock", f"--address={free_address()}") as process:
+        line = json.loads(wait_for_log(process, "KUBEBEAST_ENV_TIMEOUT is set"))
+        assert line["level"] == "warning" and "did you mean KUBEBEAST_ENV_TIMEOUT_S?" in line["message"]
+
+
+def test_a_reader_of_its_help_that_goes_away_is_no_error() -> None:
+    command = [sys.executable, "-m", "kubebeast_envserver", "--help"]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # else argparse itself hears of it, and passes it over
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+def test_the_module_of_an_environment_is_found_in_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "beside_me.py").write_text("from kubebeast_envserver import catch")
+    program = "import sys; from kubebeast_envserver.__main__ import main; sys.exit(main())"
+    with learner() as server:
+        command = [sys.executable, "-P", "-c", program, "--env=beside_me:Catch-v0", f"--address={server.address}"]
+        with subprocess.Popen(command, cwd=tmp_path) as process:
+            assert server.next("hello").env_id == "beside_me:Catch-v0"
+            process.terminate()
+
+
 def test_an_unknown_environment_is_reported_in_the_exit_status() -> None:
     with running("--env", "PnogNoFrameskip-v4") as process:
         assert "Pong" in wait_for_log(process, "PnogNoFrameskip-v4")
@@ -130,7 +160,7 @@ def test_one_refused_stream_ends_the_env_server() -> None:
 def test_an_env_server_needs_neither_torch_nor_the_native_core() -> None:
     program = """
 import sys, kubebeast_envserver.__main__
-from kubebeast_envserver.envs import make_vector_env
+from kubebeast_envserver.envs.factory import make_vector_env
 make_vector_env("CartPole-v1", 1).reset()
 print(*[name for name in ("torch", "kubebeast_native", "kubebeast_learner", "setuptools") if name in sys.modules])
 """

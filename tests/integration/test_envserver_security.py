@@ -8,7 +8,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.stream.dial_advice import DIALS, DialAdvice
+from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.certificates import (
     Authority,
     Pair,
@@ -60,6 +62,12 @@ def reason_to_wait(server: FakeLearner, **options: object) -> str:
         assert stream.exit_code is None
     assert server.received.empty()
     return reasons[-1]
+
+
+def advice_of(server: FakeLearner, **options: object) -> str:
+    """What an env-server warns of that keeps dialling."""
+    with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options):
+        return next_log(log, f"the learner at {server.address} does not let this env-server in")
 
 
 def refusal_of(address: str, **options: object) -> tuple[grpc.StatusCode, str]:
@@ -124,6 +132,33 @@ def test_a_learner_may_demand_a_certificate_of_the_dialler(
             tls_key=str(own.key),
         ):
             assert plays(server)
+
+
+def test_a_dialler_that_is_kept_out_says_what_is_probably_wrong(
+    ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    foreign = issue(stranger, tmp_path, "foreign")
+    elsewhere = issue(ca, tmp_path, "elsewhere", host="learner.example")
+    shows_foreign = {"tls_cert": str(foreign.cert), "tls_key": str(foreign.key)}
+    with learner(credentials=listener_credentials(pair, client_ca=ca)) as server:
+        assert "probably demands TLS" in advice_of(server)
+        assert "probably demands a certificate" in advice_of(server, tls_ca=str(ca.pem))
+        assert f"authority of tls_cert = '{foreign.cert}'" in advice_of(server, tls_ca=str(ca.pem), **shows_foreign)
+        assert f"no authority in tls_ca = '{stranger.pem}'" in advice_of(server, tls_ca=str(stranger.pem))
+    with learner() as server:
+        assert "seems to have no TLS" in advice_of(server, tls_ca=str(ca.pem))
+    with learner(credentials=listener_credentials(elsewhere)) as server:
+        assert "tls_server_name" in advice_of(server, tls_ca=str(ca.pem))
+
+
+def test_a_dialler_that_finds_nobody_gives_no_advice_and_one_that_was_in_gives_it_again() -> None:
+    advice = DialAdvice(EnvServerConfig(env="Mock"))
+    refused, closed = "UNAVAILABLE: Connection refused", "UNAVAILABLE: Socket closed"
+    assert [advice.note_failure(refused) for _ in range(DIALS)] == [""] * DIALS
+    for _ in range(2):
+        told = [advice.note_failure(closed) for _ in range(2 * DIALS)]
+        assert [i for i, text in enumerate(told, 1) if text] == [DIALS]
+        advice.note_success()
 
 
 def test_a_dialler_reads_replaced_files_at_its_next_dial(ca: Authority, stranger: Authority, pair: Pair) -> None:

@@ -3,7 +3,6 @@
 import dataclasses
 import queue
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -11,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kubebeast_envserver.backoff import Backoff
-from kubebeast_envserver.connection import open_stream
-from kubebeast_envserver.exit_code import ExitCode
-from kubebeast_envserver.rows import EnvironmentFailure, StepRows
-from kubebeast_envserver.session import Identity, Session
+from kubebeast_common.backoff import Backoff
+from kubebeast_envserver.rows.rows import EnvironmentFailure, StepRows
+from kubebeast_envserver.stream.connection import open_stream
+from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_envserver.stream.session import Identity, Session
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import (
@@ -27,7 +26,7 @@ from tests.integration.envserver_learner import (
     watched_log,
     zeros,
 )
-from tests.unit.scripted_env import ScriptedEnv
+from tests.unit.envserver.envs.scripted_env import ScriptedEnv
 
 MODULE = "tests.integration.envserver_faults"
 
@@ -47,8 +46,32 @@ def test_hello_describes_the_environments() -> None:
     assert list(hello.offered_compression) == [pb.COMPRESSION_LZ4]
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"env": "Mock", "env_kwargs": {"num_actions": 3}}, '{"kwargs":{"num_actions":3},"preset":"none"}'),
+        (
+            {"env": "Pong-v4", "env_kwargs": {"frameskip": 2}},
+            '{"kwargs":{"frameskip":2},"preset":"atari-v4"}',
+        ),
+        ({"env": "CartPole-v1"}, '{"kwargs":{},"preset":"none"}'),
+    ],
+)
+def test_hello_tells_how_the_environments_are_made(settings: dict[str, Any], told: str) -> None:
+    with learner() as server, StreamThread(address=server.address, envs_per_stream=1, **settings):
+        assert server.next("hello").env_config == told
+
+
+def test_arguments_too_long_to_tell_are_played_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    settings: dict[str, Any] = {"env": f"{MODULE}:Annotated-v0", "env_kwargs": {"note": "x" * 9000}}
+    with learner() as server, StreamThread(address=server.address, envs_per_stream=1, **settings):
+        assert server.next("hello").env_config == ""
+        server.next("observations")
+    assert "env_kwargs cannot be sent to the learner" in caplog.text
+
+
 @pytest.mark.parametrize("compression", ["lz4", "none"])
-def test_every_message_keeps_the_contract(compression: str) -> None:
+def test_a_game_is_told_with_the_sum_of_its_rewards(compression: str) -> None:
     with (
         learner() as server,
         StreamThread(
@@ -60,22 +83,12 @@ def test_every_message_keeps_the_contract(compression: str) -> None:
         ),
     ):
         hello = server.next("hello")
-        final = np.ones(4, np.bool_)
         returns = np.zeros(4)
         num_episodes = 0
-        for step in range(40):
+        for _ in range(40):
             message = server.next("observations")
-            is_first, terminated, truncated = (
-                np.frombuffer(flags, np.bool_) for flags in (message.is_first, message.terminated, message.truncated)
-            )
-            rewards = np.frombuffer(message.rewards, np.float32)
-            assert message.step == step
-            assert (is_first == final).all()
-            assert not rewards[is_first].any()
-            assert frames(hello, message, 0).shape == (4 + 3 * is_first.sum(), 84, 84)
-            returns += rewards
-            final = terminated | truncated
-            assert [episode.env for episode in message.episodes] == list(np.flatnonzero(final))
+            returns += np.frombuffer(message.rewards, np.float32)
+            assert frames(hello, message, 0).shape[1:] == (84, 84)
             for episode in message.episodes:
                 assert episode.episode_return == returns[episode.env]
                 assert 1 <= episode.length <= 7
@@ -173,7 +186,7 @@ def test_every_address_of_the_learner_is_tried(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_listener_that_never_speaks_is_dialled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubebeast_envserver.connection.CONNECT_TIMEOUT_MS", 200)
+    monkeypatch.setattr("kubebeast_envserver.stream.connection.CONNECT_TIMEOUT_MS", 200)
     with watched_log() as log, socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
@@ -246,14 +259,6 @@ def play(env: Any, address: str) -> None:
         Session(stream, env, identity, lz4=True, welcome_timeout_s=60.0).run()
 
 
-def test_an_interrupted_environment_is_marked_in_its_row() -> None:
-    with ThreadPoolExecutor() as pool, learner() as server:
-        pool.submit(play, BreaksInRow2(), server.address)
-        rows = [server.next("observations") for _ in range(5)]
-    assert [row.interrupted for row in rows] == [b"", b"", b"\0\1", b"", b""]
-    assert rows[2].truncated == b"\0\1"
-
-
 def test_a_learner_that_knows_no_interruption_gets_a_planned_end() -> None:
     with learner(minor=0) as server:
         with pytest.raises(EnvironmentFailure, match="environment 1 failed: the emulator"):
@@ -307,6 +312,6 @@ def test_being_welcomed_and_lost_again_and_again_slows_the_dialling_down(monkeyp
         server.answer = lambda hello, observations: pb.ActResponse()
         with StreamThread(env="Mock", address=server.address, envs_per_stream=1):
             assert [tries.get(timeout=60.0) for _ in range(4)] == [0, 1, 2, 3]
-            monkeypatch.setattr("kubebeast_envserver.dialler.STEADY_S", 0.0)
+            monkeypatch.setattr("kubebeast_envserver.stream.dialler.STEADY_S", 0.0)
             while tries.get(timeout=60.0) != 0:
                 pass

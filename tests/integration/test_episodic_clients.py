@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import pytest
 
-from kubebeast_learner import distributed
+from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
     LearnerConfig,
     LossConfig,
@@ -37,6 +37,8 @@ RECENT_EPISODES = 100
 THRESHOLD = 0.9
 """Share of right decisions; a random player takes 1 / NUM_ARMS."""
 WAIT_S = 30.0
+NOBODY_LISTENS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.CANCELLED)
+"""As long as there is no learner, once the run is over, and when the server shuts down under a call that just began."""
 
 
 class EpisodicClient:
@@ -67,8 +69,7 @@ class EpisodicClient:
             try:
                 self.shares.append(self._play() / self._num_decisions)
             except grpc.RpcError as error:
-                # As long as there is no learner, and once the run is over.
-                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE):
+                if error.code() not in NOBODY_LISTENS:
                     self.error = error
                     return
                 self._stop.wait(0.05)
@@ -145,7 +146,7 @@ def test_a_policy_is_learnt_from_connections_that_are_episodes(
     address = f"127.0.0.1:{free_port()}"
     clients = [EpisodicClient(address, num_decisions, end, seed) for seed in range(NUM_CLIENTS)]
     try:
-        assert distributed.learn(config(address, tmp_path, batch_size, total_steps)) == 0
+        assert train.learn(config(address, tmp_path, batch_size, total_steps)) == 0
     finally:
         for client in clients:
             client.stop()

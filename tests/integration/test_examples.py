@@ -1,6 +1,8 @@
 """The examples train, and what they trained can be evaluated, as their first lines say."""
 
 import json
+import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +37,40 @@ def test_an_example_trains_and_is_evaluated(tmp_path: Path, choice: str) -> None
     evaluated = kubebeast(EXAMPLES, tmp_path, "eval", "--episodes=2", "--json")
     assert evaluated.returncode == 0, evaluated.stderr
     assert len(json.loads(evaluated.stdout)["episodes"]) == 2
+
+
+def test_an_environment_of_ones_own_trains_and_is_evaluated_with_its_arguments(tmp_path: Path) -> None:
+    flags = ["--env=maze_env:Maze-v0", '--env-kwargs={"size": 5}', "--num-actors=4", "--total-steps=500"]
+    trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, "--progress=none")
+    assert trained.returncode == 0, trained.stderr
+    evaluated = kubebeast(EXAMPLES, tmp_path, "eval", "--episodes=1", "--json")
+    assert evaluated.returncode == 0, evaluated.stderr
+
+
+def test_the_algorithm_in_one_file_updates_its_model_until_its_steps_are_done(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [
+            sys.executable,
+            EXAMPLES / "impala_loop.py",
+            "--total-steps=1500",
+            "--num-actor-processes=1",
+            "--updates-per-line=10",
+        ],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert process.returncode == 0, process.stderr
+    line = r"step ([\d,]+)  [\d,]+ steps/s  mean return (\S+)  loss (\S+)"
+    steps, returns, losses = zip(*re.findall(line, process.stdout), strict=True)
+    assert len(steps) >= 2 and int(steps[-1].replace(",", "")) >= 1500
+    assert all(math.isfinite(float(loss)) for loss in losses) and -1 <= float(returns[-1]) <= 1
+
+
+def test_the_algorithm_fits_on_a_few_screens() -> None:
+    assert len((EXAMPLES / "impala_loop.py").read_text().splitlines()) <= 150
 
 
 def test_a_shape_error_is_explained_before_training_starts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import grpc
 
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.envserver_learner import TIMEOUT_S, FakeLearner, learner, running, wait_for_log
 from tests.integration.playing_pool import PlayingPool
 from tests.integration.test_environment_faults import get, serving_port

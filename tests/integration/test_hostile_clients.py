@@ -15,10 +15,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc
 from tests.integration import null_training
 from tests.integration.null_training import NUM_ENVS, NullTraining, hello, observations
-
-METHOD = "/kubebeast.v1.ActorPool/Act"
-# Far above every deadline of the pool: a call that ends by it was not turned away.
-CALL_TIMEOUT_S = 60.0
+from tests.integration.raw_stream import CALL_TIMEOUT_S, converse
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,7 @@ FIRSTS = b"\1" * NUM_ENVS
 GARBAGE = b"\xff" * 100
 IMAGE = [pb.LeafSpec(path="image", dtype=pb.DTYPE_UINT8, shape=[84, 84])]
 NAN_REWARDS = np.full(NUM_ENVS, np.nan, np.float32).tobytes()
+INFINITE = np.array([[0] * 4, [0, 0, np.inf, 0]], np.float32).tobytes()
 TOO_LONG = bytes(2 * null_training.MAX_MESSAGE_BYTES)
 
 
@@ -79,6 +77,7 @@ ATTACKS = [
     broken("step from nowhere", [observations(7, is_first=FIRSTS)], "step: 7"),
     broken("repeated step", [observations(0), observations(0)], "step: 0"),
     broken("short leaf", [observations(0, leaves=[b"\0"])], "leaves[0]"),
+    broken("infinite observation", [observations(0, leaves=[INFINITE])], 'leaves[0] ("" float32 [4]): row 1 holds inf'),
     broken("no leaf", [observations(0, leaves=[])], "leaves: 0"),
     broken("flag that is no flag", [observations(0, terminated=b"\7" * NUM_ENVS)], "terminated[0]: 7"),
     broken("first row in an episode", [observations(0), observations(1, is_first=FIRSTS)], "is_first"),
@@ -100,27 +99,6 @@ def training() -> Iterator[NullTraining]:
         yield running
 
 
-def attack_with(address: str, messages: Sequence[pb.ActRequest | bytes]) -> tuple[grpc.StatusCode, str]:
-    """Sends the messages on a stream of its own and returns the status that the pool ends it with."""
-    requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        act = channel.stream_stream(METHOD, request_serializer=bytes, response_deserializer=bytes)
-        call = act(iter(requests.get, None), timeout=CALL_TIMEOUT_S)
-        replies = iter(call)
-        try:
-            for index, message in enumerate(messages):
-                if index:
-                    next(replies)
-                requests.put(message if isinstance(message, bytes) else message.SerializeToString())
-            for _ in replies:
-                pass
-        except grpc.RpcError:
-            pass
-        finally:
-            requests.put(None)
-        return call.code(), call.details()
-
-
 def assert_undisturbed(training: NullTraining) -> None:
     """The healthy streams, and nobody else, go on delivering, and every step is accounted for."""
     training.wait_for_batches(2)
@@ -135,7 +113,7 @@ def assert_undisturbed(training: NullTraining) -> None:
 def test_attack_is_turned_away_with_a_reason_and_disturbs_nobody(training: NullTraining, attack: Attack) -> None:
     count = training.pool.stats()[attack.counted_as]
 
-    code, details = attack_with(training.address, attack.messages)
+    code, details = converse(training.address, attack.messages)
 
     assert code is attack.code, details
     assert attack.reason in details
@@ -145,7 +123,7 @@ def test_attack_is_turned_away_with_a_reason_and_disturbs_nobody(training: NullT
 
 def test_attacks_at_the_same_time_are_turned_away_one_by_one(training: NullTraining) -> None:
     with futures.ThreadPoolExecutor(len(ATTACKS)) as attackers:
-        endings = list(attackers.map(lambda attack: attack_with(training.address, attack.messages), ATTACKS))
+        endings = list(attackers.map(lambda attack: converse(training.address, attack.messages), ATTACKS))
 
     assert [code for code, _ in endings] == [attack.code for attack in ATTACKS]
     assert_undisturbed(training)

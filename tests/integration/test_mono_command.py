@@ -24,8 +24,10 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
 
-FAILING_ENVIRONMENT = """
+FAILING_ENVIRONMENTS = """
+import os
 import threading
+import time
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
 
@@ -34,7 +36,31 @@ class Failing(CartPoleEnv):
         threading.Thread(target=threading.Event().wait).start()  # the process cannot end by itself
         raise RuntimeError("the pole is gone")
 
+class Flaky(CartPoleEnv):
+    def step(self, action):
+        if self.np_random.random() < 0.02:
+            raise RuntimeError("the pole is gone")
+        return super().step(action)
+
+class Exits(CartPoleEnv):
+    def __init__(self, **kwargs):
+        os._exit(0)
+
+class Sleeps(CartPoleEnv):
+    def __init__(self, **kwargs):
+        time.sleep(600)
+
+class Threaded(CartPoleEnv):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        os.write(1, b"no JSON\\n")
+        threading.Thread(target=threading.Event().wait).start()
+
+gymnasium.register("Exits-v0", entry_point=Exits)
+gymnasium.register("Sleeps-v0", entry_point=Sleeps)
+gymnasium.register("Threaded-v0", entry_point=Threaded)
 gymnasium.register("Failing-v0", entry_point=Failing)
+gymnasium.register("Flaky-v0", entry_point=Flaky)
 """
 
 
@@ -93,16 +119,52 @@ def test_actor_processes_end_with_a_killed_learner(tmp_path: Path) -> None:
     assert alive == []
 
 
-def test_an_environment_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
-    (tmp_path / "failing.py").write_text(FAILING_ENVIRONMENT)
-    words = training_command("mono", tmp_path, "--env=failing:Failing-v0", "--recipe=none", "--model=mlp")
-    process = run(words, PYTHONPATH=str(tmp_path))
+def play_in(savedir: Path, env: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    (savedir / "failing.py").write_text(FAILING_ENVIRONMENTS)
+    words = training_command("mono", savedir, f"--env=failing:{env}-v0", "--recipe=none", "--model=mlp", *flags)
+    return run(words, PYTHONPATH=str(savedir))
+
+
+def messages(lines: str) -> list[str]:
+    return [json.loads(line)["message"] for line in lines.splitlines() if line.startswith("{")]
+
+
+def test_an_environment_that_never_works_ends_the_run_at_once_with_its_reason(tmp_path: Path) -> None:
+    process = play_in(tmp_path, "Failing")
     assert process.returncode == 1
-    assert "the pole is gone" in process.stderr
-    assert "the pole is gone" in (tmp_path / "run" / "actors.log").read_text()
+    message = messages(process.stderr)[-1]
+    assert "every environment failed too often" in message
+    assert message.endswith("step raised RuntimeError: the pole is gone (failing.py, line 11)")
+    assert "restarting" not in process.stderr
+
+
+def test_an_environment_that_fails_now_and_then_is_logged_and_training_goes_on(tmp_path: Path) -> None:
+    process = play_in(tmp_path, "Flaky", "--total-steps=500")
+    assert process.returncode == 0, process.stderr
+    text = "failed (exception) and is created again: step raised RuntimeError: the pole is gone (failing.py, line 16)"
+    for log in (process.stderr, (tmp_path / "run" / "actors.log").read_text()):
+        assert any(message.endswith(text) for message in messages(log))
 
 
 def test_more_unrolls_than_shared_memory_holds_are_refused(tmp_path: Path) -> None:
     process = run(training_command("mono", tmp_path, "--num-buffers=1000000000"))
     assert process.returncode == 2
     assert "lower num_actors, num_buffers or unroll_length" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [("Exits", "ended with status 0"), ("Sleeps", "took more than env_timeout_s = 1 s")],
+)
+def test_a_constructor_that_takes_its_process_with_it_ends_the_run_with_a_reason(
+    tmp_path: Path, env: str, says: str
+) -> None:
+    process = play_in(tmp_path, env, "--env-timeout-s=1")
+    assert process.returncode == 1
+    assert says in messages(process.stderr)[-1]
+
+
+def test_what_an_environment_starts_and_prints_stays_in_its_process(tmp_path: Path) -> None:
+    process = play_in(tmp_path, "Threaded", "--total-steps=500")
+    assert process.returncode == 0, process.stderr
+    assert snapshots(process.stdout)[-1]["step"] >= 500

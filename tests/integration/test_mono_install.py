@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DISTRIBUTIONS = ("protos", "services/envserver", "services/learner")
+DISTRIBUTIONS = ("protos", "services/common", "services/envserver", "services/learner")
 INSTALL_TIMEOUT_S = 900
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 300)]

@@ -5,8 +5,10 @@ import socket
 import ssl
 from pathlib import Path
 
+import grpc
+
 import kubebeast_native as native
-from tests.integration.certificates import Authority, Pair, issue, tls_options
+from tests.integration.certificates import Authority, Pair, dialler_credentials, issue, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, free_address, next_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
 
@@ -84,6 +86,49 @@ def test_mutual_tls_admits_certificates_of_the_authority_only(
         assert_never_accepted(pool, **tls_options(foreign, trusts=ca))
         with pool.env_server(**tls_options(own, trusts=ca)) as stream:
             pool.play_with(stream)
+
+
+def test_a_refused_certificate_is_told_with_the_peer_and_counted(
+    ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    foreign = issue(stranger, tmp_path, "foreign")
+    for options in (tls_options(trusts=ca), tls_options(foreign, trusts=ca)):
+        with PlayingPool(**tls_options(pair, trusts=ca), handshake_timeout_ms=500) as pool:
+            assert_never_accepted(pool, **options)
+            refusal = pool.wait_for_event("connection_refused")
+            assert refusal.peer.startswith("ipv4:127.0.0.1:")
+            assert refusal.reason == "no_call"
+            assert "certificate may be missing or not accepted" in refusal.detail
+            assert pool.stat("connections_no_call") >= 1
+
+
+def test_a_dialler_without_tls_is_told_with_the_peer_and_counted(pair: Pair) -> None:
+    with PlayingPool(**tls_options(pair)) as pool:
+        assert_never_accepted(pool)
+        refusal = pool.wait_for_event("connection_refused")
+        assert (refusal.reason, refusal.detail) == ("plaintext", "it came without TLS, which the learner demands")
+        assert pool.stat("connections_plaintext") >= 2
+
+
+def test_a_dialler_with_tls_is_told_by_a_pool_without(ca: Authority) -> None:
+    with PlayingPool() as pool:
+        assert_never_accepted(pool, **tls_options(trusts=ca))
+        assert pool.wait_for_event("connection_refused").reason == "tls"
+
+
+def test_health_checks_and_probes_of_the_port_are_no_refused_connections(ca: Authority, pair: Pair) -> None:
+    with PlayingPool(**tls_options(pair), handshake_timeout_ms=200) as pool:
+        for _ in range(3):
+            with grpc.secure_channel(pool.address, dialler_credentials(ca)) as channel:
+                channel.unary_unary("/grpc.health.v1.Health/Check", None, None)(b"", timeout=TIMEOUT_S)
+        host, _, port = pool.address.rpartition(":")
+        socket.create_connection((host, int(port))).close()
+        pool.play_until(lambda: pool.stat("connections_closed") == 1)
+        # One that sends a byte and waits is told when those before it would have been.
+        with socket.create_connection((host, int(port))) as garbled:
+            garbled.sendall(b"\x16")
+            assert pool.wait_for_event("connection_refused").peer.endswith(f":{garbled.getsockname()[1]}")
+        assert len(pool.events) == 1
 
 
 def test_newcomers_see_a_replaced_certificate_and_nobody_is_disturbed(

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 import kubebeast_native as native
-from kubebeast_envserver.exit_code import ExitCode
+from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.certificates import dialler_credentials, issue, make_ca, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, free_address, next_log, running, wait_for_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed

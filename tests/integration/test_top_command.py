@@ -17,8 +17,8 @@ import pytest
 
 from tests.integration.fleet_api_server import write_kubeconfig
 from tests.integration.training_process import environment, training_command
-from tests.unit.fleet_objects import labels, pod
-from tests.unit.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
+from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod
+from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +27,7 @@ LEAVE_SCREEN = "\x1b[?1049l"
 """https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, DECRST 1049"""
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "top"]
 NAMESPACE = "/api/v1/namespaces/train/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/train/deployments"
 LEARNER = f"{NAMESPACE}/kb-learner-0:9091/proxy"
 
 
@@ -187,6 +188,15 @@ def test_in_kubernetes_pods_are_told_with_their_nodes_and_restarts(api: Pages, t
     serving, broken = view["env_servers"]
     assert (serving["pod"], serving["node"], serving["restarts"]) == ("kb-envserver-a", "node1", 2)
     assert (broken["name"], broken["num_streams"], broken["phase"]) == ("kb-envserver-b", 0, "CrashLoopBackOff")
+
+
+def test_a_fleet_of_no_replicas_is_told_with_the_command_that_brings_it_back(api: Pages, tmp_path: Path) -> None:
+    api.pages[f"{LEARNER}/metrics"], api.pages[f"{LEARNER}/streams"] = metrics(streams=0.0), streams_page()
+    api.pages[DEPLOYMENTS] = json.dumps({"metadata": {}, "items": [deployment("kb-pong", "pong", desired=0, ready=0)]})
+    done = top("--kubeconfig", str(write_kubeconfig(tmp_path, api.url)), "--once")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the fleet is scaled to zero" in done.stdout and "kubebeast fleet scale pong REPLICAS" in done.stdout
+    assert "logs" not in done.stdout
 
 
 def test_a_release_that_is_not_there_is_named_with_those_that_are(api: Pages, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import psutil
 import pytest
 import torch
 
-from kubebeast_learner import app, distributed, inference, remote_actors
-from kubebeast_learner.checkpoint import CheckpointStore
+from kubebeast_learner.actors import inference
+from kubebeast_learner.actors.remote import actors as remote_actors
+from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
     LearnerConfig,
     LocalFleetConfig,
@@ -24,8 +25,9 @@ from kubebeast_learner.config import (
     RunConfig,
     TrainConfig,
 )
-from kubebeast_learner.learner import DivergedError, Learner
-from kubebeast_learner.run_stats import Snapshot
+from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.training import process
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -58,7 +60,7 @@ def config(savedir: Path, total_steps: int, **run: Any) -> TrainConfig:
 
 
 def stop_when(monkeypatch: pytest.MonkeyPatch, is_done: Callable[[Snapshot], bool]) -> None:
-    monkeypatch.setattr(app, "make_progress", lambda *_: Watcher(is_done))
+    monkeypatch.setattr(process, "make_progress", lambda *_: Watcher(is_done))
 
 
 def saved_steps(savedir: Path) -> list[int]:
@@ -74,28 +76,9 @@ def disk_full(store: CheckpointStore, state: object) -> Path:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_counted_and_training_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    failures: list[int] = []
-
-    def free_space_after_two_failures(snapshot: Snapshot) -> bool:
-        failures.append(snapshot.checkpoint_failures)
-        if snapshot.checkpoint_failures >= 2:
-            monkeypatch.setattr(CheckpointStore, "save", save)
-        return snapshot.checkpoint_failures >= 2
-
-    save = CheckpointStore.save
-    monkeypatch.setattr(CheckpointStore, "save", disk_full)
-    stop_when(monkeypatch, free_space_after_two_failures)
-    assert distributed.train(config(tmp_path, 10**9, checkpoint_interval_minutes=0.001)) == 0
-    assert failures[-1] >= 2 and len(saved_steps(tmp_path)) >= 1
-    assert "not saved: [Errno 28] No space left on device" in caplog.text
-
-
 def test_a_last_checkpoint_that_is_lost_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckpointStore, "save", disk_full)
-    assert distributed.train(config(tmp_path, 200)) == 1
+    assert train.train(config(tmp_path, 200)) == 1
     assert not was_successful(tmp_path)
 
 
@@ -112,24 +95,8 @@ def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, mo
         return bool(returned_at) and snapshot.step > returned_at[0]
 
     stop_when(monkeypatch, kill_one_and_wait_for_its_return)
-    assert distributed.train(config(tmp_path, 10**9)) == 0
+    assert train.train(config(tmp_path, 10**9)) == 0
     assert saved_steps(tmp_path)[0] > returned_at[0] > 0
-
-
-def test_divergence_ends_the_run_with_a_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    update = Learner.update
-
-    def diverge_after_five(learner: Learner, *arguments: Any) -> Any:
-        if learner.version == 5:
-            raise DivergedError("not finite")
-        return update(learner, *arguments)
-
-    monkeypatch.setattr(Learner, "update", diverge_after_five)
-    assert distributed.train(config(tmp_path, 10**9)) == 1
-    assert len(saved_steps(tmp_path)) == 1 and not was_successful(tmp_path)
-    assert "the run failed: not finite" in caplog.text
 
 
 def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
@@ -146,7 +113,7 @@ def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
         return sample(*arguments)
 
     monkeypatch.setattr(inference, "sample_actions", fail_late)
-    assert distributed.train(config(tmp_path, 10**9)) == 1
+    assert train.train(config(tmp_path, 10**9)) == 1
     assert saved_steps(tmp_path)[0] > 0
     assert "out of memory" in caplog.text
 
@@ -164,7 +131,7 @@ def test_a_learner_without_env_servers_says_so_and_stops_when_asked(
     remote_actors.logger.addHandler(handler)
     try:
         run = RunConfig(xpid="run", savedir=tmp_path, progress="none")
-        assert distributed.learn(LearnerConfig(run=run, pool=PoolConfig(address="127.0.0.1:0"))) == 0
+        assert train.learn(LearnerConfig(run=run, pool=PoolConfig(address="127.0.0.1:0"))) == 0
     finally:
         remote_actors.logger.removeHandler(handler)
     assert saved_steps(tmp_path) == []

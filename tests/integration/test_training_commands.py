@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from tests.integration.training_process import (
@@ -96,14 +97,42 @@ def test_the_same_xpid_goes_on_where_it_stopped(trained: Trained) -> None:
     finished = run(training_command(trained.name, trained.savedir, "--total-steps=4000"))
     assert finished.returncode == 0 and snapshots(finished.stdout) == []
 
-    other = ["--total-steps=9000", "--env=Acrobot-v1", "--recipe=none", "--model=mlp"]
-    process = run(training_command(trained.name, trained.savedir, *other))
-    assert process.returncode == 2
-    assert "another environment" in process.stderr and "observation leaf float32 [4]" in process.stderr
 
-    process = run(training_command(trained.name, trained.savedir, "--total-steps=9000", "--hidden-sizes", "32"))
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            ["--env=Acrobot-v1", "--recipe=none", "--model=mlp", "--seed=2"],
+            ["seed = 2, env = 'Acrobot-v1'", "was trained with seed = 1, env = 'CartPole-v1'", "another xpid"],
+        ),
+        (["--device=cuda:99", "--alpha=0.5"], ["device = 'cuda:99'"]),
+    ],
+    ids=["kept", "not here"],
+)
+def test_a_resume_that_is_refused_leaves_the_files_of_the_run_alone(
+    trained: Trained, flags: list[str], words: list[str]
+) -> None:
+    before = {name: (trained.folder / name).read_text() for name in ("meta.json", "config.yaml")}
+    process = run(training_command(trained.name, trained.savedir, "--total-steps=9000", *flags))
     assert process.returncode == 2
-    assert "hidden_sizes = [32]" in process.stderr and "was trained with [64, 64]" in process.stderr
+    assert [word for word in words if word not in process.stderr] == []
+    assert {name: (trained.folder / name).read_text() for name in before} == before
+
+
+def test_a_resume_applies_and_records_what_may_change(trained: Trained) -> None:
+    (*_, step) = checkpoint_steps(trained.folder)
+    changed = ["--alpha=0.5", "--epsilon=0.25", "--momentum=0.75", "--batch-size=8", "--discounting=0.9"]
+    process = run(training_command(trained.name, trained.savedir, f"--total-steps={step + 400}", *changed))
+    assert process.returncode == 0, process.stderr
+    assert "alpha 0.99 -> 0.5" in process.stderr and "batch_size 4 -> 8" in process.stderr
+    path = max(trained.folder.glob("checkpoint-*.pt"))
+    state = torch.load(path, weights_only=True)
+    (group,) = state["learner"]["optimizer"]["param_groups"]
+    assert (group["alpha"], group["eps"], group["momentum"]) == (0.5, 0.25, 0.75)
+    recorded = yaml.safe_load((trained.folder / "config.yaml").read_text())
+    assert state["config"] == recorded
+    assert (recorded["alpha"], recorded["batch_size"]) == (0.5, 8)
+    assert snapshots(process.stdout)[-1]["num_transitions"] > 4 * 10
 
 
 @both

@@ -9,6 +9,7 @@ from tests.metric_names import exported_metrics
 DASHBOARD = ROOT / "deploy" / "helm" / "kubebeast" / "dashboards" / "kubebeast.json"
 # Of Grafana's variables those that the queries use.
 VARIABLES = {
+    "cluster": ".*",
     "namespace": "local",
     "job": "local",
     "env_server_price": "0.05",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -92,6 +93,29 @@ class Site:
         process = self._processes.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(WAIT_S)
+
+    def restart_learner(self) -> None:
+        """SIGKILL, as to a learner that is out of memory, and another one; blocks until Prometheus reads that."""
+        starts = "max(kubebeast_learner_start_time_seconds)"
+        (before,) = self.prometheus.query(starts)
+        self.learner.kill()
+        self.learner.start()
+        self.prometheus.eventually(
+            START_S, lambda: self.prometheus.query(f"{starts} > {before.value!r}") or None, "the next learner is read"
+        )
+
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """All env-servers and their children stand still, once the learner trains; they go on afterwards."""
+        steps = "delta(kubebeast_learner_step[5s]) > 0"
+        self.prometheus.eventually(START_S, lambda: self.prometheus.query(steps) or None, "the learner trains")
+        for process in self._processes.values():
+            os.killpg(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in self._processes.values():
+                os.killpg(process.pid, signal.SIGCONT)
 
     def dismiss(self, name: str) -> None:
         """SIGTERM, as when a pod is scaled away: it says goodbye, and Prometheus no longer looks for it."""

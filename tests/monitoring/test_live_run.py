@@ -64,10 +64,15 @@ def test_every_rule_is_evaluated_without_an_error(site: Site) -> None:
 
 
 def test_every_panel_shows_data(site: Site) -> None:
-    queries = [query for query in panel_queries() if not needs_gpu(query.expr)]
+    missing = [query for query in panel_queries() if not needs_gpu(query.expr)]
+    assert len(missing) > 50
 
-    assert len(queries) > 50
-    assert [query for query in queries if not has_data(site.prometheus.query(query.expr))] == []
+    def look() -> bool | None:
+        missing[:] = [query for query in missing if not has_data(site.prometheus.query(query.expr))]
+        return None if missing else True
+
+    site.prometheus.eventually(LIMIT_S, look, "every panel has shown data")
+    assert missing == []
 
 
 def test_nothing_fires(site: Site) -> None:
@@ -101,3 +106,15 @@ def test_a_fleet_that_is_too_small_starves_the_learner(site: Site) -> None:
     (waits,) = shown(site, "Learner waits for the fleet")
     assert waits.value > 0.5
     assert not {"one", "two"} & {alert.get("pod") for alert in site.prometheus.firing()}
+
+
+def test_a_training_that_stands_still_is_told(site: Site) -> None:
+    with site.hanging():
+        assert fires(site, "KubeBeastNoProgress") == {""}
+
+
+def test_a_learner_that_restarts_again_and_again_is_told(site: Site) -> None:
+    for _ in range(3):
+        site.restart_learner()
+
+    assert fires(site, "KubeBeastLearnerRestarting") == {""}

@@ -9,7 +9,7 @@ import pytest
 
 import kubebeast_native as native
 from kubebeast_learner import cli
-from tests.unit.native_client import CORE_STATE_SIZE, NUM_LOGITS, Client, make_pool
+from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, Client, make_pool
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ CHECKPOINTS = Group(
             # The age is unknown until a process has saved for the first time; that of the process stands in for it.
             # The interval is the mean of those within the history; until there is one, three times the default counts.
             expr=unfinished(f"""\
-max by (namespace, job) (
+max by (cluster, namespace, job) (
   (kubebeast_checkpoint_age_seconds or time() - process_start_time_seconds)
   > (
     3 * ({_SAVED_AT} - min_over_time({_SAVED_AT}[$history]))
@@ -39,7 +39,7 @@ max by (namespace, job) (
             name="KubeBeastCheckpointFailing",
             severity="critical",
             # Of a finished run too: its last checkpoint is what it was for.
-            expr="max by (namespace, job) (increase(kubebeast_checkpoint_failures_total[$long])) > 0",
+            expr="max by (cluster, namespace, job) (increase(kubebeast_checkpoint_failures_total[$long])) > 0",
             summary=f"The learner of {WHERE} cannot save.",
             says="About {{ $value | humanize }} checkpoints in $long could not be written.",
             meaning="Training goes on, older checkpoints stay.",

@@ -3,7 +3,7 @@
 from alerts.rule import WHERE, Alert, Group, unfinished
 from dashboard.promql import mean
 
-_GROUP = "namespace, job, kubebeast_group"
+_GROUP = "cluster, namespace, job, kubebeast_group"
 _POD = f"{_GROUP}, pod"
 _SERVER = "{{ $labels.kubebeast_group }} {{ $labels.pod }}"
 _STEP = mean("kubebeast_envserver_step_seconds", "$window", by=_POD)
@@ -48,17 +48,18 @@ ENVSERVERS = Group(
             # By name where all that have vanished are missed: others may have said Bye at the same time.
             expr=unfinished(f"""\
 {_VANISHED}
-and on (namespace, job)
-sum by (namespace, job) {_VANISHED}
+and on (cluster, namespace, job)
+sum by (cluster, namespace, job) {_VANISHED}
 < 0.5 + kubebeast_streams_missed
-or on (namespace, job)
-max by (namespace, job) (kubebeast_streams_missed) > 0.5"""),
+or on (cluster, namespace, job)
+max by (cluster, namespace, job) (kubebeast_streams_missed) > 0.5"""),
             hold="$quick",
             summary=f"An env-server of {WHERE} is gone: {_SERVER}",
-            says="It left without a Bye within the last $long, and nothing has come in its place for $quick. "
-            "Without a name: it was not scraped, answers still, or went together with others that said Bye.",
+            says="It left without a Bye within the last $long, and nothing has come in its place for $quick. The alert "
+            "names no pod where Prometheus did not read it, reads it still, or cannot tell it from others that left "
+            "with a Bye at the same time.",
             meaning="The process was killed, its node or the network between failed. Its running episodes were cut "
-            "short; only steps under way were lost. A fleet that is scaled down says Bye and is not meant.",
+            "short; only steps under way were lost. A fleet that is scaled down says Bye: no alert.",
             panels=["Streams", "Streams that end or are turned away", "Pods, the slowest first"],
             steps=[
                 "kubectl get pods -o wide with the label app.kubernetes.io/component=envserver: Pending, "

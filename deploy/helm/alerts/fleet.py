@@ -9,7 +9,7 @@ FLEET = Group(
         Alert(
             name="KubeBeastNoStreams",
             severity="critical",
-            expr=unfinished("max by (namespace, job) (kubebeast_streams) == 0"),
+            expr=unfinished("max by (cluster, namespace, job) (kubebeast_streams) == 0"),
             hold="$calm",
             summary=f"No env-server plays for {WHERE}.",
             says="The learner runs and has had no stream for $calm.",
@@ -20,37 +20,42 @@ FLEET = Group(
                 "are they available?",
                 "An env-server's log: refused names the field that does not fit, unreachable asks for the Service, the "
                 "NetworkPolicy and TLS.",
-                "The learner's log tells of streams that it refused.",
+                "The learner's log names the streams that it refused.",
                 "Scaled to nothing on purpose: silence the alert while the run pauses.",
             ],
         ),
         Alert(
             name="KubeBeastLearnerStarved",
             severity="warning",
-            expr=unfinished("max by (namespace, job) (avg_over_time(kubebeast_learner_starved_ratio[$window])) > 0.5"),
+            expr=unfinished("""\
+max by (cluster, namespace, job) (
+  avg_over_time(kubebeast_learner_starved_ratio[$window])
+) > 0.5"""),
             hold="$patient",
-            summary=f"The learner of {WHERE} waits for env-servers.",
-            says="It waited {{ $value | humanizePercentage }} of the time for rollouts.",
-            meaning="More env-servers make the training faster, unless inference is the limit.",
-            panels=["Time spent waiting", "Fleets that the learner could use", "Pods, the slowest first"],
+            summary=f"The learner of {WHERE} waits for rollouts.",
+            says="It waited {{ $value | humanizePercentage }} of the time.",
+            meaning="More env-servers make the training faster, unless inference, the learner's CPUs or old data are "
+            "the limit: the verdict says which.",
+            panels=["Verdict", "Time spent waiting", "Fleets that could be used", "Pods, the slowest first"],
             steps=[
-                "The demand ratio tells how many times the present fleet it could use.",
-                "Scale the env-servers' Deployment, or raise maxReplicas where it scales by itself.",
+                "Demand ratio well above 1: scale the env-servers' Deployment, or raise maxReplicas where it scales by "
+                "itself.",
+                "Demand ratio near 1 or below: more env-servers would only wait. Do what the verdict asks for: a GPU, "
+                "more inference threads, more CPUs for the learner, or fewer environments.",
                 "Pods that are Pending ask for nodes; env-servers that are throttled (CPU limits) for more CPU.",
-                "More replicas and no more steps: inference works near 100 %, or the learner's network is full.",
             ],
         ),
         Alert(
             name="KubeBeastFleetIdle",
             severity="info",
-            expr=unfinished(f"max by (namespace, job) ({parked_share('$window')}) > 0.5"),
+            expr=unfinished(f"max by (cluster, namespace, job) ({parked_share('$window')}) > 0.5"),
             hold="$lenient",
             summary=f"The env-servers of {WHERE} wait for the learner.",
             says="On average {{ $value | humanizePercentage }} of the streams were held back by a full rollout queue.",
             meaning="Env-servers are paid for and not used: the learner is the bottleneck.",
-            panels=["Time spent waiting", "Fill of the rollout queue", "Phases of an update"],
+            panels=["Time spent waiting", "Rollout queue", "Phases of an update"],
             steps=[
-                "Take env-servers away, or let them scale by themselves.",
+                "Remove env-servers, or let an autoscaler decide on their number.",
                 "Or make the learner faster: a GPU, or a larger batch_size where it has one.",
             ],
         ),
@@ -58,8 +63,8 @@ FLEET = Group(
             name="KubeBeastStreamChurn",
             severity="warning",
             expr=unfinished("""\
-sum by (namespace, job) (increase(kubebeast_streams_ended_total{reason!~"bye|closed"}[$window]))
-> clamp_min(max by (namespace, job) (avg_over_time(kubebeast_streams[$window])), 1)"""),
+sum by (cluster, namespace, job) (increase(kubebeast_streams_ended_total{reason!~"bye|closed"}[$window]))
+> clamp_min(max by (cluster, namespace, job) (avg_over_time(kubebeast_streams[$window])), 1)"""),
             hold="$patient",
             summary=f"Streams of {WHERE} come and go.",
             says="About {{ $value | humanize }} streams were lost in $window, more than there are.",
@@ -76,8 +81,12 @@ sum by (namespace, job) (increase(kubebeast_streams_ended_total{reason!~"bye|clo
             name="KubeBeastStreamsRefused",
             severity="warning",
             expr=unfinished("""\
-max by (namespace, job) (
+max by (cluster, namespace, job) (
   increase(kubebeast_streams_refused_total[$window]) + increase(kubebeast_streams_unauthenticated_total[$window])
+) > 0
+or
+sum by (cluster, namespace, job) (
+  increase(kubebeast_connections_refused_total{reason=~"plaintext|tls|no_call"}[$window])
 ) > 0"""),
             hold="$patient",
             summary=f"The learner of {WHERE} turns streams away.",
@@ -87,6 +96,8 @@ max by (namespace, job) (
             steps=[
                 "The learner's log names the host and the reason, the env-server's log the field.",
                 "Without a valid token: the Secret that both mount, and whether both have the newest.",
+                "A connection without a stream: TLS on one side only, or a certificate that is missing, expired or of "
+                "another authority.",
                 "Other shapes: an env-server of another environment or version; max_streams, max_envs and "
                 "max_envs_per_stream are bounds.",
             ],

@@ -18,6 +18,10 @@ class Pace:
     """How far back a run is compared with itself."""
     resolution: str
     """Between the points of that history."""
+    stall: str
+    """How long a run may go without progress."""
+    loop: str
+    """Within what time restarts count as a loop."""
     quick: str
     """How long a condition must hold: when every minute counts."""
     calm: str
@@ -38,12 +42,14 @@ CHART = Pace(
     long="30m",
     history="6h",
     resolution="1m",
+    stall="1h",
+    loop="1h",
     quick="5m",
     calm="10m",
     patient="15m",
     lenient="30m",
 )
-"""Of a cluster that is scraped every 15 seconds: who is woken finds something to do."""
+"""Of a cluster that is scraped every 15 seconds: what passes by itself wakes nobody."""
 
 LOCAL = Pace(
     demand="15s",
@@ -51,6 +57,8 @@ LOCAL = Pace(
     long="30s",
     history="10m",
     resolution="5s",
+    stall="20s",
+    loop="10m",
     quick="10s",
     calm="10s",
     patient="10s",

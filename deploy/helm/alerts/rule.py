@@ -1,5 +1,6 @@
 """The words of the rules. Every text of theirs may name a duration of the pace: see `pace`."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -49,8 +50,16 @@ class Group:
 
 def unfinished(expr: str) -> str:
     """The condition, silent once the run is finished: its learner stays up, idle, and its fleet may go."""
-    condition = f"(\n{_indented(expr)}\n)" if "\nor " in f"\n{expr}" else expr
-    return f"{condition}\nunless on (namespace, job) kubebeast_learner_step >= kubebeast_learner_total_steps"
+    condition = f"(\n{_indented(expr)}\n)" if re.search(r"^or\b", expr, re.MULTILINE) else expr
+    return f"{condition}\nunless on (cluster, namespace, job) kubebeast_learner_step >= kubebeast_learner_total_steps"
+
+
+def of_run(expr: str, *labels: str) -> str:
+    """Samples of the learner with the name of the run that it trained then, as `run_id`: a release has one run after
+    the other. labels: those that a sample has beside its target's.
+    """
+    ignored = ", ".join(("run_id", *labels))
+    return f"{expr} * ignoring ({ignored}) group_left (run_id) kubebeast_run_info"
 
 
 def _indented(expr: str) -> str:

@@ -1,7 +1,7 @@
 """The row about whether learner, inference and fleet fit each other, and where a step's time goes."""
 
-from dashboard.grafana import FILLED, WAITING, Panel, Query, Row
-from dashboard.promql import parked_share, quantile
+from dashboard.grafana import WAITING, Panel, Query, Row
+from dashboard.promql import RELEASE, demand, parked_share, quantile, stage_loads
 
 WINDOW = "$__rate_interval"
 
@@ -19,32 +19,34 @@ BOTTLENECK = Row(
     [
         Panel(
             title="Time spent waiting",
-            good="Learner and streams below 25 %: they fit. Learner high: more env-servers. Streams high: fewer of "
-            "them, or a faster learner. Learner high and inference near 100 %: inference is the limit.",
+            good="Learner and streams below 25 %: they fit. Learner high: whatever else works near 100 % is the limit, "
+            "and the fleet where nothing does. Streams high: fewer of them, or a faster learner.",
             unit="percentunit",
             ceiling=1,
             queries=[
                 Query("kubebeast_learner_starved_ratio{%s}", "learner waits for rollouts"),
                 Query(parked_share(WINDOW, of="{%s}"), "streams wait for the learner"),
-                Query("kubebeast_inference_busy_ratio{%s}", "inference works"),
+                Query(stage_loads(WINDOW, of="{%s}")["inference"], "inference works"),
+                Query(stage_loads(WINDOW, of="{%s}")["cpu"], "the learner's CPUs work"),
             ],
             levels=WAITING,
         ),
         Panel(
-            title="Fleets that the learner could use",
-            good="Near 1. At 2 the learner could use twice the env-servers, at 0.5 half of them do. Recorded by the "
-            "rules.",
+            title="Fleets that could be used",
+            good="Near 1. At 2 twice the env-servers would be used until the busiest of learner, inference and CPUs "
+            "has no time left, at 0.5 half of them do.",
             unit="short",
-            queries=[Query("kubebeast_learner_demand_ratio{%s}", "times the present one")],
+            queries=[Query(demand(WINDOW, RELEASE, of="{%s}"), "times the present one")],
         ),
         Panel(
-            title="Fill of the rollout queue",
-            good="Between empty and full. Always 0 %: the fleet is short. Always 100 %: the fleet waits for the "
-            "learner, and what it plays grows old.",
-            unit="percentunit",
-            ceiling=1,
-            queries=[Query("kubebeast_rollouts_queued{%s} / kubebeast_rollout_queue_capacity{%s}", "queued")],
-            levels=FILLED,
+            title="Rollout queue",
+            good="Between empty and full. Always empty: the fleet is short. Full: streams are held back. It may hold "
+            "more than that, as every environment may end the unroll that it has begun.",
+            unit="short",
+            queries=[
+                Query("kubebeast_rollouts_queued{%s}", "unrolls that wait for the learner"),
+                Query("kubebeast_rollout_queue_capacity{%s}", "full"),
+            ],
         ),
         Panel(
             title="Rows of an inference batch",

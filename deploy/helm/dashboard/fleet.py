@@ -2,9 +2,9 @@
 
 from dashboard.bottleneck import WINDOW, spread
 from dashboard.grafana import FILLED, Panel, Query, Row
-from dashboard.promql import mean
+from dashboard.promql import RELEASE, mean
 
-_POD = "pod, kubebeast_group"
+_POD = f"{RELEASE}, pod, kubebeast_group"
 
 FLEET = Row(
     "Is the fleet healthy?",
@@ -17,10 +17,13 @@ FLEET = Row(
             queries=[
                 Query("kubebeast_streams{%s}", "at the learner"),
                 Query(
-                    "sum by (kubebeast_group) (kubebeast_envserver_streams_connected{%s})",
+                    f"sum by ({RELEASE}, kubebeast_group) (kubebeast_envserver_streams_connected{{%s}})",
                     "connected: {{kubebeast_group}}",
                 ),
-                Query("sum by (kubebeast_group) (kubebeast_envserver_streams{%s})", "configured: {{kubebeast_group}}"),
+                Query(
+                    f"sum by ({RELEASE}, kubebeast_group) (kubebeast_envserver_streams{{%s}})",
+                    "configured: {{kubebeast_group}}",
+                ),
                 Query("kubebeast_streams_missed{%s}", "missed"),
             ],
         ),
@@ -35,12 +38,17 @@ FLEET = Row(
         Panel(
             title="Streams that end or are turned away",
             good="Near 0 unless the fleet changes; bye is a wanted end. Disconnect: pods die or the network fails. "
-            "Refused: an env-server that does not fit. Without a token: the Secret.",
+            "Refused: an env-server that does not fit. Without a token: the Secret. No stream: most often TLS, "
+            "docs/security.md explains the words.",
             unit="ops",
             queries=[
                 Query("rate(kubebeast_streams_ended_total{%s}[$__rate_interval])", "ended: {{reason}}"),
                 Query("rate(kubebeast_streams_refused_total{%s}[$__rate_interval])", "refused"),
                 Query("rate(kubebeast_streams_unauthenticated_total{%s}[$__rate_interval])", "without a token"),
+                Query(
+                    'rate(kubebeast_connections_refused_total{%s, reason!="closed"}[$__rate_interval])',
+                    "no stream: {{reason}}",
+                ),
                 Query("rate(kubebeast_dials_failed_total{%s}[$__rate_interval])", "dialled in vain"),
             ],
         ),
@@ -50,9 +58,12 @@ FLEET = Row(
             "or versions. Unauthenticated: the token.",
             unit="ops",
             queries=[
-                Query("sum by (code) (rate(kubebeast_envserver_disconnects_total{%s}[$__rate_interval]))", "{{code}}"),
                 Query(
-                    "sum by (outcome) (rate(kubebeast_envserver_connects_total{%s}[$__rate_interval]))",
+                    f"sum by ({RELEASE}, code) (rate(kubebeast_envserver_disconnects_total{{%s}}[$__rate_interval]))",
+                    "{{code}}",
+                ),
+                Query(
+                    f"sum by ({RELEASE}, outcome) (rate(kubebeast_envserver_connects_total{{%s}}[$__rate_interval]))",
                     "attempts: {{outcome}}",
                 ),
             ],
@@ -62,7 +73,10 @@ FLEET = Row(
             good="0, or rare and spread over the pods. The table below says which pods, their logs say why.",
             unit="ops",
             queries=[
-                Query("sum by (kind) (rate(kubebeast_envserver_env_failures_total{%s}[$__rate_interval]))", "{{kind}}")
+                Query(
+                    f"sum by ({RELEASE}, kind) (rate(kubebeast_envserver_env_failures_total{{%s}}[$__rate_interval]))",
+                    "{{kind}}",
+                )
             ],
         ),
         Panel(
@@ -70,10 +84,16 @@ FLEET = Row(
             good="0. What is quarantined stays away until its pod is replaced.",
             unit="short",
             queries=[
-                Query("sum(increase(kubebeast_envserver_env_restarts_total{%s}[1h]))", "environments, in an hour"),
-                Query("sum(increase(kubebeast_envserver_stream_restarts_total{%s}[1h]))", "streams, in an hour"),
-                Query("sum(kubebeast_envserver_envs_quarantined{%s})", "environments quarantined"),
-                Query("sum(kubebeast_envserver_streams_quarantined{%s})", "streams quarantined"),
+                Query(
+                    f"sum by ({RELEASE}) (increase(kubebeast_envserver_env_restarts_total{{%s}}[1h]))",
+                    "environments, in an hour",
+                ),
+                Query(
+                    f"sum by ({RELEASE}) (increase(kubebeast_envserver_stream_restarts_total{{%s}}[1h]))",
+                    "streams, in an hour",
+                ),
+                Query(f"sum by ({RELEASE}) (kubebeast_envserver_envs_quarantined{{%s}})", "environments quarantined"),
+                Query(f"sum by ({RELEASE}) (kubebeast_envserver_streams_quarantined{{%s}})", "streams quarantined"),
             ],
         ),
         Panel(

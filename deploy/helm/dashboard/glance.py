@@ -1,50 +1,82 @@
-"""The first row: in ten seconds, what is wrong and where to look."""
+"""The first row: in ten seconds how fast, how good, who waits for whom and what it costs."""
 
+from dashboard.cost import DOLLARS_AN_HOUR, NEEDS_POD_MONITOR
 from dashboard.grafana import NONE_IS_GOOD, WAITING, Level, Panel, Query, Row
-from dashboard.promql import parked_share
-from kubebeast_learner.top.verdict import BUSY, PARKED, STARVED
+from dashboard.promql import of_release, parked_share, stage_loads
+from dashboard.verdict import TEXTS, verdict
 
 WINDOW = "$__rate_interval"
-_RETURN = "max by (namespace, job, env_id) (kubebeast_task_episode_return_mean{%s})"
+NEEDS_RULES = "no rules"
+_RETURN = of_release("kubebeast_task_episode_return_mean{%s}", "env_id")
 _FALL = f"""\
-topk(1,
-  (kubebeast_task_return_best{{%s}} - {_RETURN})
-  / clamp_min(abs(kubebeast_task_return_best{{%s}}) + abs(kubebeast_task_return_worst{{%s}}), 1e-9)
-  or 0 * {_RETURN}
-)"""
-_HELD_BACK = parked_share(WINDOW, of="{%s}")
-# The first that is true counts, as in `kubebeast top`: every line has the labels of the learner alone.
-_VERDICT = f"""\
-(kubebeast_learner_step{{%s}} >= kubebeast_learner_total_steps{{%s}}) * 0
-or (kubebeast_streams{{%s}} == 0) * 0 + 1
-or (kubebeast_learner_starved_ratio{{%s}} >= {STARVED} and kubebeast_inference_busy_ratio{{%s}} >= {BUSY}) * 0 + 2
-or (kubebeast_learner_starved_ratio{{%s}} >= {STARVED}) * 0 + 3
-or ({_HELD_BACK} >= {PARKED}) * 0 + 4
-or kubebeast_streams{{%s}} * 0 + 5"""
+(kubebeast_task_return_best{{%s}} - on (cluster, namespace, job, env_id) group_right () {_RETURN})
+/ on (cluster, namespace, job, env_id) group_left ()
+  clamp_min(abs(kubebeast_task_return_best{{%s}}) + abs(kubebeast_task_return_worst{{%s}}), 1e-9)"""
+_LOADS = stage_loads(WINDOW, of="{%s}")
 
 GLANCE = Row(
     "What is going on?",
     [
         Panel(
             title="Verdict",
-            good="Balanced. Fleet starves the GPU: add env-servers. GPU starves the fleet: take env-servers away, or "
-            "make updates faster. Inference: see its rows and phases below. No env-server: the fleet's row.",
+            good="Balanced. Otherwise it names what holds the others up: docs/monitoring.md says what would help, the "
+            "row on the bottleneck below shows why.",
             unit="short",
             kind="stat",
             width=6,
-            queries=[Query(_VERDICT, "verdict")],
-            texts={
-                0: ("Finished", "blue"),
-                1: ("No env-server plays", "red"),
-                2: ("Inference is the bottleneck", "orange"),
-                3: ("Fleet starves the GPU", "orange"),
-                4: ("GPU starves the fleet", "orange"),
-                5: ("Balanced", "green"),
-            },
+            queries=[Query(verdict(WINDOW, of="{%s}"), "verdict")],
+            texts=TEXTS,
+        ),
+        Panel(
+            title="Speed",
+            good="As high as it was. Lower than before: the verdict says who is to blame.",
+            unit="short",
+            kind="stat",
+            width=4,
+            queries=[Query("kubebeast_learner_steps_per_second{%s}", "env-steps a second")],
+        ),
+        Panel(
+            title="Return",
+            good="Rises. Mean unclipped return of the newest episodes of each task.",
+            unit="short",
+            kind="stat",
+            width=5,
+            queries=[Query(_RETURN, "{{env_id}}")],
+        ),
+        Panel(
+            title="Return lost since its best",
+            good="Near 0 %. Above 25 % the learning has collapsed: look at entropy, gradient norm and rho. How far a "
+            "task fell below its best of six hours, as a share of |best| + |worst|. Needs the rules, and a few "
+            "minutes of history.",
+            unit="percentunit",
+            kind="stat",
+            width=4,
+            queries=[Query(_FALL, "{{env_id}}")],
+            levels=(Level(None, "green"), Level(0.15, "orange"), Level(0.25, "red")),
+            no_data=NEEDS_RULES,
+        ),
+        Panel(
+            title="Alerts that fire",
+            good="0. Each has a section in docs/alerts.md: what it means, how to confirm it, what to do. Needs the "
+            "rules.",
+            unit="short",
+            kind="stat",
+            width=5,
+            queries=[
+                Query(
+                    of_release('ALERTS{%s, alertstate="firing"}', "alertname, pod", aggregate="count")
+                    + " or on (cluster, namespace, job) 0 * "
+                    + of_release("kubebeast_learner_demand_ratio{%s}"),
+                    "{{alertname}} {{pod}}",
+                )
+            ],
+            levels=NONE_IS_GOOD,
+            no_data=NEEDS_RULES,
         ),
         Panel(
             title="Learner waits for the fleet",
-            good="Below 25 %. Above 50 % most of what the GPU costs is lost: add env-servers.",
+            good="Below 25 %. Above 50 % most of what the learner costs is lost. Whether more env-servers would help "
+            "the verdict says.",
             unit="percentunit",
             kind="stat",
             width=4,
@@ -57,34 +89,55 @@ GLANCE = Row(
             unit="percentunit",
             kind="stat",
             width=4,
-            queries=[Query(_HELD_BACK, "of the streams")],
+            queries=[Query(parked_share(WINDOW, of="{%s}"), "of the streams")],
             levels=WAITING,
         ),
         Panel(
-            title="Return lost since its best",
-            good="Near 0 %. Above 25 % the learning has collapsed: look at entropy, gradient norm and rho. The task "
-            "that fell most below its best of six hours, as a share of |best| + |worst|; recorded by the rules, 0 % "
-            "for the first minutes.",
+            title="Inference at work",
+            good="Any, as long as the learner does not wait. Near 100 % while it does: inference is the limit.",
             unit="percentunit",
             kind="stat",
-            width=5,
-            queries=[Query(_FALL, "{{env_id}}")],
-            levels=(Level(None, "green"), Level(0.15, "orange"), Level(0.25, "red")),
+            width=4,
+            queries=[Query(_LOADS["inference"], "of the last half minute")],
         ),
         Panel(
-            title="Alerts that fire",
-            good="0. Each has a section in docs/alerts.md: what it means, how to confirm it, what to do.",
-            unit="short",
+            title="CPUs of the learner",
+            good="Any, as long as the learner does not wait. Near 100 % while it does: its machine, or the limit of "
+            "its container, is the limit.",
+            unit="percentunit",
             kind="stat",
-            width=5,
+            width=4,
+            queries=[Query(_LOADS["cpu"], "at work")],
+        ),
+        Panel(
+            title="Dollars an hour",
+            good="What you expect to pay. Prices are the two text fields at the top; env-servers count while they are "
+            "scraped.",
+            unit="currencyUSD",
+            kind="stat",
+            width=4,
+            queries=[Query(DOLLARS_AN_HOUR, "learner and fleet")],
+            no_data=NEEDS_POD_MONITOR,
+        ),
+        Panel(
+            title="A million steps cost",
+            good="Lower is better; compare before and after a change of the fleet. In dollars, of steps that the "
+            "learner took.",
+            unit="currencyUSD",
+            kind="stat",
+            width=4,
             queries=[
                 Query(
-                    'count by (alertname, pod) (ALERTS{%s, alertstate="firing"}) or on () vector(0)',
-                    "{{alertname}} {{pod}}",
+                    f"{DOLLARS_AN_HOUR} / 3600 * 1e6 / "
+                    + of_release(
+                        'rate(kubebeast_steps_total{%s, outcome="delivered"}[$__rate_interval])', aggregate="sum"
+                    ),
+                    "dollars",
                 )
             ],
-            levels=NONE_IS_GOOD,
+            no_data=NEEDS_POD_MONITOR,
         ),
     ],
-    height=5,
+    height=4,
+    is_open=True,
 )

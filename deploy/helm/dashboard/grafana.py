@@ -55,6 +55,8 @@ class Panel:
     """Colours of a number, dashed lines among curves."""
     texts: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     """A text and a colour in place of a number."""
+    no_data: str = "no data"
+    """Instead of a number where there is none: what is missing, if that is known."""
     names_only: bool = False
     """Of a stat: the legends say it all."""
 
@@ -67,3 +69,5 @@ class Row:
     panels: Sequence[Panel]
     height: int = 8
     """Of each panel, in the grid's rows."""
+    is_open: bool = False
+    """Whether its panels are shown, and their queries asked, before the reader unfolds it."""

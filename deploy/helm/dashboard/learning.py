@@ -34,4 +34,5 @@ LEARNING = Row(
             queries=[Query("rate(kubebeast_task_episodes_total{%s}[$__rate_interval])", "{{env_id}}")],
         ),
     ],
+    is_open=True,
 )

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dashboard.grafana import Panel, Row
+from dashboard.grafana import Panel, Query, Row
 from dashboard.variables import DATASOURCE
 
 SCHEMA_VERSION = 41
@@ -16,8 +16,10 @@ GRID_WIDTH = 24
 Model = dict[str, Any]
 
 
-def dashboard(*, title: str, uid: str, variables: Sequence[Model], matchers: str, rows: Sequence[Row]) -> Model:
-    """The JSON model. matchers: the label matchers for "%s" in queries."""
+def dashboard(
+    *, title: str, uid: str, variables: Sequence[Model], matchers: str, starts: str, rows: Sequence[Row]
+) -> Model:
+    """The JSON model. matchers: the label matchers for "%s" in queries. starts: when learners started, in ms."""
     return {
         "uid": uid,
         "title": title,
@@ -27,6 +29,7 @@ def dashboard(*, title: str, uid: str, variables: Sequence[Model], matchers: str
         "graphTooltip": 1,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
+        "annotations": {"list": [_start_marks(starts.replace("%s", matchers))]},
         "templating": {"list": [*variables]},
         "panels": [*_placed(rows, matchers)],
     }
@@ -37,26 +40,50 @@ def panel_id(title: str) -> int:
     return zlib.crc32(title.encode()) & 0x7FFFFFFF
 
 
+def _start_marks(expr: str) -> Model:
+    """A vertical line wherever a learner's process started: the values of `expr` are the times."""
+    return {
+        "name": "Learner started",
+        "datasource": DATASOURCE,
+        "enable": True,
+        "iconColor": "purple",
+        "expr": expr,
+        "useValueForTime": True,
+        "titleFormat": "learner started",
+        "textFormat": "{{namespace}}/{{job}} {{pod}}",
+        "step": "60s",
+    }
+
+
 def _placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
-    """Headings and panels, row below row."""
+    """Headings and panels, row below row. A folded row holds its panels itself."""
     y = 0
     for row in rows:
-        yield {
+        heading: Model = {
             "id": panel_id(f"row {row.title}"),
             "type": "row",
             "title": row.title,
-            "collapsed": False,
+            "collapsed": not row.is_open,
             "gridPos": {"x": 0, "y": y, "w": GRID_WIDTH, "h": 1},
             "panels": [],
         }
-        x, y = 0, y + 1
-        for panel in row.panels:
-            if x + panel.width > GRID_WIDTH:
-                x, y = 0, y + row.height
-            place = {"x": x, "y": y, "w": panel.width, "h": row.height}
-            yield _panel(panel, matchers) | {"gridPos": place}
-            x += panel.width
-        y += row.height
+        panels, height = _laid_out(row, y + 1, matchers)
+        yield heading if row.is_open else heading | {"panels": panels}
+        if row.is_open:
+            yield from panels
+        y += 1 + (height if row.is_open else 0)
+
+
+def _laid_out(row: Row, top: int, matchers: str) -> tuple[list[Model], int]:
+    """The panels from left to right, line below line, and the height of all."""
+    panels, x, y = [], 0, top
+    for panel in row.panels:
+        if x + panel.width > GRID_WIDTH:
+            x, y = 0, y + row.height
+        place = {"x": x, "y": y, "w": panel.width, "h": row.height}
+        panels.append(_panel(panel, matchers) | {"gridPos": place})
+        x += panel.width
+    return panels, y + row.height - top
 
 
 def _panel(panel: Panel, matchers: str) -> Model:
@@ -74,7 +101,7 @@ def _panel(panel: Panel, matchers: str) -> Model:
                 "refId": reference,
                 "datasource": DATASOURCE,
                 "expr": query.expr.replace("%s", matchers),
-                "legendFormat": query.legend,
+                "legendFormat": _legend(panel, query),
                 "instant": panel.kind != "timeseries",
                 "range": panel.kind == "timeseries",
                 "format": "table" if panel.kind == "table" else "time_series",
@@ -84,13 +111,20 @@ def _panel(panel: Panel, matchers: str) -> Model:
     }
 
 
+def _legend(panel: Panel, query: Query) -> str:
+    """Runs that are looked at side by side are told apart by it; a table has columns for that."""
+    return query.legend if panel.kind == "table" else f"{{{{job}}}} {query.legend}"
+
+
 def _references(panel: Panel) -> list[str]:
     return [chr(ord("A") + index) for index in range(len(panel.queries))]
 
 
 def _defaults(panel: Panel) -> Model:
     axis = {"min": panel.floor, "max": panel.ceiling}
-    defaults: Model = {"unit": panel.unit} | {end: value for end, value in axis.items() if value is not None}
+    defaults: Model = {"unit": panel.unit, "noValue": panel.no_data} | {
+        end: value for end, value in axis.items() if value is not None
+    }
     if panel.levels:
         steps = [{"value": level.start, "color": level.colour} for level in panel.levels]
         defaults |= {"thresholds": {"mode": "absolute", "steps": steps}, "color": {"mode": "thresholds"}}

@@ -11,16 +11,20 @@ ROWS = (glance.GLANCE, learning.LEARNING, speed.SPEED, bottleneck.BOTTLENECK, fl
 
 
 def dashboard_model() -> Model:
-    """The dashboard. A release is chosen by namespace and job, which learner and env-servers share."""
+    """The dashboard. Releases are chosen by cluster, namespace and job, which learner and env-servers share."""
     variables = [
         datasource_variable(),
-        label_variable("namespace", "Namespace", "kubebeast_streams"),
-        label_variable("job", "Release", 'kubebeast_streams{namespace="$namespace"}'),
+        label_variable("cluster", "Cluster", "kubebeast_streams"),
+        label_variable("namespace", "Namespace", 'kubebeast_streams{cluster=~"$cluster"}'),
+        label_variable("job", "Release", 'kubebeast_streams{cluster=~"$cluster", namespace=~"$namespace"}'),
         text_variable("env_server_price", "Dollars per env-server hour", "0.05"),
         text_variable("learner_price", "Dollars per learner hour", "1.00"),
     ]
-    matchers = 'namespace="$namespace", job="$job"'
-    return dashboard(title="KubeBeast", uid="kubebeast", variables=variables, matchers=matchers, rows=ROWS)
+    matchers = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
+    starts = "kubebeast_learner_start_time_seconds{%s} * 1000"
+    return dashboard(
+        title="KubeBeast", uid="kubebeast", variables=variables, matchers=matchers, starts=starts, rows=ROWS
+    )
 
 
 def dashboard_text() -> str:

@@ -21,6 +21,7 @@ def queries(dashboard: Mapping[str, Any], variables: Mapping[str, str]) -> list[
     """
     return [
         PanelQuery(panel["title"], Template(target["expr"]).substitute(variables))
-        for panel in dashboard["panels"]
+        for outer in dashboard["panels"]
+        for panel in (outer, *outer.get("panels", []))
         for target in panel.get("targets", [])
     ]

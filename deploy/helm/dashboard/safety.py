@@ -2,6 +2,9 @@
 
 from dashboard.bottleneck import spread
 from dashboard.grafana import FILLED, Panel, Query, Row
+from dashboard.promql import of_release
+
+_STARTS = f"{of_release('1 + changes(kubebeast_learner_start_time_seconds{%s}[1h])', aggregate='sum')} - 1"
 
 SAFETY = Row(
     "Is it safe?",
@@ -44,6 +47,14 @@ SAFETY = Row(
             queries=[Query("process_resident_memory_bytes{%s} and on (instance) kubebeast_streams{%s}", "resident")],
         ),
         Panel(
+            title="Starts of the learner",
+            good="0, except after an upgrade or a drained node. Every start repeats what was learnt since the newest "
+            "checkpoint; vertical lines in all panels mark them.",
+            unit="short",
+            width=6,
+            queries=[Query(_STARTS, "in an hour")],
+        ),
+        Panel(
             title="GPU memory",
             good="Level, below 100 %. Nothing is shown where there is no GPU.",
             unit="percentunit",
@@ -67,11 +78,11 @@ SAFETY = Row(
             good="One version of learner and env-servers, except during an upgrade.",
             unit="short",
             kind="stat",
-            width=6,
+            width=24,
             queries=[
                 Query("kubebeast_build_info{%s}", "learner {{version}}, torch {{torch}} on {{device}}"),
                 Query(
-                    "count by (version, env_id) (kubebeast_envserver_build_info{%s})",
+                    of_release("kubebeast_envserver_build_info{%s}", "version, env_id", aggregate="count"),
                     "env-servers {{version}}, {{env_id}}",
                 ),
                 Query("kubebeast_run_info{%s}", "run {{run_id}}"),

@@ -1,8 +1,11 @@
 """The row about throughput and what it costs."""
 
+from dashboard.cost import DOLLARS_AN_HOUR, NEEDS_POD_MONITOR
 from dashboard.grafana import Panel, Query, Row
+from dashboard.promql import of_release
 
-_DOLLARS_AN_HOUR = "($env_server_price * (count(kubebeast_envserver_streams{%s}) or on () vector(0)) + $learner_price)"
+_POD_STEPS = "rate(kubebeast_envserver_env_steps_total{%s}[$__rate_interval])"
+_DELIVERED = of_release('rate(kubebeast_steps_total{%s, outcome="delivered"}[$__rate_interval])', aggregate="sum")
 
 SPEED = Row(
     "How fast, and for how much?",
@@ -19,19 +22,14 @@ SPEED = Row(
         ),
         Panel(
             title="Env-steps of an env-server",
-            good="Pods of a group are alike. A pod far below the others has a slow node or too little CPU. All fall "
+            good="Pods of a group are alike. A slowest far below the mean has a slow node or too little "
+            "CPU: the table of the fleet names it. All fall "
             "when the fleet grows: the learner or its inference is the limit.",
             unit="ops",
             width=12,
             queries=[
-                Query(
-                    "avg by (kubebeast_group) (rate(kubebeast_envserver_env_steps_total{%s}[$__rate_interval]))",
-                    "mean of {{kubebeast_group}}",
-                ),
-                Query(
-                    "bottomk(5, rate(kubebeast_envserver_env_steps_total{%s}[$__rate_interval]))",
-                    "fewest: {{pod}}",
-                ),
+                Query(of_release(_POD_STEPS, "kubebeast_group", aggregate="avg"), "mean of {{kubebeast_group}}"),
+                Query(of_release(_POD_STEPS, "kubebeast_group", aggregate="min"), "slowest of {{kubebeast_group}}"),
             ],
         ),
         Panel(
@@ -40,13 +38,8 @@ SPEED = Row(
             "the top; env-servers count while they are scraped.",
             unit="short",
             width=8,
-            queries=[
-                Query(
-                    'sum(rate(kubebeast_steps_total{%s, outcome="delivered"}[$__rate_interval])) * 3600 / '
-                    + _DOLLARS_AN_HOUR,
-                    "delivered",
-                )
-            ],
+            queries=[Query(f"{_DELIVERED} * 3600 / {DOLLARS_AN_HOUR}", "delivered")],
+            no_data=NEEDS_POD_MONITOR,
         ),
         Panel(
             title="Trained",

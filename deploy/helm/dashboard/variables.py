@@ -14,7 +14,7 @@ def datasource_variable() -> dict[str, Any]:
 
 
 def label_variable(name: str, label: str, series: str) -> dict[str, Any]:
-    """Chosen from the values of the label `name` in a series."""
+    """One, several or all values of the label `name` in a series; all is right for a label that nobody sets, too."""
     query = f"label_values({series}, {name})"
     return {
         "name": name,
@@ -24,6 +24,10 @@ def label_variable(name: str, label: str, series: str) -> dict[str, Any]:
         "query": {"query": query, "refId": "variable"},
         "definition": query,
         "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
         "sort": 1,
     }
 

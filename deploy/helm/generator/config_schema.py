@@ -6,12 +6,13 @@ import inspect
 import json
 import textwrap
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import LearnerConfig
-from kubebeast_learner.recipes import RECIPES
+from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]
 
@@ -30,8 +31,14 @@ ENVSERVER_OWNED = frozenset(
 _TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string", Path: "string"}
 
 
-def with_generated_definitions(schema_text: str) -> str:
-    """The chart's values.schema.json with the generated part of its $defs replaced; the rest is kept."""
+_MAY_BE_NULL = ("passthrough", "probe", "stringMap")
+"""Definitions of what an object is made without where it is null."""
+
+
+def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
+    """The chart's values.schema.json with what follows from elsewhere: the definitions of settings, and what of the
+    default values must not be missing. The rest is kept.
+    """
     schema: Schema = json.loads(schema_text)
     schema["$defs"] |= {
         "learnerConfig": settings_schema(LearnerConfig, LEARNER_OWNED),
@@ -39,7 +46,28 @@ def with_generated_definitions(schema_text: str) -> str:
         "recipe": {"enum": ["none", *(recipe.name for recipe in RECIPES)]},
         "preset": {"enum": list(get_args(Preset))},
     }
+    _require(schema, values)
+    _require(schema["$defs"]["envserverDefaults"], values["envserverDefaults"], depth=1)
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _require(node: Schema, values: Mapping[str, Any], depth: int = 9) -> None:
+    """Sets what is required of an object and, to that depth, of those in it: all that is not empty by default.
+
+    Helm takes a key with null out of the values, and templates would make 0, false or nothing of it. Definitions that
+    others share stay as they are: an entry of a list of groups says only what it changes.
+    """
+    node["required"] = [key for key, value in values.items() if value and not _may_be_null(node["properties"][key])]
+    if not node["required"]:
+        del node["required"]
+    for key, value in values.items():
+        child = node["properties"][key]
+        if depth > 1 and isinstance(value, Mapping) and "properties" in child:
+            _require(child, value, depth - 1)
+
+
+def _may_be_null(schema: Schema) -> bool:
+    return "null" in schema.get("type", ()) or schema.get("$ref") in [f"#/$defs/{name}" for name in _MAY_BE_NULL]
 
 
 def settings_schema(config_type: type, owned: frozenset[str]) -> Schema:

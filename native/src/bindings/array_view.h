@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "array.h"
+#include "wire/array.h"
 
 namespace kubebeast {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "bindings.h"
-#include "histogram.h"
-#include "pool_events.h"
+#include "stats/histogram.h"
+#include "stream/pool_events.h"
 
 namespace kubebeast {
 
@@ -22,6 +22,10 @@ const char* KindName(const StreamEvent& event) {
       return "refused";
     case StreamEvent::Kind::kDialFailed:
       return "dial_failed";
+    case StreamEvent::Kind::kConnectionRefused:
+      return "connection_refused";
+    case StreamEvent::Kind::kAcceptFailed:
+      return "accept_failed";
   }
   return "";
 }
@@ -64,7 +68,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("num_envs", &StreamEvent::num_envs)
       .def_readonly("peer", &StreamEvent::peer)
       .def_readonly("reason", &StreamEvent::reason)
-      .def_property_readonly("detail", [](const StreamEvent& event) { return AsText(event.detail); });
+      .def_property_readonly("detail", [](const StreamEvent& event) { return AsText(event.detail); })
+      .def_readonly("env_config", &StreamEvent::env_config);
 
   py::class_<StreamInfo>(module, "StreamInfo")
       .def_readonly("env_server_id", &StreamInfo::env_server_id)

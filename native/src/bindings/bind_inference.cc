@@ -6,7 +6,7 @@
 #include "array_view.h"
 #include "bindings.h"
 #include "errors.h"
-#include "inference_batch.h"
+#include "inference/inference_batch.h"
 
 namespace kubebeast {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "actor_pool.h"
 #include "bindings.h"
 #include "errors.h"
+#include "pool/actor_pool.h"
 
 namespace kubebeast {
 namespace {
@@ -42,10 +42,11 @@ std::size_t Count(const char* name, std::int64_t value) {
 PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll_length, std::int64_t batch_size,
                     std::int64_t min_inference_rows, std::int64_t max_inference_rows, std::int64_t inference_timeout_ms,
                     std::int64_t max_queued_rollouts, std::int64_t max_streams, std::int64_t max_envs,
-                    std::int64_t max_envs_per_stream, std::int64_t max_message_bytes, std::int64_t min_partial_steps,
-                    std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms, std::optional<EnvSpec> expected,
-                    std::string tls_cert, std::string tls_key, std::string tls_ca, std::int64_t tls_refresh_s,
-                    std::string token_file, std::int64_t max_offences) {
+                    std::int64_t max_envs_per_stream, std::int64_t max_message_bytes, std::int64_t max_transport_bytes,
+                    std::int64_t min_partial_steps, std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms,
+                    std::optional<EnvSpec> expected, std::string tls_cert, std::string tls_key, std::string tls_ca,
+                    std::int64_t tls_refresh_s, std::string token_file, std::int64_t max_offences,
+                    std::string opening_env) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -60,6 +61,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.wire.max_envs_per_stream =
       static_cast<std::uint32_t>(std::min<std::size_t>(Count("max_envs_per_stream", max_envs_per_stream), UINT32_MAX));
   options.wire.max_message_bytes = Count("max_message_bytes", max_message_bytes);
+  options.max_transport_bytes = Count("max_transport_bytes", max_transport_bytes);
   options.min_partial_steps = Count("min_partial_steps", min_partial_steps);
   options.handshake_timeout = Milliseconds("handshake_timeout_ms", handshake_timeout_ms);
   options.step_timeout = Milliseconds("step_timeout_ms", step_timeout_ms);
@@ -67,6 +69,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.tls = {std::move(tls_cert), std::move(tls_key), std::move(tls_ca), std::chrono::seconds(tls_refresh_s)};
   options.token_file = std::move(token_file);
   options.max_offences = Count("max_offences", max_offences);
+  options.opening_env = std::move(opening_env);
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
   return PoolHolder(pool->release());
@@ -182,10 +185,11 @@ void BindPool(const py::module_& module) {
            py::arg("batch_size"), py::arg("min_inference_rows") = 1, py::arg("max_inference_rows") = 256,
            py::arg("inference_timeout_ms") = 10, py::arg("max_queued_rollouts") = 0, py::arg("max_streams") = 4096,
            py::arg("max_envs") = 16384, py::arg("max_envs_per_stream") = 1024, py::arg("max_message_bytes") = 64 << 20,
-           py::arg("min_partial_steps") = 1, py::arg("handshake_timeout_ms") = 10'000,
-           py::arg("step_timeout_ms") = 60'000, py::arg("expected") = py::none(), py::arg("tls_cert") = "",
-           py::arg("tls_key") = "", py::arg("tls_ca") = "", py::arg("tls_refresh_s") = 10, py::arg("token_file") = "",
-           py::arg("max_offences") = 20);
+           py::arg("max_transport_bytes") = 0, py::arg("min_partial_steps") = 1,
+           py::arg("handshake_timeout_ms") = 10'000, py::arg("step_timeout_ms") = 60'000,
+           py::arg("expected") = py::none(), py::arg("tls_cert") = "", py::arg("tls_key") = "", py::arg("tls_ca") = "",
+           py::arg("tls_refresh_s") = 10, py::arg("token_file") = "", py::arg("max_offences") = 20,
+           py::arg("opening_env") = "");
   BindMethods(pool);
 }
 

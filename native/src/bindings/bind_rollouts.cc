@@ -2,7 +2,7 @@
 
 #include "array_view.h"
 #include "bindings.h"
-#include "rollout_batch.h"
+#include "rollouts/rollout_batch.h"
 
 namespace kubebeast {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bindings.h"
-#include "tensor_spec.h"
+#include "wire/tensor_spec.h"
 
 namespace kubebeast {
 namespace {
@@ -56,11 +56,13 @@ void BindSpec(const py::module_& module) {
       .def("__repr__", [](const LeafSpec& leaf) { return "LeafSpec(" + leaf.ToString() + ")"; });
 
   py::class_<EnvSpec>(module, "EnvSpec")
-      .def(py::init([](std::string env_id, std::vector<LeafSpec> observation, std::vector<LeafSpec> action) {
-             return EnvSpec{std::move(env_id), std::move(observation), std::move(action)};
+      .def(py::init([](std::string env_id, std::vector<LeafSpec> observation, std::vector<LeafSpec> action,
+                       std::string env_config) {
+             return EnvSpec{std::move(env_id), std::move(env_config), std::move(observation), std::move(action)};
            }),
-           py::arg("env_id"), py::arg("observation"), py::arg("action"))
+           py::arg("env_id"), py::arg("observation"), py::arg("action"), py::arg("env_config") = "")
       .def_readonly("env_id", &EnvSpec::env_id)
+      .def_readonly("env_config", &EnvSpec::env_config)
       .def_readonly("observation", &EnvSpec::observation)
       .def_readonly("action", &EnvSpec::action)
       .def("__repr__", &Describe);

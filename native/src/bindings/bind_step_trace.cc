@@ -1,5 +1,5 @@
 #include "bindings.h"
-#include "step_trace.h"
+#include "inference/step_trace.h"
 
 namespace kubebeast {
 

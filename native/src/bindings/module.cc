@@ -1,7 +1,8 @@
 // The Python module kubebeast_native._core; its face is described in _core.pyi.
+#include "absl/synchronization/mutex.h"
 #include "bindings.h"
 #include "google/protobuf/stubs/common.h"
-#include "wire_codec.h"
+#include "wire/wire_codec.h"
 
 // Known only after a header of the C library.
 #ifdef __GLIBC__
@@ -26,11 +27,15 @@ void SilenceProtobuf() {
 #endif
 }
 
+// Debian builds abseil without NDEBUG: every lock that gRPC takes would be looked up in a graph of all locks.
+void SkipDeadlockDetection() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
   KeepFreedMemory();
   SilenceProtobuf();
+  SkipDeadlockDetection();
   module.attr("PROTOCOL_VERSION") = kubebeast::kProtocolVersion;
   module.attr("PROTOCOL_MINOR") = kubebeast::kProtocolMinor;
   kubebeast::BindSpec(module);

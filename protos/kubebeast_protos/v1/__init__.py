@@ -3,5 +3,5 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 2
+PROTOCOL_MINOR = 3
 """Minor version: which additions of the contract this side knows."""

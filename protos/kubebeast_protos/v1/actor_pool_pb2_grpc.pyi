@@ -21,14 +21,29 @@ Rules that hold for every message:
 - Exactly one Observations message is in flight on a stream; its Actions carry the same step number.
 - Array data is C-contiguous and little-endian. Sizes follow from the LeafSpecs of the Hello, and a receiver checks
   them before it copies a byte. A message that breaks a rule ends the stream with INVALID_ARGUMENT.
+- Numbers are ones that a model can compute with: each element of a float32 or float64 leaf is finite when it is
+  rounded to float32.
 - Autoreset is NEXT_STEP: the final observation of an episode is a row of its own (terminated or truncated is set,
   its action is ignored) and the reset observation is the next row (is_first is set, its reward is 0).
 
+Rows: what an environment may send at a step. Before step 0, and after each final row, an episode of it is due; from
+its first row on it is under way. These are all rows there are. The tests of both sides read this table.
+
+  episode   | row         | is_first | terminated | truncated | interrupted | reward | frames | then      | minor
+  due       | first       | 1        | 0          | 0         | 0           | 0      | stack  | under way | 0
+  under way | inner       | 0        | 0          | 0         | 0           | finite | newest | under way | 0
+  under way | terminated  | 0        | 1          | 0         | 0           | finite | newest | due       | 0
+  under way | truncated   | 0        | 0          | 1         | 0           | finite | newest | due       | 0
+  under way | interrupted | 0        | 0          | 1         | 1           | 0      | newest | due       | 1
+  under way | both        | 0        | 1          | 1         | 0           | finite | newest | due       | 0
+
 Compatibility: within v1 fields are only added, a receiver skips what it does not know, and removed numbers are
-reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it.
+reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it, except
+in the Hello, which is sent before that is known.
   minor 0: everything that is not marked otherwise.
   minor 1: Observations.interrupted, Bye.REASON_ENVIRONMENT_FAILED, End.
   minor 2: Actions.traced, Observations.env_us.
+  minor 3: Hello.env_config.
 """
 
 import abc

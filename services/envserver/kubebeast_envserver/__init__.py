@@ -1,1 +1,42 @@
-"""Hosts gymnasium and Atari environments and streams them to a KubeBeast learner (kubebeast_protos.v1)."""
+"""Hosts gymnasium and Atari environments and streams them to a KubeBeast learner (kubebeast_protos.v1).
+
+As a library it makes vectors of environments, `make_vector_env`, that yield the rows which a learner is sent. What is
+exported here is what other code may rely on; kubebeast_envserver.catch:Catch-v0 is an environment to try it with.
+
+Importing this package loads nothing else: a name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubebeast_envserver.envs.factory import (
+        EnvironmentFailure,
+        FaultPolicy,
+        HostedEnv,
+        Leaf,
+        Preset,
+        RenderedEnv,
+        StepRows,
+        make_rendered_env,
+        make_vector_env,
+    )
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.envs.factory"), name)
+
+
+__all__ = [
+    "EnvironmentFailure",
+    "FaultPolicy",
+    "HostedEnv",
+    "Leaf",
+    "Preset",
+    "RenderedEnv",
+    "StepRows",
+    "make_rendered_env",
+    "make_vector_env",
+]

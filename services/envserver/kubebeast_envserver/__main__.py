@@ -2,28 +2,38 @@
 
 import contextlib
 import logging
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 
-from kubebeast_envserver import log
-from kubebeast_envserver.config import ConfigError, EnvServerConfig, parse
-from kubebeast_envserver.exit_code import ExitCode
-from kubebeast_envserver.shutdown import Shutdown
-from kubebeast_envserver.stream_process import STREAM_GRACE_S
-from kubebeast_envserver.supervisor import Supervisor
+from kubebeast_common import log
+from kubebeast_common.settings import ConfigError
+from kubebeast_common.variables import unknown_variables
+from kubebeast_envserver.config import EnvServerConfig, parse
+from kubebeast_envserver.process.stream_process import STREAM_GRACE_S
+from kubebeast_envserver.process.supervisor import Supervisor
+from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_envserver.stream.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hosts environments until SIGTERM or SIGINT; returns an ExitCode."""
+    """Hosts environments until SIGTERM or SIGINT; returns the exit status, an ExitCode where it got so far."""
     try:
-        config = parse(sys.argv[1:] if arguments is None else arguments)
+        config = _parse(sys.argv[1:] if arguments is None else arguments)
     except ConfigError as error:
         print(f"kubebeast-envserver: {error}", file=sys.stderr)
         return ExitCode.USAGE
+    except BrokenPipeError:  # nobody reads on; https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     log.configure(config.log_level, config.log_format)
     log.note(env_server_id=config.env_server_id)
+    for sentence in unknown_variables(os.environ, [option.name for option in fields(EnvServerConfig)], slips_only=True):
+        logger.warning("%s", sentence)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S + 1.0)
     supervisor = Supervisor(config, shutdown)
@@ -36,11 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return supervisor.run()
 
 
+def _parse(arguments: Sequence[str]) -> EnvServerConfig:
+    try:
+        return parse(arguments)
+    finally:
+        sys.stdout.flush()  # of --help
+
+
 def _endpoint(config: EnvServerConfig, supervisor: Supervisor) -> contextlib.AbstractContextManager[object]:
     if not config.http_address:
         return contextlib.nullcontext()
     # Memory of the supervisor that only those pay who ask for it.
-    from kubebeast_envserver.http_endpoint import HttpEndpoint
+    from kubebeast_common.http_endpoint import HttpEndpoint
     from kubebeast_envserver.metrics import make_registry
 
     registry = make_registry(

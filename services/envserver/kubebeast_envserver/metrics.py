@@ -1,4 +1,4 @@
-"""What Prometheus is told of an env-server, metric by metric: sums over its streams, so that no label grows with them.
+"""The metrics of an env-server for Prometheus: sums over its streams, so that no label grows with them.
 
 Counters start at 0 with the env-server and outlive the processes of its streams.
 """
@@ -12,9 +12,15 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
-from kubebeast_envserver.histogram import Histogram
-from kubebeast_envserver.metric_table import COUNTER, GAUGE, HISTOGRAM, Labelled, Row, TableCollector, Value, Values
-from kubebeast_envserver.stream_status import CONNECT_OUTCOMES, EPISODE_ENDS, FAILURE_KINDS, GRPC_CODES, StreamStatus
+from kubebeast_common.histogram import Histogram
+from kubebeast_common.metrics import COUNTER, GAUGE, HISTOGRAM, Labelled, Row, TableCollector, Value, Values
+from kubebeast_envserver.rows.stream_status import (
+    CONNECT_OUTCOMES,
+    EPISODE_ENDS,
+    FAILURE_KINDS,
+    GRPC_CODES,
+    StreamStatus,
+)
 
 ENVSERVER = (
     Row(GAUGE, "kubebeast_envserver_streams", "Streams that are configured.", "streams"),
@@ -43,7 +49,7 @@ ENVSERVER = (
         {kind: f"failures_{kind}" for kind in FAILURE_KINDS},
         ("kind",),
     ),
-    Row(COUNTER, "kubebeast_envserver_env_restarts", "Environments made anew after a failure.", "env_restarts"),
+    Row(COUNTER, "kubebeast_envserver_env_restarts", "Environments made again after a failure.", "env_restarts"),
     Row(COUNTER, "kubebeast_envserver_stream_restarts", "Stream processes that were replaced.", "stream_restarts"),
     Row(
         COUNTER,
@@ -94,11 +100,7 @@ _HISTOGRAMS = {name: kind for name, kind, *_ in StreamStatus._fields_ if issubcl
 
 
 def make_registry(
-    statuses: Sequence[StreamStatus],
-    num_quarantined: Callable[[], int],
-    *,
-    env_id: str = "",
-    envs_per_stream: int = 0,
+    statuses: Sequence[StreamStatus], num_quarantined: Callable[[], int], *, env_id: str = "", envs_per_stream: int = 0
 ) -> CollectorRegistry:
     """The metrics of one env-server and of its supervisor's process; without statuses every counter is 0.
 

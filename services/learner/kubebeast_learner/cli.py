@@ -1,17 +1,14 @@
 """The `kubebeast` command: reads settings from every source and starts what the subcommand names."""
 
 import importlib
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
-import tyro
-
-from kubebeast_envserver import log
+from kubebeast_common.variables import unknown_variables
 from kubebeast_learner import __version__
 from kubebeast_learner.config import (
     ConfigError,
@@ -27,7 +24,8 @@ from kubebeast_learner.config import (
     TopConfig,
     TrainConfig,
 )
-from kubebeast_learner.config_sources import LayeredFlags, layer_flags
+from kubebeast_learner.config.command_line import Voice, parse, parse_with_sources
+from kubebeast_learner.config.sources import layer_flags, log_format_of, setting_types
 
 EXIT_USAGE = 2
 
@@ -46,52 +44,64 @@ COMMANDS = {
     "train": Command(
         "Train on this machine: env-server processes and the learner.",
         TrainConfig,
-        "kubebeast_learner.distributed:train",
+        "kubebeast_learner.commands.train:train",
     ),
     "mono": Command(
-        "Train on this machine without env-servers and native code.", MonoConfig, "kubebeast_learner.mono.app:train"
+        "Train on this machine without env-servers and native code.",
+        MonoConfig,
+        "kubebeast_learner.commands.mono:train",
     ),
     "learner": Command(
         "Run the learner; env-servers elsewhere dial it, or it dials them.",
         LearnerConfig,
-        "kubebeast_learner.distributed:learn",
+        "kubebeast_learner.commands.train:learn",
     ),
     "eval": Command(
-        "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.evaluate:run", has_sources=False
+        "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.play.evaluate:run", has_sources=False
     ),
     "render": Command(
-        "Make a video of whole episodes.", RenderConfig, "kubebeast_learner.render:run", has_sources=False
+        "Make a video of whole episodes.", RenderConfig, "kubebeast_learner.play.render:run", has_sources=False
     ),
     "export": Command(
-        "Write a trained actor for other programs.", ExportConfig, "kubebeast_learner.export:run", has_sources=False
+        "Write a trained actor for other programs.",
+        ExportConfig,
+        "kubebeast_learner.play.export:run",
+        has_sources=False,
     ),
     "plot": Command(
-        "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.plot.command:run", has_sources=False
+        "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.observe.plot.command:run", has_sources=False
     ),
     "report": Command(
-        "Write a page about a run.", ReportConfig, "kubebeast_learner.report.command:run", has_sources=False
+        "Write a page about a run.", ReportConfig, "kubebeast_learner.observe.report.command:run", has_sources=False
     ),
     "top": Command(
-        "Watch a learner and its env-servers.", TopConfig, "kubebeast_learner.top.command:run", has_sources=False
+        "Watch a learner and its env-servers.",
+        TopConfig,
+        "kubebeast_learner.observe.top.command:run",
+        has_sources=False,
     ),
     "fleet": Command(
         "Show learner and env-servers in Kubernetes.",
         FleetConfig,
-        "kubebeast_learner.fleet.status:run",
+        "kubebeast_learner.observe.fleet.status:run",
         has_sources=False,
     ),
     "fleet scale": Command(
         "Set how many env-servers a group has in Kubernetes.",
         FleetScaleConfig,
-        "kubebeast_learner.fleet.scale:run",
+        "kubebeast_learner.observe.fleet.scale:run",
         has_sources=False,
     ),
 }
 MISSING_PACKAGES = {
-    "kubebeast_native": "kubebeast-native is missing: pip install 'kubebeast-learner[distributed]', or train with "
-    "kubebeast mono, which needs none",
-    "kubernetes": "the kubernetes package is missing: pip install 'kubebeast-learner[fleet]'",
-    "opentelemetry": "--trace-endpoint needs OpenTelemetry: pip install 'kubebeast-learner[tracing]'",
+    "kubebeast_envserver": "the package kubebeast-envserver is missing: pip install ./protos ./services/common "
+    "./services/envserver in KubeBeast's own folder installs it, kubebeast learner trains without",
+    "kubebeast_native": "the package kubebeast-native is missing: pip install ./native in KubeBeast's own folder "
+    "builds it, kubebeast mono trains without",
+    "kubernetes": "the package kubernetes is missing: pip install kubernetes",
+    "urllib3": "the package kubernetes is missing: pip install kubernetes",
+    "opentelemetry": "--trace-endpoint needs OpenTelemetry: pip install opentelemetry-sdk "
+    "opentelemetry-exporter-otlp-proto-http",
 }
 """What to do about a package that not every installation has, by the name under which it is imported."""
 
@@ -99,6 +109,17 @@ MISSING_PACKAGES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line. Returns the exit status: 0 success, 1 the run failed, 2 bad usage or configuration."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _run(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on; https://docs.python.org/3/library/signal.html#note-on-sigpipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
         return 0 if words else EXIT_USAGE
@@ -109,25 +130,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name is None:
         print(f"kubebeast: there is no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
         return EXIT_USAGE
-    command = COMMANDS[name]
+    command, program = COMMANDS[name], f"kubebeast {name}"
     _let_sigterm_end_process_1()
+    flags = words[len(name.split()) :]
+    voice = Voice(program, log_format_of(flags, os.environ) if command.has_sources else "text")
     try:
-        layered = layer_flags(command.config_type, words[len(name.split()) :], os.environ)
-        config = _parse(f"kubebeast {name}", command, layered)
+        layered = layer_flags(command.config_type, flags, os.environ)
+        _warn_about_variables(voice)
+        read = parse_with_sources if command.has_sources else parse
+        config = read(voice, program, command.summary, command.config_type, layered)
         module, function = command.target.split(":")
         status: int = getattr(importlib.import_module(module), function)(config)
     except ConfigError as error:
-        print(f"kubebeast {name}: {error}", file=sys.stderr)
+        voice.say(str(error), logging.ERROR)
         return EXIT_USAGE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in MISSING_PACKAGES:
             raise
-        print(f"kubebeast: {MISSING_PACKAGES[package]}", file=sys.stderr)
+        voice.say(MISSING_PACKAGES[package], logging.ERROR)
         return 1
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _warn_about_variables(voice: Voice) -> None:
+    """Of all programs' settings: a variable that is not for this command may be for another."""
+    of_commands = (setting_types(command.config_type) for command in COMMANDS.values())
+    known = {name for types in of_commands for name in types}
+    of_env_servers = _settings_of_env_servers()
+    for sentence in unknown_variables(os.environ, known | of_env_servers, slips_only=not of_env_servers):
+        voice.say(sentence, logging.WARNING)
+
+
+def _settings_of_env_servers() -> set[str]:
+    """Empty where the env-server's package is not installed."""
+    try:
+        from kubebeast_envserver.config import EnvServerConfig
+    except ModuleNotFoundError:
+        return set()
+    return {field.name for field in fields(EnvServerConfig)}
 
 
 def _let_sigterm_end_process_1() -> None:
@@ -144,48 +187,3 @@ def _overview() -> str:
     lines += [f"  {name:<11} {command.summary}" for name, command in COMMANDS.items()]
     lines += ["", "kubebeast COMMAND --help shows a command's settings; kubebeast --version the version."]
     return "\n".join(lines)
-
-
-def _parse(program: str, command: Command, layered: LayeredFlags) -> Any:
-    """The validated configuration. SystemExit(2) after a message when a flag is unknown or a value cannot be used."""
-    try:
-        config = tyro.cli(
-            _with_sources(command.config_type) if command.has_sources else command.config_type,
-            prog=program,
-            description=command.summary,
-            args=layered.flags,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
-    except SystemExit as end:
-        if end.code:
-            for note in layered.notes:
-                print(f"{program}: settings of {note}", file=sys.stderr)
-        raise
-    if command.has_sources:
-        handler = log.make_handler(config.run.log_level, config.run.log_format)
-        for note in layered.notes:
-            print(log.line(__name__, f"settings of {note}", handler.format), file=sys.stderr)
-    return config
-
-
-def _with_sources(config_type: type) -> Callable[..., Any]:
-    """A command's settings and the flags that say where settings come from, which layer_flags has already followed."""
-
-    config_flag = tyro.conf.arg(
-        metavar="FILE",
-        help="YAML file of settings, name: value. KUBEBEAST_<NAME> variables and flags override it.",
-    )
-    recipe_flag = tyro.conf.arg(
-        metavar="NAME", help="Settings known to learn: auto goes by the environment id; none, or a recipe's name."
-    )
-
-    def settings(
-        settings: Any,
-        *,
-        config: Annotated[Path | None, config_flag] = None,
-        recipe: Annotated[str, recipe_flag] = "auto",
-    ) -> Any:
-        return settings
-
-    settings.__annotations__["settings"] = config_type
-    return settings

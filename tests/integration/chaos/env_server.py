@@ -6,15 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from tests.integration.chaos import serial_env
+from tests.integration.chaos import flaky_env, serial_env
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 60.0
 REFUSED = 3
 """Exit status of an env-server that a learner will not have."""
+
+_SERIAL = (serial_env.ENV_ID, flaky_env.ENV_ID)
 
 
 class EnvServer:
@@ -24,10 +27,19 @@ class EnvServer:
     """
 
     def __init__(
-        self, place: int, address: str, folder: Path, *, num_envs: int = 2, env: str = "", env_ms: float = 0.0
+        self,
+        place: int,
+        address: str,
+        folder: Path,
+        *flags: str,
+        num_envs: int = 2,
+        env: str = serial_env.ENV_ID,
+        env_kwargs: Mapping[str, Any] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
-        """folder: for the log of every process of the place, and the accounts of serial environments, which are hosted
-        where `env` names no other. env_ms: what a step of those takes, asleep, in milliseconds.
+        """address: of the learner; "" for one that listens, by its flags. folder: for the log of every process of the
+        place, and the accounts of serial environments. env_kwargs: arguments of the environment beside what those need.
+        variables: of the process's environment, beside those of this one.
         """
         self.place = place
         self.log_path = folder / f"env-server-{place}.log"
@@ -35,15 +47,17 @@ class EnvServer:
         """Of the newest process, by time.monotonic."""
         self.num_starts = 0
         self._process: subprocess.Popen[bytes] | None = None
-        settings = {} if env else {"folder": str(folder), "place": place, "env_ms": env_ms}
+        settings = {"folder": str(folder), "place": place} if env in _SERIAL else {}
         self._command = [
             *(sys.executable, "-m", "kubebeast_envserver"),
-            f"--env={env or serial_env.ENV_ID}",
-            f"--env-kwargs={json.dumps(settings)}",
-            f"--address={address}",
+            f"--env={env}",
+            f"--env-kwargs={json.dumps({**settings, **(env_kwargs or {})})}",
+            *([f"--address={address}"] if address else []),
             f"--envs-per-stream={num_envs}",
             f"--env-server-id=place-{place}",
+            *flags,
         ]
+        self._environ = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
 
     def __enter__(self) -> Self:
         self.start()
@@ -62,9 +76,7 @@ class EnvServer:
         self.started_at = time.monotonic()
         self.num_starts += 1
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, cwd=ROOT, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}, process_group=0
-            )
+            self._process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=self._environ, process_group=0)
 
     def kill(self) -> None:
         """SIGKILL to the process and its children, as when a pod is deleted by force; nothing where none runs."""
@@ -85,6 +97,11 @@ class EnvServer:
         process = self._running()
         process.terminate()
         return process.wait(WAIT_S)
+
+    def wait(self) -> int:
+        """Blocks until the newest process has ended by itself, at most WAIT_S, and returns its exit status."""
+        assert self._process is not None
+        return self._process.wait(WAIT_S)
 
     def exit_status(self) -> int | None:
         """Of the newest process; None while it runs."""

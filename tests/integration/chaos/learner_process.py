@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
@@ -37,7 +37,17 @@ class LearnerProcess:
     Its waits block until the learner has said so, at most WAIT_S, and raise AssertionError with the end of its log.
     """
 
-    def __init__(self, folder: Path, *flags: str, total_steps: int = 10**9) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        command: str = "learner",
+        total_steps: int = 10**9,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """command: or train or mono, which host the environments that the flags name. variables: of the process's
+        environment, beside those of this one.
+        """
         self.folder = folder
         self.address = f"127.0.0.1:{free_port()}"
         self.http_address = f"127.0.0.1:{free_port()}"
@@ -46,17 +56,20 @@ class LearnerProcess:
         self.listening_at: float | None = None
         """When this life said that its port is open, by time.monotonic."""
         self._changed = threading.Condition()
+        self._stray_lines: list[str] = []
         self._readers: list[threading.Thread] = []
+        listening = [f"--address={self.address}", f"--http-address={self.http_address}"]
         self._command = [
-            *(sys.executable, "-m", "kubebeast_learner", "learner"),
-            f"--address={self.address}",
-            f"--http-address={self.http_address}",
+            *(sys.executable, "-m", "kubebeast_learner", command),
+            *(listening if command == "learner" else []),
             f"--savedir={folder}",
             f"--xpid={XPID}",
             "--progress=json",
             f"--total-steps={total_steps}",
             *flags,
         ]
+        own = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", witness.FOLDER: str(folder)}
+        self._environ = {**os.environ, **own, **(variables or {})}
 
     def __enter__(self) -> Self:
         self.start()
@@ -74,7 +87,7 @@ class LearnerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", witness.FOLDER: str(self.folder)},
+            env=self._environ,
         )
         for target, stream in ((self._read_progress, self._process.stdout), (self._read_log, self._process.stderr)):
             reader = threading.Thread(target=target, args=(stream,))
@@ -99,6 +112,10 @@ class LearnerProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     @property
     def newest(self) -> dict[str, Any]:
@@ -144,8 +161,8 @@ class LearnerProcess:
         return path.read_text() if path.exists() else ""
 
     def errors(self) -> list[str]:
-        """Lines of the log that tell of an error."""
-        return re.findall(r"^(?:\[(?:ERROR|CRITICAL)|Traceback).*", self.log(), re.MULTILINE)
+        """First lines of what was logged as an error, and what was written to standard error beside the log."""
+        return re.findall(r"^\[(?:ERROR|CRITICAL).*", self.log(), re.MULTILINE) + self._stray_lines
 
     def resumed_steps(self) -> list[int]:
         """Where the lives that found a checkpoint began."""
@@ -179,6 +196,8 @@ class LearnerProcess:
     def _read_log(self, stream: IO[str]) -> None:
         with stream:
             for line in stream:
+                if not line.startswith("{"):
+                    self._stray_lines.append(line)
                 if "listening on " in line:
                     with self._changed:
                         self.listening_at = time.monotonic()

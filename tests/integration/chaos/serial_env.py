@@ -53,6 +53,10 @@ class Serial(gymnasium.Env[Row, np.int64]):
         ended, odd = self._t == self._end, bool(self._end % 2)
         return serials.encode(self._instance, self._t), 1.0, ended and odd, ended and not odd, {}
 
+    def _next_row(self) -> Row:
+        """What a step would observe, for environments that fail in it: such a step is none."""
+        return serials.encode(self._instance, self._t + 1)
+
 
 def accounts(folder: Path) -> NDArray[np.void]:
     """The accounts of every instance there ever was, ACCOUNT [N]."""

@@ -33,6 +33,17 @@ def decode(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
     return high * WORD + low, t, readable
 
 
+def newest(stacks: NDArray[Any]) -> NDArray[Any]:
+    """The newest frames, float32 [..., 4], of stacks float32 [..., k, 4] that are filled with an episode's first row.
+
+    In place of a stack whose frames do not follow each other, a row that nobody sent.
+    """
+    instance, t, readable = decode(stacks)
+    follows = (np.diff(t) == 1) | (t[..., 1:] == t[..., :1])
+    whole = readable.all(axis=-1) & (instance == instance[..., -1:]).all(axis=-1) & follows.all(axis=-1)
+    return np.where(whole[..., np.newaxis], stacks[..., -1, :], -1.0)
+
+
 def _check_word(high: Any, low: Any, t: Any) -> Any:
     """Odd factors: no change of a single word leaves it as it is."""
     return (3 * high + 5 * low + 7 * t) % WORD

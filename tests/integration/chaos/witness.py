@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
+from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
-from kubebeast_learner.losses import LossOutput, impala_loss
 from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
-from kubebeast_learner.rollout import Rollout
 from tests.integration.chaos import serials
 
 FLAGS = (f"--model={__name__}:Blind", f"--loss={__name__}:loss", "--compile=off")
@@ -45,8 +45,9 @@ class Blind(nn.Module):
 def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     """IMPALA's, after the batch's serial numbers are on disk."""
     if next(_calls) > 0:  # the first call is the learner's trial on made-up rows
-        (observation,) = rollout.observation
-        found = serials.runs(observation.numpy(), rollout.valid.numpy())
+        (observation,) = (leaf.numpy() for leaf in rollout.observation)
+        rows = observation if observation.ndim == 3 else serials.newest(observation)
+        found = serials.runs(rows, rollout.valid.numpy())
         with Path(os.environ[FOLDER], f"{os.getpid()}.runs").open("ab") as file:
             file.write(found.tobytes())
     return impala_loss(output, rollout, config, entropy_cost)

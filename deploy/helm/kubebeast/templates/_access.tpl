@@ -27,14 +27,14 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
     sources:
       {{- if .root.Values.token.enabled }}
       - secret:
-          name: {{ include "kubebeast.token.secretName" .root }}
+          name: {{ include "kubebeast.token.secretName" .root | quote }}
           items:
-            - key: {{ .root.Values.token.key }}
+            - key: {{ .root.Values.token.key | quote }}
               path: token
       {{- end }}
       {{- if .root.Values.tls.enabled }}
       - secret:
-          name: {{ include "kubebeast.tls.secretName" .root }}
+          name: {{ include "kubebeast.tls.secretName" .root | quote }}
           items:
             {{- if eq .side "learner" }}
             - key: tls.crt
@@ -48,7 +48,7 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
             {{- end }}
       {{- if and (eq .side "envserver") .root.Values.tls.mutual }}
       - secret:
-          name: {{ include "kubebeast.tls.client.secretName" .root }}
+          name: {{ include "kubebeast.tls.client.secretName" .root | quote }}
           items:
             - key: tls.crt
               path: tls.crt
@@ -93,7 +93,7 @@ Checksum of the Secrets that the chart makes, for an annotation of pods; nothing
 those of cert-manager change without the chart's knowledge, and their files are read again without a restart.
 */}}
 {{- define "kubebeast.access.checksum" -}}
-{{- $token := ternary .Values.token.value "" .Values.token.enabled -}}
-{{- $tls := ternary (list .Values.tls.cert .Values.tls.key .Values.tls.ca .Values.tls.client) list (and .Values.tls.enabled (not (empty .Values.tls.cert))) -}}
+{{- $token := and .Values.token.enabled .Values.token.value -}}
+{{- $tls := ternary (list .Values.tls.cert .Values.tls.key .Values.tls.ca .Values.tls.client) list (not (empty (and .Values.tls.enabled .Values.tls.cert))) -}}
 {{- if or $token $tls }}{{ toJson (list $token $tls) | sha256sum }}{{ end -}}
 {{- end -}}

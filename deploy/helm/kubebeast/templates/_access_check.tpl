@@ -13,7 +13,7 @@
 {{- end -}}
 {{- if .enabled -}}
 {{- $pem := or .cert .key .ca -}}
-{{- if ne 1 (len (compact (list .existingSecret (ternary "pem" "" (not (empty $pem))) (ternary "issued" "" .certManager.enabled)))) -}}
+{{- if ne 1 (len (compact (list .existingSecret (ternary "pem" "" (not (empty $pem))) (ternary "issued" "" (not (empty .certManager.enabled)))))) -}}
 {{- fail "tls: give exactly one of tls.existingSecret, tls.cert with tls.key and tls.ca, and tls.certManager.enabled" -}}
 {{- end -}}
 {{- if and $pem (not (and .cert .key .ca)) -}}

@@ -13,9 +13,9 @@ issuerRef:
 privateKey:
   rotationPolicy: Always
 {{- with .Values.tls.certManager.duration }}
-duration: {{ . }}
+duration: {{ . | quote }}
 {{- end }}
 {{- with .Values.tls.certManager.renewBefore }}
-renewBefore: {{ . }}
+renewBefore: {{ . | quote }}
 {{- end }}
 {{- end -}}

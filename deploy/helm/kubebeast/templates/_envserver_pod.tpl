@@ -2,13 +2,12 @@
 
 {{/* Settings of kubebeast-envserver by name, as JSON. */}}
 {{- define "kubebeast.envserver.settings" -}}
-{{- $settings := deepCopy .group.config -}}
-{{- $learner := printf "%s.%s.svc" (include "kubebeast.learner.fullname" .root) .root.Release.Namespace -}}
-{{- $_ := set $settings "address" (printf "%s:%d" $learner (int .root.Values.learner.service.port)) -}}
+{{- $settings := deepCopy (.group.config | default dict) -}}
+{{- $_ := set $settings "address" (include "kubebeast.learner.address" .root) -}}
 {{- $_ := set $settings "http_address" "0.0.0.0:9091" -}}
 {{- $_ := set $settings "env" .group.env -}}
 {{- $_ := set $settings "preset" .group.preset -}}
-{{- $_ := set $settings "env_kwargs" (toJson .group.kwargs) -}}
+{{- $_ := set $settings "env_kwargs" (toJson (.group.kwargs | default dict)) -}}
 {{- $_ := set $settings "num_streams" .group.numStreams -}}
 {{- $_ := set $settings "envs_per_stream" .group.envsPerStream -}}
 {{- if not (kindIs "invalid" .group.seed) }}{{ $_ := set $settings "seed" .group.seed }}{{ end -}}
@@ -37,7 +36,7 @@
 {{- define "kubebeast.envserver.volumes" -}}
 - name: tmp
   emptyDir:
-    sizeLimit: {{ .group.tmp.sizeLimit }}
+    sizeLimit: {{ .group.tmp.sizeLimit | quote }}
 {{- with include "kubebeast.access.volume" (dict "root" .root "side" "envserver") }}
 {{ . }}
 {{- end }}

@@ -6,7 +6,22 @@
 {{- if and .Values.nameOverride (not .Values.fullnameOverride) -}}
 {{- $name = printf "%s-%s" .Release.Name .Values.nameOverride -}}
 {{- end -}}
-{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $name) -}}
+{{- fail (printf "a Service's name begins with a letter and has lower-case letters, digits and hyphens only, unlike %q: set fullnameOverride" $name) -}}
+{{- end -}}
+{{- include "kubebeast.shortened" (dict "name" $name "max" 40) -}}
+{{- end -}}
+
+{{/*
+A name of at most "max" characters: dict "name" NAME "max" NUMBER. A longer one ends in a hash of all of it: two that differ
+only where they are cut stay different.
+*/}}
+{{- define "kubebeast.shortened" -}}
+{{- if le (len .name) .max -}}
+{{- .name -}}
+{{- else -}}
+{{- printf "%s-%s" (.name | trunc (int (sub .max 9)) | trimSuffix "-") (.name | sha256sum | trunc 8) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Name of the learner's StatefulSet, Service, ConfigMap. */}}
@@ -36,14 +51,14 @@ kubebeast/group: {{ . | quote }}
 {{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
 {{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
-{{- merge $own (.labels | default dict) .root.Values.commonLabels | toYaml -}}
+{{- merge $own (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* Labels of a pod: as labels, without those that change with the chart and would restart it for nothing. */}}
 {{- define "kubebeast.podLabels" -}}
 {{- $own := include "kubebeast.selectorLabels" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
-{{- merge $own (.labels | default dict) .root.Values.commonLabels | toYaml -}}
+{{- merge $own (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/*
@@ -51,11 +66,11 @@ The fields of an object's metadata: dict "root" . "name" NAME and, all optional,
 "annotations", "namespace".
 */}}
 {{- define "kubebeast.metadata" -}}
-name: {{ .name }}
-namespace: {{ .namespace | default .root.Release.Namespace }}
+name: {{ .name | quote }}
+namespace: {{ .namespace | default .root.Release.Namespace | quote }}
 labels:
   {{- include "kubebeast.labels" . | nindent 2 }}
-{{- with merge dict (.annotations | default dict) .root.Values.commonAnnotations }}
+{{- with merge dict (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -64,13 +79,5 @@ annotations:
 {{/* Image reference: dict "root" . "image" a dict of repository and tag. */}}
 {{- define "kubebeast.image" -}}
 {{- $reference := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
-{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $reference }}
-{{- end -}}
-
-{{/*
-API version of PodDisruptionBudget: policy/v1 exists from Kubernetes 1.21 on. By the version, as `helm template` takes every
-API that Helm knows for one that the cluster has.
-*/}}
-{{- define "kubebeast.podDisruptionBudget.apiVersion" -}}
-{{- semverCompare ">=1.21.0-0" .Capabilities.KubeVersion.Version | ternary "policy/v1" "policy/v1beta1" -}}
+{{- with .root.Values.image.registry | default (.root.Values.global | default dict).imageRegistry }}{{ trimSuffix "/" . }}/{{ end }}{{ $reference }}
 {{- end -}}

@@ -8,6 +8,14 @@ as 5e+07.
 {{- range $name, $value := .Values.learner.config -}}
 {{ $name }}: {{ toJson $value }}
 {{ end -}}
+{{- if and .Values.learner.gpu.count (not .Values.learner.config.device) -}}
+# A learner that finds no GPU ends with an error; by itself it would train on the CPU.
+device: cuda
+{{ end -}}
+{{- with include "kubebeast.learner.env" . -}}
+# A new run takes its shapes from an env-server of this environment, whoever dials first.
+env: {{ toJson . }}
+{{ end -}}
 address: 0.0.0.0:4431
 http_address: 0.0.0.0:9090
 savedir: /runs
@@ -23,6 +31,28 @@ linger: true
 {{- define "kubebeast.learner.serviceAccountName" -}}
 {{- $own := include "kubebeast.learner.fullname" . -}}
 {{- .Values.learner.serviceAccount.name | default (ternary $own "default" .Values.learner.serviceAccount.create) -}}
+{{- end -}}
+
+{{/* The environment that all groups play, unless the settings name one; nothing where groups play several. */}}
+{{- define "kubebeast.learner.env" -}}
+{{- $ids := list -}}
+{{- range include "kubebeast.envservers" . | fromJsonArray }}{{ $ids = append $ids .env }}{{ end -}}
+{{- if and (eq 1 (len (uniq $ids))) (not .Values.learner.config.env) }}{{ first $ids }}{{ end -}}
+{{- end -}}
+
+{{/* Where env-servers dial. */}}
+{{- define "kubebeast.learner.address" -}}
+{{- if .Values.learner.enabled -}}
+{{- printf "%s.%s.svc:%d" (include "kubebeast.learner.fullname" .) .Release.Namespace (int .Values.learner.service.port) -}}
+{{- else -}}
+{{- .Values.learner.address -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Image of the learner: dict of repository and tag. An empty tag is that of the variant with CUDA where there is a GPU. */}}
+{{- define "kubebeast.learner.image" -}}
+{{- $tag := printf "%s%s" .Chart.AppVersion (empty .Values.learner.gpu.count | ternary "" "-cuda") -}}
+{{- merge (dict "tag" (.Values.learner.image.tag | default $tag)) .Values.learner.image | toYaml -}}
 {{- end -}}
 
 {{/* Resources of the container: those of the values and the GPUs, whose requests equal their limits. */}}
@@ -41,7 +71,7 @@ linger: true
 - name: runs
   {{- if .persistence.enabled }}
   persistentVolumeClaim:
-    claimName: {{ .persistence.existingClaim }}
+    claimName: {{ .persistence.existingClaim | quote }}
   {{- else }}
   emptyDir: {}
   {{- end }}
@@ -63,13 +93,13 @@ linger: true
   spec:
     accessModes:
       {{- toYaml .accessModes | nindent 6 }}
-    {{- if eq .storageClassName "-" }}
+    {{- if eq "-" (.storageClassName | default "") }}
     storageClassName: ""
     {{- else if .storageClassName }}
-    storageClassName: {{ .storageClassName }}
+    storageClassName: {{ .storageClassName | quote }}
     {{- end }}
     resources:
       requests:
-        storage: {{ .size }}
+        storage: {{ .size | quote }}
 {{- end -}}
 {{- end -}}

@@ -7,46 +7,33 @@ Without service links: a Service named kubebeast would set KUBEBEAST_PORT, and s
 {{- define "kubebeast.podSpec" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
-serviceAccountName: {{ .serviceAccountName }}
+serviceAccountName: {{ .serviceAccountName | quote }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .pod.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .pod.runtimeClassName }}
+runtimeClassName: {{ . | quote }}
+{{- end }}
+{{- with .pod.schedulerName }}
+schedulerName: {{ . | quote }}
 {{- end }}
 terminationGracePeriodSeconds: {{ .pod.terminationGracePeriodSeconds | int }}
 securityContext:
   {{- toYaml .pod.podSecurityContext | nindent 2 }}
-{{- with .pod.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .pod.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .pod.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with include "kubebeast.topologySpreadConstraints" . }}
-topologySpreadConstraints:
+{{- range $field := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+{{- with include (printf "kubebeast.%s" $field) $ }}
+{{ $field }}:
   {{- . | nindent 2 }}
 {{- end }}
-{{- end -}}
-
-{{/* Constraints without a selector count the pods of their own kind. Arguments as of podSpec. */}}
-{{- define "kubebeast.topologySpreadConstraints" -}}
-{{- $constraints := list -}}
-{{- range .pod.topologySpreadConstraints -}}
-{{- $constraint := deepCopy . -}}
-{{- if not (hasKey $constraint "labelSelector") -}}
-{{- $_ := set $constraint "labelSelector" (dict "matchLabels" (fromYaml $.selector)) -}}
-{{- end -}}
-{{- $constraints = append $constraints $constraint -}}
-{{- end -}}
-{{- with $constraints }}{{ toYaml . }}{{ end -}}
+{{- end }}
+{{- with .pod.initContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* Fields of a container: dict "root" . "container" its values. */}}
@@ -61,11 +48,34 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* The probes of a container, those that are not null. */}}
+{{/* The probes of a container, those that are not null; one that does not say how asks the container's HTTP port. */}}
 {{- define "kubebeast.probes" -}}
 {{- $probes := dict -}}
-{{- range $name := list "startupProbe" "livenessProbe" "readinessProbe" -}}
-{{- with get $ $name }}{{ $_ := set $probes $name . }}{{ end -}}
+{{- range $name, $path := dict "startupProbe" "/healthz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" -}}
+{{- $probe := get $ $name -}}
+{{- if kindIs "map" $probe -}}
+{{- if not (or $probe.exec $probe.grpc $probe.tcpSocket) -}}
+{{- $probe = merge $probe (dict "httpGet" (dict "path" $path "port" "http")) -}}
+{{- end -}}
+{{- $_ := set $probes $name $probe -}}
+{{- end -}}
 {{- end -}}
 {{- with $probes }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/*
+API version of PodDisruptionBudget: policy/v1 exists from Kubernetes 1.21 on. By the version, as `helm template` takes every
+API that Helm knows for one that the cluster has.
+*/}}
+{{- define "kubebeast.podDisruptionBudget.apiVersion" -}}
+{{- semverCompare ">=1.21.0-0" .Capabilities.KubeVersion.Version | ternary "policy/v1" "policy/v1beta1" -}}
+{{- end -}}
+
+{{/* The bound of a disruption budget, as YAML: dict "budget" its values, "default" the bound where they have none. */}}
+{{- define "kubebeast.podDisruptionBudget.bound" -}}
+{{- $bound := dict -}}
+{{- range $name, $value := omit .budget "enabled" -}}
+{{- if not (kindIs "invalid" $value) }}{{ $_ := set $bound $name $value }}{{ end -}}
+{{- end -}}
+{{- $bound | default .default | toYaml -}}
 {{- end -}}

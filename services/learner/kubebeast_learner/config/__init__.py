@@ -8,10 +8,12 @@ from kubebeast_learner.config.learning import LossConfig, ModelConfig, Optimizer
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.running import (
     ActorProcessesConfig,
+    FleetTrainingConfig,
     LearnerConfig,
     LocalEnvsConfig,
     LocalFleetConfig,
     MonoConfig,
+    RemoteFleetConfig,
     RolloutConfig,
     RunConfig,
     TrainConfig,
@@ -40,6 +42,7 @@ __all__ = [
     "ExportConfig",
     "FleetConfig",
     "FleetScaleConfig",
+    "FleetTrainingConfig",
     "LearnerConfig",
     "LocalEnvsConfig",
     "LocalFleetConfig",
@@ -50,6 +53,7 @@ __all__ = [
     "PlayConfig",
     "PlotConfig",
     "PoolConfig",
+    "RemoteFleetConfig",
     "RenderConfig",
     "ReplayConfig",
     "ReportConfig",

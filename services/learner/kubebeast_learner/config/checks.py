@@ -1,11 +1,28 @@
-"""How a configuration says that a value cannot be used."""
+"""What several settings must be."""
+
+import json
+from typing import Any
+
+from kubebeast_common.settings import ConfigError as ConfigError
+from kubebeast_common.settings import require as require
+from kubebeast_common.settings import require_at_least as require_at_least
+from kubebeast_common.settings import require_positive as require_positive
+
+MAX_SEED = 2_000_000_000
+"""Environments count up from a seed, and Atari's takes 31 bits."""
 
 
-class ConfigError(ValueError):
-    """A configuration value that cannot be used; the message names the field, the value and the reason."""
+def require_seed(seed: int) -> None:
+    """ConfigError for a seed that torch, numpy or an environment cannot take."""
+    require(0 <= seed <= MAX_SEED, "seed", seed, f"must lie in [0, {MAX_SEED}]")
 
 
-def require(condition: bool, name: str, value: object, reason: str) -> None:
-    """ConfigError unless `condition` holds; `reason` says what the value must be."""
-    if not condition:
-        raise ConfigError(f"{name} = {value!r}: {reason}")
+def parse_env_kwargs(text: str) -> dict[str, Any]:
+    """The setting env_kwargs. ConfigError unless it is a JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"env_kwargs = {text!r}: is no JSON: {error}") from error
+    require(isinstance(value, dict), "env_kwargs", text, 'must be a JSON object such as {"size": 5}')
+    kwargs: dict[str, Any] = value
+    return kwargs

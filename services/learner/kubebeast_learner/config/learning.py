@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kubebeast_learner.config.checks import require
+from kubebeast_learner.config.checks import require, require_at_least, require_positive
 
 Schedule = Literal["constant", "linear", "cosine"]
 InputChoice = Literal["auto", "on", "off"]
@@ -12,6 +12,8 @@ InputChoice = Literal["auto", "on", "off"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
+    """The network that acts and is trained."""
+
     model: str = "auto"
     """Network: shallow or deep IMPALA convolutions for images, mlp for vectors; auto is shallow or mlp by shape.
     module:Class is a torch module of your own, which the settings below do not concern."""
@@ -38,6 +40,8 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossConfig:
+    """What is minimised: the costs, the clipping and the discounts of IMPALA's loss."""
+
     loss: str = "impala"
     """What is minimised: impala, or a function of your own, module:function, which is given these settings."""
     discounting: float = 0.99
@@ -69,9 +73,7 @@ class LossConfig:
         for name in ("discounting", "vtrace_lambda"):
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, name, value, "must lie in [0, 1]")
-        for name in ("baseline_cost", "entropy_cost", "entropy_cost_final"):
-            value = getattr(self, name)
-            require(value >= 0.0, name, value, "must not be negative")
+        require_at_least(0, self, "baseline_cost", "entropy_cost", "entropy_cost_final")
         for name in ("clip_rho_threshold", "clip_c_threshold", "clip_pg_rho_threshold"):
             value = getattr(self, name)
             require(value is None or value >= 0.0, name, value, "must not be negative; None does not clip")
@@ -79,6 +81,8 @@ class LossConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimizerConfig:
+    """How the weights follow the gradient, and the schedule of the learning rate."""
+
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """Optimizer. alpha and momentum belong to rmsprop, epsilon to both."""
     learning_rate: float = 0.00048
@@ -99,16 +103,16 @@ class OptimizerConfig:
     """Largest global gradient norm; larger gradients are scaled down. 0 turns clipping off."""
 
     def __post_init__(self) -> None:
-        require(self.learning_rate > 0.0, "learning_rate", self.learning_rate, "must be positive")
-        require(self.epsilon > 0.0, "epsilon", self.epsilon, "must be positive")
+        require_positive(self, "learning_rate", "epsilon")
         require(0.0 <= self.alpha < 1.0, "alpha", self.alpha, "must lie in [0, 1)")
-        for name in ("learning_rate_final", "learning_rate_warmup_steps", "grad_norm_clipping"):
-            value = getattr(self, name)
-            require(value >= 0, name, value, "must not be negative")
+        names = ("momentum", "learning_rate_final", "learning_rate_warmup_steps", "grad_norm_clipping")
+        require_at_least(0, self, *names)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayConfig:
+    """How much of a training batch was trained on before."""
+
     replay_share: float = 0.0
     """Share of every training batch that is replayed, in [0, 1); the rest is fresh. 0 turns replay off."""
     replay_capacity: int = 1000
@@ -116,7 +120,7 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         require(0.0 <= self.replay_share < 1.0, "replay_share", self.replay_share, "must lie in [0, 1)")
-        require(self.replay_capacity >= 1, "replay_capacity", self.replay_capacity, "must be at least 1")
+        require_at_least(1, self, "replay_capacity")
 
     def num_replayed(self, batch_size: int) -> int:
         """Replayed unrolls in a training batch: replay_share of it, rounded, but never all."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubebeast_learner.config.checks import require
+from kubebeast_learner.config.checks import require, require_at_least, require_positive
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
 MAX_PORT = 65535
@@ -17,7 +17,8 @@ class PoolConfig:
     """The native pool that env-servers dial, or that dials them."""
 
     max_learner_queue_size: int = 0
-    """Finished unrolls that may wait for the learner; 0 means 2 * batch_size. A full queue holds env-servers back."""
+    """Finished unrolls that may wait for the learner; 0 means twice the fresh ones of a batch. A full queue holds
+    env-servers back."""
     max_policy_lag: int = 0
     """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
     min_partial_steps: int = 1
@@ -71,22 +72,17 @@ class PoolConfig:
     """How long a stream may take to step its environments before it is closed, in seconds."""
 
     def __post_init__(self) -> None:
-        for name in ("num_inference_threads", "min_inference_rows", "max_envs_per_stream", "max_message_mib"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
-        require(
-            self.max_inference_rows >= self.min_inference_rows,
-            "max_inference_rows",
-            self.max_inference_rows,
-            f"must be at least min_inference_rows ({self.min_inference_rows})",
-        )
-        for name in ("max_policy_lag", "max_offences"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
+        names = ("num_inference_threads", "min_inference_rows", "max_envs_per_stream", "max_message_mib")
+        require_at_least(1, self, *names)
+        rows, reason = self.max_inference_rows, f"must be at least min_inference_rows ({self.min_inference_rows})"
+        require(rows >= self.min_inference_rows, "max_inference_rows", rows, reason)
+        require_at_least(0, self, "max_policy_lag", "max_offences")
+        require_positive(self, "trace_interval_s")
         if self.http_address:
             require(_is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
         if self.trace_endpoint:
             is_url = _URL.fullmatch(self.trace_endpoint) is not None
             require(is_url, "trace_endpoint", self.trace_endpoint, "must be http://host:port or https://host:port")
-        require(self.trace_interval_s > 0, "trace_interval_s", self.trace_interval_s, "must be positive")
         if self.dial:
             for target in self.dial_targets:
                 require(_is_target(target), "dial", target, 'must be "host:port" or "host:first-last"')
@@ -107,9 +103,8 @@ class PoolConfig:
         require(cert is None or key is not None, "tls_cert", cert, "needs tls_key too")
         require(key is None or cert is not None, "tls_key", key, "needs tls_cert too")
         if self.dial:
-            require(
-                cert is None or ca is not None, "tls_cert", cert, "needs tls_ca too, to verify those that are dialled"
-            )
+            reason = "needs tls_ca too, to verify those that are dialled"
+            require(cert is None or ca is not None, "tls_cert", cert, reason)
         if self.listen_address or not self.dial:
             require(ca is None or cert is not None, "tls_ca", ca, "needs tls_cert and tls_key too, to listen with TLS")
 

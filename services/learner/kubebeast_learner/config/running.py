@@ -4,26 +4,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from kubebeast_envserver.log import LogFormat, LogLevel
-from kubebeast_learner.config.checks import require
+from kubebeast_common.log import LogFormat, LogLevel
+from kubebeast_learner.config.checks import parse_env_kwargs, require, require_at_least, require_positive, require_seed
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RolloutConfig:
+    """The shape of a training batch, [T, B]."""
+
     unroll_length: int = 80
     """Transitions in an unroll (T)."""
     batch_size: int = 8
     """Unrolls in a training batch (B)."""
 
     def __post_init__(self) -> None:
-        for name in ("unroll_length", "batch_size"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "must be at least 1")
+        require_at_least(1, self, "unroll_length", "batch_size")
+
+
+MAX_XPID_BYTES = 253
+"""Env-servers receive no more characters of it, and file systems take 255."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
+    """Which run it is, how long it lasts, where it computes, and what it tells of itself."""
+
     xpid: str = ""
     """Name of the run; an existing one is resumed. Empty makes one from the date."""
     savedir: Path = Path("~/logs/kubebeast")
@@ -58,22 +65,15 @@ class RunConfig:
     """Arithmetic of the convolutional networks: auto is bf16 where the hardware has it."""
 
     def __post_init__(self) -> None:
-        require(self.total_steps >= 1, "total_steps", self.total_steps, "must be at least 1")
-        require(
-            self.checkpoint_interval_minutes > 0,
-            "checkpoint_interval_minutes",
-            self.checkpoint_interval_minutes,
-            "must be positive",
-        )
-        require(self.keep_checkpoints >= 1, "keep_checkpoints", self.keep_checkpoints, "must be at least 1")
-        require(self.learner_threads >= 0, "learner_threads", self.learner_threads, "must not be negative")
-        require(self.log_interval_s > 0, "log_interval_s", self.log_interval_s, "must be positive")
-        require(
-            "/" not in self.xpid and self.xpid not in (".", "..", "latest"),
-            "xpid",
-            self.xpid,
-            "must be a plain name, it becomes a folder",
-        )
+        require_seed(self.seed)
+        require_at_least(1, self, "total_steps", "keep_checkpoints")
+        require_at_least(0, self, "learner_threads")
+        require_positive(self, "checkpoint_interval_minutes", "log_interval_s")
+        is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
+        require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
+        is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_XPID_BYTES and self.xpid.isprintable()
+        reason = f"must be printable and of at most {MAX_XPID_BYTES} bytes, it becomes a folder"
+        require(is_tellable, "xpid", self.xpid, reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,12 +87,33 @@ class TrainingConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
 
+    @property
+    def steps_per_batch(self) -> int:
+        """Env-steps that a training batch counts for where no episode ends in it."""
+        return self.rollout.unroll_length * self.replay.num_fresh(self.rollout.batch_size)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LearnerConfig(TrainingConfig):
-    """Everything `kubebeast learner` needs."""
+class FleetTrainingConfig(TrainingConfig):
+    """What every training on env-servers has, wherever they run."""
 
     pool: PoolConfig = field(default_factory=PoolConfig)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteFleetConfig:
+    """The env-servers of a training that run elsewhere."""
+
+    env: str = ""
+    """Environment that a new run begins with, as its env-servers name it; those of others may join once one of it has.
+    Empty: whichever joins first. The recipe goes by it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LearnerConfig(FleetTrainingConfig):
+    """Everything `kubebeast learner` needs."""
+
+    fleet: RemoteFleetConfig = field(default_factory=RemoteFleetConfig)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +126,14 @@ class LocalEnvsConfig:
     """Environments, over all processes."""
     preset: Literal["auto", "none", "atari-v4", "atari-v5"] = "auto"
     """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
+    env_kwargs: str = "{}"
+    """JSON object: arguments of the environment, or overrides of the preset such as '{"frameskip": 2}'."""
+    env_timeout_s: float = 120.0
+    """Longest that making, a reset or a step of a process's environments may take, in seconds; then it is replaced."""
+
+    def __post_init__(self) -> None:
+        parse_env_kwargs(self.env_kwargs)
+        require_positive(self, "env_timeout_s")
 
     def require_one_each(self, name: str, num_processes: int) -> None:
         """ConfigError unless every one of num_processes, the value of field `name`, gets an environment."""
@@ -121,11 +150,12 @@ class LocalFleetConfig(LocalEnvsConfig):
     """Env-server processes; each carries its share of num_actors on one stream."""
 
     def __post_init__(self) -> None:
+        LocalEnvsConfig.__post_init__(self)
         self.require_one_each("num_servers", self.num_servers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainConfig(LearnerConfig):
+class TrainConfig(FleetTrainingConfig):
     """Everything `kubebeast train` needs."""
 
     pool: PoolConfig = field(default_factory=lambda: PoolConfig(address=""))
@@ -143,8 +173,9 @@ class ActorProcessesConfig(LocalEnvsConfig):
     or more where a training batch needs more."""
 
     def __post_init__(self) -> None:
+        LocalEnvsConfig.__post_init__(self)
         self.require_one_each("num_actor_processes", self.num_actor_processes or 1)
-        require(self.num_buffers >= 0, "num_buffers", self.num_buffers, "must not be negative")
+        require_at_least(0, self, "num_buffers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from kubebeast_learner.config.checks import require
+from kubebeast_learner.config.checks import parse_env_kwargs, require, require_at_least, require_positive, require_seed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,12 +33,18 @@ class PlayConfig(CheckpointConfig):
     env: str = ""
     """Environment to play in; empty is the one of the training run."""
     preset: Literal["train", "auto", "none", "atari-v4", "atari-v5"] = "train"
-    """Preprocessing; train is the training run's. An atari preset plays whole games here, never single lives."""
+    """Preprocessing; train is the training run's, of another env what auto is. Atari games are played whole here."""
+    env_kwargs: str = ""
+    """JSON object: arguments of the environment or overrides of the preset; empty is the training run's, of another env
+    none."""
     max_episode_steps: int = 100_000
     """An episode that is longer, in decisions of the agent, is cut off and marked."""
 
     def __post_init__(self) -> None:
-        require(self.max_episode_steps >= 1, "max_episode_steps", self.max_episode_steps, "must be at least 1")
+        require_seed(self.seed)
+        require_at_least(1, self, "max_episode_steps")
+        if self.env_kwargs:
+            parse_env_kwargs(self.env_kwargs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +58,7 @@ class EvalConfig(PlayConfig):
 
     def __post_init__(self) -> None:
         PlayConfig.__post_init__(self)
-        require(self.episodes >= 1, "episodes", self.episodes, "must be at least 1")
+        require_at_least(1, self, "episodes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,8 +74,8 @@ class RenderConfig(PlayConfig):
 
     def __post_init__(self) -> None:
         PlayConfig.__post_init__(self)
-        require(self.episodes >= 1, "episodes", self.episodes, "must be at least 1")
-        require(self.fps is None or self.fps > 0, "fps", self.fps, "must be positive")
+        require_at_least(1, self, "episodes")
+        require_positive(self, "fps")
         require(self.out.suffix in (".mp4", ".gif"), "out", str(self.out), "must end in .mp4 or .gif")
 
 
@@ -113,8 +119,7 @@ class PlotConfig:
 
     def __post_init__(self) -> None:
         require(len(self.runs) > 0, "runs", self.runs, "name at least one")
-        require(self.x_max is None or self.x_max > 0, "x_max", self.x_max, "must be positive")
-        require(self.bin_steps is None or self.bin_steps > 0, "bin_steps", self.bin_steps, "must be positive")
+        require_positive(self, "x_max", "bin_steps")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +176,7 @@ class FleetScaleConfig(ClusterConfig):
 
     def __post_init__(self) -> None:
         require(self.group != "", "group", self.group, "must be named")
-        require(self.replicas >= 0, "replicas", self.replicas, "must not be negative")
+        require_at_least(0, self, "replicas")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,15 @@
 
 from kubebeast_learner.models.base import LeafSpec, Model, ModelInputs, ModelOutput, ModelSpecError
 from kubebeast_learner.models.core import CoreState
-from kubebeast_learner.models.factory import make_model
+from kubebeast_learner.models.factory import describe_inputs, make_model
 
-__all__ = ["CoreState", "LeafSpec", "Model", "ModelInputs", "ModelOutput", "ModelSpecError", "make_model"]
+__all__ = [
+    "CoreState",
+    "LeafSpec",
+    "Model",
+    "ModelInputs",
+    "ModelOutput",
+    "ModelSpecError",
+    "describe_inputs",
+    "make_model",
+]

@@ -31,6 +31,8 @@ class ModelSpecError(ValueError):
 
 
 class ModelInputs(NamedTuple):
+    """T rows of B environments; row t is what was there before action t."""
+
     observation: tuple[Tensor, ...]
     """One tensor a leaf, [T, B, *row_shape], of the leaf's dtype."""
     reward: Tensor
@@ -42,6 +44,8 @@ class ModelInputs(NamedTuple):
 
 
 class ModelOutput(NamedTuple):
+    """What a model says of T rows of B environments."""
+
     policy_logits: Tensor
     """float32 [T, B, A]."""
     baseline: Tensor

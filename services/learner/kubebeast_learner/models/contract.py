@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kubebeast_learner.config.plugins import describe
 from kubebeast_learner.models.base import LeafSpec, ModelInputs, ModelOutput, ModelSpecError
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.dummy import dummy_inputs
-from kubebeast_learner.plugins import describe
 
 T, B = 3, 2
 # Of the largest output. The same call gives the same numbers; one of another shape rounds otherwise, bfloat16 most.
@@ -24,8 +24,9 @@ _Result = tuple[ModelOutput, CoreState]
 def check_contract(net: nn.Module, name: str, observation: Sequence[LeafSpec], num_actions: int) -> None:
     """Runs `net` on rows of the environment's shapes; ModelSpecError says what the model `name` does wrong.
 
-    Shapes and dtypes are right; environments do not mix; an unroll is what its single steps are; the core state is
-    reset by is_first; a gradient reaches the parameters. Leaves torch's global generator as it was.
+    Shapes and dtypes are right; outputs are finite, but for actions masked by the logit -inf; environments do not mix;
+    an unroll is what its single steps are; the core state is reset by is_first; a gradient reaches the parameters.
+    Leaves torch's global generator as it was.
     """
     was_training = net.training
     net.eval()  # dropout would make two calls differ
@@ -149,6 +150,10 @@ class _Trial:
             value = getattr(output, field)
             if not isinstance(value, Tensor) or value.dtype != torch.float32 or list(value.shape) != shape:
                 raise ModelSpecError(f"{call}: {field} must be float32 {shape}, it is {_describe(value)}")
+        if output.policy_logits.isnan().any() or output.policy_logits.isposinf().any():
+            raise ModelSpecError(f"{call}: policy_logits must be finite, or -inf for an action that is masked")
+        if not output.baseline.isfinite().all():
+            raise ModelSpecError(f"{call}: baseline must be finite")
         if _describe(new_state) != _describe(core_state):
             raise ModelSpecError(
                 f"{call}: the new core_state must be like the one before, {_describe(core_state)}, "
@@ -163,9 +168,21 @@ class _Trial:
             self._require_close("core_state", x, y, tolerance, violation)
 
     def _require_close(self, what: str, x: Tensor, y: Tensor, tolerance: float, violation: str) -> None:
-        difference, largest = (x - y).abs().max().item(), x.abs().max().item()
+        # Masked logits: -inf equals -inf, and no tolerance is relative to it.
+        difference = (x - y).masked_fill(x == y, 0.0).abs().max().item()
+        largest = x.masked_fill(x.isinf(), 0.0).abs().max().item()
         if not difference <= tolerance * largest:
             raise ModelSpecError(f"{self.name}: {what}: {violation} (largest difference {difference:.3g})")
+
+
+def require_choice(policy_logits: Tensor, taken: Tensor) -> None:
+    """ModelSpecError where a row of policy_logits [*, A] masks every action by -inf, and one is taken: bool [*]."""
+    masked = taken & (policy_logits == -torch.inf).all(dim=-1)
+    if masked.any():
+        raise ModelSpecError(
+            f"policy_logits: all {policy_logits.shape[-1]} actions are masked by -inf in {int(masked.sum())} of "
+            f"{taken.numel()} rows: a model must leave an action in every row that does not end its episode"
+        )
 
 
 def all_finite(gradients: Sequence[Tensor | None]) -> bool:

@@ -12,7 +12,10 @@ from kubebeast_learner.models.base import LeafSpec, ModelInputs
 def dummy_inputs(
     observation: Sequence[LeafSpec], num_actions: int, num_rows: int, batch_size: int, seed: int = 0
 ) -> ModelInputs:
-    """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur."""
+    """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur.
+
+    Leaves of whole numbers have no row of zeros: a mask leaves some action.
+    """
     random = np.random.default_rng(seed)
     shape = (num_rows, batch_size)
     return ModelInputs(
@@ -29,4 +32,7 @@ def _dummy_leaf(leaf: LeafSpec, rows: tuple[int, int], random: np.random.Generat
     if dtype.kind == "f":
         return torch.from_numpy(random.standard_normal(shape).astype(dtype))
     num_values = leaf.num_categories or (256 if dtype == np.uint8 else 2)
-    return torch.from_numpy(random.integers(num_values, size=shape).astype(dtype))
+    values = random.integers(num_values, size=shape).reshape(*rows, -1)
+    if not leaf.num_categories:
+        values[..., 0] += (values == 0).all(axis=-1)
+    return torch.from_numpy(values.reshape(shape).astype(dtype))

@@ -1,5 +1,6 @@
 """Chooses and builds the model for an environment's observation and action leaves."""
 
+import logging
 from collections.abc import Sequence
 
 from kubebeast_learner.config import ModelConfig
@@ -10,9 +11,11 @@ from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.deep import DeepTorso
 from kubebeast_learner.models.image import ImageLayout
 from kubebeast_learner.models.initialisation import initialise_orthogonally
-from kubebeast_learner.models.mlp import MLPTorso
+from kubebeast_learner.models.mlp import MLPTorso, flat_size
 from kubebeast_learner.models.shallow import ShallowTorso
 from kubebeast_learner.models.user import make_user_model
+
+logger = logging.getLogger(__name__)
 
 
 def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig) -> Model:
@@ -28,7 +31,7 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
         return make_user_model(config.model, observation, num_actions)
     name = config.model
     if name == "auto":
-        name = "shallow" if _fits_shallow(observation) else "mlp"
+        name = _choose(observation)
 
     # Which inputs each network has in the original: arXiv:1802.01561, figure 3, and TorchBeast.
     reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
@@ -40,6 +43,16 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)
     return model
+
+
+def describe_inputs(model: Model, observation: Sequence[LeafSpec]) -> str:
+    """What becomes of every leaf, for people."""
+    if not isinstance(model, ActorCritic):
+        return f"{', '.join(map(_describe, observation))} as they are"
+    image: ImageLayout | None = getattr(model.torso, "image", None)
+    if image is not None:
+        return f"{_describe(observation[0])} as an image of {image}"
+    return ", ".join(f"{_describe(leaf)} flattened to {flat_size(leaf):,} numbers" for leaf in observation)
 
 
 def _is_on(choice: InputChoice, auto: bool) -> bool:
@@ -70,14 +83,29 @@ def _num_actions(action: Sequence[LeafSpec]) -> int:
     return leaf.num_categories
 
 
-def _fits_shallow(observation: Sequence[LeafSpec]) -> bool:
-    image = ImageLayout.of(observation[0])
-    return (
-        len(observation) == 1
-        and observation[0].dtype == "uint8"
-        and image is not None
-        and min(image.height, image.width) >= ShallowTorso.smallest_side
+def _choose(observation: Sequence[LeafSpec]) -> str:
+    """The network for `auto`. ModelSpecError where the mlp would flatten an image, a warning where it may be one."""
+    images = [leaf for leaf in observation if _is_large(leaf) and leaf.dtype == "uint8"]
+    if not images:
+        if len(observation) == 1 and _is_large(observation[0]) and ImageLayout.of(observation[0]) is not None:
+            logger.warning("%s is flattened: --model shallow takes it as an image", _describe(observation[0]))
+        return "mlp"
+    if len(observation) == 1 and ImageLayout.of(images[0]) is not None:
+        return "shallow"
+    if len(observation) == 1:
+        what = "has no axis that must be its channels"
+    else:
+        what = f"is one of {len(observation)} leaves ({', '.join(map(_describe, observation))})"
+    raise ModelSpecError(
+        f"the image {_describe(images[0])} {what}, and no built-in network takes it as an image: --model mlp flattens "
+        "it, module:Class is a network of your own"
     )
+
+
+def _is_large(leaf: LeafSpec) -> bool:
+    """Whether a leaf of numbers spans two axes that convolutions could look at."""
+    frame = leaf.row_shape[1:] if leaf.frame_stack > 1 else leaf.row_shape
+    return leaf.num_categories == 0 and sum(size >= ShallowTorso.smallest_side for size in frame) >= 2
 
 
 def _image(observation: Sequence[LeafSpec], model: str, smallest_side: int) -> ImageLayout:
@@ -90,8 +118,8 @@ def _image(observation: Sequence[LeafSpec], model: str, smallest_side: int) -> I
     image = ImageLayout.of(leaf)
     if image is None or leaf.num_categories > 0:
         raise ModelSpecError(
-            f"--model {model} takes an image [H, W], [k, H, W] or [H, W, C], not the leaf {_describe(leaf)}: "
-            "use --model mlp"
+            f"--model {model} takes an image [H, W], [C, H, W] or [H, W, C], or a stack of them, whose channels are "
+            f"fewer than its rows and columns, not the leaf {_describe(leaf)}: use --model mlp"
         )
     if min(image.height, image.width) < smallest_side:
         raise ModelSpecError(

@@ -17,7 +17,7 @@ class MLPTorso(Torso):
     def __init__(self, observation: Sequence[LeafSpec], hidden_sizes: Sequence[int]) -> None:
         super().__init__()
         self.num_categories = tuple(leaf.num_categories for leaf in observation)
-        input_size = sum(math.prod(leaf.row_shape) * max(1, leaf.num_categories) for leaf in observation)
+        input_size = sum(map(flat_size, observation))
         layers: list[nn.Module] = []
         for hidden_size in hidden_sizes:
             layers += [nn.Linear(input_size, hidden_size), nn.ReLU()]
@@ -30,6 +30,11 @@ class MLPTorso(Torso):
         leaves = [_flat(leaf, n) for leaf, n in zip(inputs.observation, self.num_categories, strict=True)]
         features: Tensor = self.layers(torch.cat(leaves, dim=-1))
         return features
+
+
+def flat_size(leaf: LeafSpec) -> int:
+    """Numbers that a row of the leaf becomes."""
+    return math.prod(leaf.row_shape) * max(1, leaf.num_categories)
 
 
 def _flat(leaf: Tensor, num_categories: int) -> Tensor:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from kubebeast_learner.config.plugins import describe, load_object
 from kubebeast_learner.models.base import LeafSpec, Model, ModelInputs, ModelOutput, ModelSpecError
 from kubebeast_learner.models.contract import check_contract
 from kubebeast_learner.models.core import CoreState
-from kubebeast_learner.plugins import describe, load_object
 
 
 class UserModel(Model):

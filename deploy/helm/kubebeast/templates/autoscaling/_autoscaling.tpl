@@ -1,10 +1,11 @@
 {{/*
 How a group of env-servers scales by itself, whichever autoscaler does it.
 
-The measure is the demand ratio: how many times the present fleet the learner could use. A HorizontalPodAutoscaler wants
-replicas * ratio / target, so the fleet settles where ratio = target = 1 / (1 - targetStarvedRatio), that is where the
-learner waits the wanted share of its time. The share itself would not do as a measure: it says little about how much is
-missing, and stays at 0 for a fleet that is far too large.
+The measure is the demand ratio: how many times the present fleet could be used until the busiest of learner, inference
+and CPUs has no time left. A HorizontalPodAutoscaler wants replicas * ratio / target, so the fleet settles where
+ratio = target = 1 / (1 - targetStarvedRatio), that is where the busiest idles the wanted share of its time. The learner's
+share of waiting would not do as a measure: it stays high where inference is the limit, however large the fleet, and at 0
+for a fleet that is far too large.
 */}}
 
 {{/* Fails for settings of a group (the argument) that contradict each other. */}}
@@ -36,24 +37,23 @@ missing, and stays at 0 for a fleet that is far too large.
 {{- end -}}
 
 {{/*
-How fast a group (the argument) may change, as YAML. A new pod takes up to a minute until its steps show in the measure:
-the fleet doubles once in that time and no faster.
+How fast a group (the argument) may change, as YAML. It takes up to a minute until the steps of new pods show in the
+measure: until then the old measure, multiplied with the new number of pods, would ask for far too many. So a need counts
+once it has been there for longer than that, and the fleet at most doubles in a minute.
 */}}
 {{- define "kubebeast.autoscaling.behavior" -}}
 {{- $default := dict
-  "scaleUp" (dict "policies" (list (dict "type" "Percent" "value" 100 "periodSeconds" 60)))
+  "scaleUp" (dict
+    "stabilizationWindowSeconds" 90
+    "policies" (list (dict "type" "Percent" "value" 100 "periodSeconds" 60)))
   "scaleDown" (dict
     "stabilizationWindowSeconds" 300
     "policies" (list (dict "type" "Percent" "value" 25 "periodSeconds" 300))) -}}
 {{- .autoscaling.behavior | default $default | toYaml -}}
 {{- end -}}
 
-{{/* PromQL of the demand ratio of this release; rules/kubebeast.yaml records the same for all. */}}
+{{/* PromQL of the demand ratio of this release: what rules/kubebeast.yaml records for all. */}}
 {{- define "kubebeast.autoscaling.query" -}}
-{{- $of := printf "{namespace=%q,service=%q}" .Release.Namespace (include "kubebeast.learner.fullname" .) -}}
-max(
-  (kubebeast_learner_step{{ $of }} < bool kubebeast_learner_total_steps{{ $of }})
-  * (1 - avg_over_time(kubebeast_streams_parked{{ $of }}[2m]) / clamp_min(avg_over_time(kubebeast_streams{{ $of }}[2m]), 1))
-  / (1 - clamp_max(kubebeast_learner_starved_ratio{{ $of }}, 0.9))
-)
+{{- $matchers := printf "namespace=%q,service=%q" .Release.Namespace (include "kubebeast.learner.fullname" .) -}}
+{{- .Files.Get "rules/demand.promql" | replace "%s" $matchers | trim -}}
 {{- end -}}

@@ -1,0 +1,34 @@
+// A shared secret that whoever dials presents.
+#pragma once
+
+#include <grpcpp/support/string_ref.h>
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace kubebeast {
+
+// The tokens of a file, one a line: any is accepted, the first one is sent. The file is read again for every call, so a
+// token is changed in place: add the new line, change the peers, remove the old line. Thread-safe.
+class BearerToken {
+ public:
+  // path: empty accepts every call and sends nothing.
+  explicit BearerToken(std::string path) : path_(std::move(path)) {}
+
+  bool enabled() const { return !path_.empty(); }
+
+  // Unauthenticated unless the metadata hold `authorization: Bearer <token>` (RFC 6750, section 2.1); Unavailable when
+  // the file cannot be used. The texts hold no token.
+  absl::Status Check(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) const;
+
+  // The value of the metadata `authorization` to send. Unavailable when the file cannot be used.
+  absl::StatusOr<std::string> Authorization() const;
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace kubebeast

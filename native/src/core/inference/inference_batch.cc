@@ -1,0 +1,112 @@
+#include "inference/inference_batch.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace kubebeast {
+
+using Clock = std::chrono::steady_clock;
+
+InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
+                               std::shared_ptr<Stats> stats)
+    : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {}
+
+// The destructor runs, and abandons the actors, also where this body throws: the constructor before it has finished.
+InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
+                               BufferPool& buffers, std::shared_ptr<Stats> stats)
+    : InferenceBatch(std::move(steps), std::move(shape), std::move(stats)) {
+  record_.taken = Clock::now();
+  for (const PendingStep& step : steps_) {
+    stats_->histograms.inference_queue_wait.Observe(record_.taken - step.since);
+    record_.num_rows += step.num_rows();
+    if (step.unroll_start) num_unroll_starts_ += step.num_rows();
+  }
+  const auto make = [&](DType dtype, std::vector<std::int64_t> row_shape = {}) {
+    row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows()));
+    return buffers.Allocate(dtype, std::move(row_shape));
+  };
+  for (const LeafSpec& leaf : shape_->spec.observation) observation.push_back(make(leaf.dtype, leaf.row_shape()));
+  for (const LeafSpec& leaf : shape_->spec.action) last_actions.push_back(make(leaf.dtype, leaf.row_shape()));
+  rewards = make(DType::kFloat32);
+  terminated = make(DType::kBool);
+  truncated = make(DType::kBool);
+  is_first = make(DType::kBool);
+  slots = make(DType::kInt32);
+  unroll_start = make(DType::kBool);
+
+  std::size_t first_row = 0;
+  for (const PendingStep& step : steps_) {
+    Gather(step, first_row);
+    first_row += step.num_rows();
+  }
+  record_.gathered = Clock::now();
+  stats_->histograms.inference_batch_rows.Observe(static_cast<double>(num_rows()));
+  stats_->histograms.inference_gather.Observe(record_.gathered - record_.taken);
+}
+
+InferenceBatch::~InferenceBatch() {
+  if (answered_) return;
+  ++stats_->inference_dropped;
+  for (const PendingStep& step : steps_) step.actor->Abandon();
+}
+
+void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
+  const ObservationRows& block = *step.rows.back().observation;
+  for (std::uint32_t env = 0; env < block.num_envs(); ++env) {
+    const std::size_t row = first_row + env;
+    for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
+      const LeafSpec& leaf = shape_->spec.observation[i];
+      CopyStack(step.rows, i, leaf, env, observation[i].data.get() + row * leaf.row_bytes());
+    }
+    for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
+      const LeafSpec& leaf = shape_->spec.action[i];
+      CopyLastAction(step.rows, i, leaf, env, last_actions[i].data.get() + row * leaf.row_bytes());
+    }
+  }
+  std::copy(block.rewards.begin(), block.rewards.end(), rewards.as<float>() + first_row);
+  std::copy(block.terminated.begin(), block.terminated.end(), terminated.data.get() + first_row);
+  std::copy(block.truncated.begin(), block.truncated.end(), truncated.data.get() + first_row);
+  std::copy(block.is_first.begin(), block.is_first.end(), is_first.data.get() + first_row);
+  std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
+  std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
+}
+
+std::shared_ptr<const ModelOutputs> InferenceBatch::Copy(const Reply& reply) const {
+  auto outputs = std::make_shared<ModelOutputs>();
+  for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
+    const std::size_t bytes = num_rows() * shape_->spec.action[i].row_bytes();
+    outputs->actions.emplace_back(reply.actions[i], reply.actions[i] + bytes);
+  }
+  outputs->policy_logits.assign(reply.policy_logits, reply.policy_logits + num_rows() * shape_->num_logits);
+  outputs->baseline.assign(reply.baseline, reply.baseline + num_rows());
+  outputs->policy_version = reply.policy_version;
+  return outputs;
+}
+
+absl::Status InferenceBatch::Answer(const Reply& reply) {
+  if (answered_) return absl::FailedPreconditionError("the batch was answered before");
+  const Clock::time_point now = Clock::now();
+  const std::shared_ptr<const ModelOutputs> outputs = Copy(reply);
+  answered_ = true;
+  record_.answered = now;
+  record_.policy_version = reply.policy_version;
+  stats_->histograms.inference_model.Observe(record_.answered - record_.gathered);
+
+  std::size_t first_row = 0;
+  const float* core_state = reply.core_state;
+  for (const PendingStep& step : steps_) {
+    try {
+      step.actor->Act(outputs, first_row, step.unroll_start ? core_state : nullptr, record_);
+    } catch (const std::exception&) {
+      step.actor->Abandon();
+    }
+    first_row += step.num_rows();
+    if (step.unroll_start) core_state += step.num_rows() * shape_->core_state_size;
+  }
+  steps_.clear();
+  stats_->histograms.inference_reply.Observe(Clock::now() - record_.answered);
+  return absl::OkStatus();
+}
+
+}  // namespace kubebeast

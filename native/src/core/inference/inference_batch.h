@@ -1,0 +1,106 @@
+// Rows that wait for the model, and the way back for its answer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rollouts/unroll.h"
+#include "stats/stats.h"
+#include "wire/array.h"
+
+namespace kubebeast {
+
+// How an answered batch went.
+struct BatchRecord {
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point taken;
+  Clock::time_point gathered;
+  Clock::time_point answered;
+  std::size_t num_rows = 0;
+  std::int64_t policy_version = 0;
+};
+
+// Whoever waits for the model's answer to one vector step. Thread-safe.
+class Actor {
+ public:
+  virtual ~Actor() = default;
+
+  // [B], unique in the pool as long as the actor exists. Never changes.
+  virtual const std::vector<std::int32_t>& slots() const = 0;
+
+  // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
+  // row 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
+  virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
+                   const BatchRecord& batch) = 0;
+
+  // There will be no answer: ends the actor.
+  virtual void Abandon() = 0;
+};
+
+// One vector step that waits for actions.
+struct PendingStep {
+  std::shared_ptr<Actor> actor;
+  std::vector<Row> rows;  // history, then the row to act on
+  bool unroll_start = false;
+  std::chrono::steady_clock::time_point since;  // of the wait
+
+  std::size_t num_rows() const { return actor->slots().size(); }
+};
+
+// The N rows of some vector steps, gathered for the model. Not thread-safe, except that it may be destroyed anywhere:
+// unanswered, it abandons its actors; so does one that finds no memory for its rows.
+class InferenceBatch {
+ public:
+  InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape, BufferPool& buffers,
+                 std::shared_ptr<Stats> stats);
+  ~InferenceBatch();
+  InferenceBatch(const InferenceBatch&) = delete;
+  InferenceBatch& operator=(const InferenceBatch&) = delete;
+
+  std::vector<Array> observation;   // a leaf: [N, *row_shape]
+  Array rewards;                    // float32 [N]
+  Array terminated;                 // bool [N]
+  Array truncated;                  // bool [N]
+  Array is_first;                   // bool [N]
+  std::vector<Array> last_actions;  // a leaf: [N, *shape]
+  Array slots;                      // int32 [N]
+  Array unroll_start;               // bool [N]
+
+  const UnrollShape& shape() const { return *shape_; }
+  std::size_t num_rows() const { return record_.num_rows; }
+  std::size_t num_unroll_starts() const { return num_unroll_starts_; }
+
+  // The model's answer, contiguous, in row order.
+  struct Reply {
+    std::vector<const std::uint8_t*> actions;  // a leaf: [N, *shape]
+    const float* policy_logits = nullptr;      // [N, num_logits]
+    const float* baseline = nullptr;           // [N]
+    std::int64_t policy_version = 0;
+    const float* core_state = nullptr;  // [num_unroll_starts, core_state_size]
+  };
+
+  // Copies the answer and hands it to the actors; FailedPrecondition on a second call. Where there is no memory for the
+  // copy it throws and the batch stays unanswered; an actor that cannot take its answer is abandoned. Never blocks.
+  absl::Status Answer(const Reply& reply);
+
+ private:
+  InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
+                 std::shared_ptr<Stats> stats);
+  void Gather(const PendingStep& step, std::size_t first_row);
+  std::shared_ptr<const ModelOutputs> Copy(const Reply& reply) const;
+
+  std::vector<PendingStep> steps_;
+  const std::shared_ptr<const UnrollShape> shape_;
+  const std::shared_ptr<Stats> stats_;
+  std::size_t num_unroll_starts_ = 0;
+  BatchRecord record_;
+  std::atomic<bool> answered_ = false;
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,75 @@
+// Where the time of single vector steps goes: recorded for those that somebody asked for, and for no other.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "inference/inference_batch.h"
+#include "wire/wire_codec.h"
+
+namespace kubebeast {
+
+// StepTrace of _core.pyi: one vector step from the Actions that started it to those that answer it. The times are
+// nanoseconds of the Unix epoch, each not before the one above it.
+struct StepTrace {
+  std::string env_server_id;
+  std::string instance_id;
+  std::string env_id;
+  std::size_t num_envs = 0;
+  std::uint64_t step = 0;
+  std::size_t batch_rows = 0;
+  std::int64_t policy_version = 0;
+  std::int64_t env_ns = 0;  // the environments computed, as their env-server says; 0: it does not say
+
+  std::int64_t actions_sent_ns = 0;  // of the step before: handed to the transport
+  std::int64_t received_ns = 0;      // the observations
+  std::int64_t submitted_ns = 0;     // to the batcher: later than received_ns where the stream was parked
+  std::int64_t taken_ns = 0;         // with its batch, by an inference thread
+  std::int64_t gathered_ns = 0;
+  std::int64_t answered_ns = 0;  // by the model
+  std::int64_t replied_ns = 0;   // its actions sent
+};
+
+inline constexpr std::size_t kMaxStepTraces = 256;
+
+// Asks for a trace of one step, whichever stream comes next. Thread-safe; never blocks.
+class TraceRequest {
+ public:
+  // Asked again before a stream has taken it, it is still one.
+  void Make() { made_.store(true, std::memory_order_relaxed); }
+
+  // Whether the caller's next step is the one. A single load while nobody asks.
+  bool Take() { return made_.load(std::memory_order_relaxed) && made_.exchange(false, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> made_ = false;
+};
+
+// The step of one stream that is being traced; without Begin there is none and nothing happens. Not thread-safe.
+class StreamTrace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void Begin(Clock::time_point now) { running_ = Running{.actions_sent = now}; }
+  void Receive(const ObservationRows& rows, Clock::time_point now);
+  void Submit(Clock::time_point now);
+  // The trace, without the names of its stream; nullopt where none was begun. There is none from now on.
+  std::optional<StepTrace> Finish(const BatchRecord& batch, Clock::time_point now);
+
+ private:
+  struct Running {
+    Clock::time_point actions_sent;
+    Clock::time_point received;
+    Clock::time_point submitted;
+    std::chrono::microseconds env{0};
+    std::uint64_t step = 0;
+    std::size_t num_envs = 0;
+  };
+  std::optional<Running> running_;
+};
+
+}  // namespace kubebeast

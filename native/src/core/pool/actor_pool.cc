@@ -1,0 +1,311 @@
+#include "pool/actor_pool.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "stream/actor_stream.h"
+
+namespace kubebeast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t minimum) {
+  if (value >= minimum) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum));
+}
+
+absl::Status Validate(const PoolOptions& options) {
+  const auto signed_value = [](std::size_t value) { return static_cast<std::int64_t>(value); };
+  absl::Status status;
+  status.Update(AtLeast("unroll_length", signed_value(options.unroll_length), 1));
+  status.Update(AtLeast("batch_size", signed_value(options.batch_size), 1));
+  status.Update(AtLeast("min_inference_rows", signed_value(options.inference.min_rows), 1));
+  status.Update(AtLeast("max_inference_rows", signed_value(options.inference.max_rows),
+                        signed_value(options.inference.min_rows)));
+  status.Update(AtLeast("inference_timeout_ms", options.inference.timeout.count(), 0));
+  // With less room than a batch needs everyone would wait for everyone.
+  status.Update(
+      AtLeast("max_queued_rollouts", signed_value(options.max_queued_rollouts), signed_value(options.batch_size)));
+  status.Update(AtLeast("max_streams", signed_value(options.max_streams), 1));
+  status.Update(AtLeast("max_envs", signed_value(options.max_envs), 1));
+  status.Update(AtLeast("max_envs_per_stream", options.wire.max_envs_per_stream, 1));
+  status.Update(AtLeast("max_message_bytes", signed_value(options.wire.max_message_bytes), 1));
+  status.Update(AtLeast("max_transport_bytes", signed_value(options.max_transport_bytes),
+                        signed_value(options.wire.max_message_bytes)));
+  status.Update(AtLeast("handshake_timeout_ms", options.handshake_timeout.count(), 1));
+  status.Update(AtLeast("step_timeout_ms", options.step_timeout.count(), 1));
+  if (options.max_envs > std::numeric_limits<std::int32_t>::max()) {
+    status.Update(absl::InvalidArgumentError(absl::StrCat("max_envs = ", options.max_envs, ": must fit an int32")));
+  }
+  if (options.wire.max_message_bytes > std::numeric_limits<int>::max()) {
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("max_message_bytes = ", options.wire.max_message_bytes, ": must be below 2 GiB")));
+  }
+  status.Update(ValidateTls(options.tls, !options.address.empty()));
+  if (options.expected.has_value()) status.Update(ValidateEnvSpec(*options.expected, options.wire.max_message_bytes));
+  return status;
+}
+
+// Of gRPC, unless the options say it: enough for connections that are between messages, and for so many of the largest
+// messages at a time.
+constexpr std::size_t kMinTransportBytes = std::size_t{1} << 30;
+constexpr std::size_t kLargestMessages = 16;
+
+// How long gRPC may take to end calls that were cancelled.
+constexpr std::chrono::seconds kCancelPatience{5};
+
+// A connection without a stream: env-servers open theirs for one.
+constexpr int kMaxIdleMs = 60'000;
+
+// Env-servers use a connection for every stream. RFC 9113, section 6.5.2, asks for 100 at least.
+constexpr int kMaxStreamsPerConnection = 100;
+
+// The name of the contract's service, for health checks
+// (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
+constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
+
+bool IsUnix(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
+
+void SetTransportOptions(grpc::ServerBuilder& builder, const PoolContext& pool) {
+  const PoolOptions& options = pool.options;
+  if (pool.transport_memory.has_value()) builder.SetResourceQuota(*pool.transport_memory);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.wire.max_message_bytes));
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  // A peer that is gone without a word is noticed after 40 s, also when it never opened a stream.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
+  // A connection that does not get through TLS and HTTP/2 in time is as late as one without a Hello.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options.handshake_timeout.count()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options) {
+  if (options.max_queued_rollouts == 0) options.max_queued_rollouts = 2 * options.batch_size;
+  if (options.max_transport_bytes == 0) {
+    options.max_transport_bytes = std::max(kMinTransportBytes, kLargestMessages * options.wire.max_message_bytes);
+  }
+  if (absl::Status status = Validate(options); !status.ok()) return status;
+  return std::unique_ptr<ActorPool>(new ActorPool(options));
+}
+
+ActorPool::ActorPool(const PoolOptions& options)
+    : context_(std::make_shared<PoolContext>(options)),
+      buffers_(std::make_shared<BufferPool>()),
+      address_(options.address),
+      dialer_(std::make_shared<Dialer>(context_)) {}
+
+ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
+
+absl::Status ActorPool::Start() {
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return absl::CancelledError("closed");
+  }
+  if (absl::Status status = Serve(); !status.ok()) {
+    listener_.reset();
+    service_.reset();
+    return status;
+  }
+  const std::lock_guard lock(mutex_);
+  sweeper_ = std::thread([this] { Sweep(); });
+  return absl::OkStatus();
+}
+
+absl::Status ActorPool::Serve() {
+  const PoolOptions& options = context_->options;
+  service_ = std::make_unique<PoolService>(context_);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  SetTransportOptions(builder, *context_);
+  // A pool that only dials has a server without a port: gRPC 1.51 shares its callback threads between servers and
+  // channels, and does not survive that the last of them goes in one of these threads, as channels do.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  if (IsUnix(options.address)) {
+    builder.AddListeningPort(options.address, MakeServerCredentials(options.tls));
+  } else if (!options.address.empty()) {
+    auto listener = TcpListener::Bind(options.address);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls));
+  }
+  builder.RegisterService(service_.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watchers;
+  watchers.push_back(std::make_unique<CallWatcher>(context_));
+  builder.experimental().SetInterceptorCreators(std::move(watchers));
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
+  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
+  if (listener_ == nullptr) return absl::OkStatus();
+  Accept(std::move(acceptor));
+  const std::lock_guard lock(mutex_);
+  address_ = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", listener_->port());
+  return absl::OkStatus();
+}
+
+void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
+  const auto hand_over = [acceptor = std::move(acceptor), context = context_](int fd, const std::string& peer) {
+    context->newcomers.Add(peer, Clock::now());
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor->HandleNewConnection(&connection);
+  };
+  listener_->Start(
+      {.tls = context_->options.tls.enabled(), .patience = context_->options.handshake_timeout},
+      {.on_connection = hand_over,
+       .is_blocked = [context = context_](
+                         const std::string& peer) { return context->offences.Blocks(HostOfPeer(peer), Clock::now()); },
+       .on_refusal = [context = context_](const std::string& peer,
+                                          ConnectionRefusal refusal) { context->AddRefusedConnection(peer, refusal); },
+       .on_error = [context = context_](const absl::Status& status) { context->AddAcceptFailure(status); }});
+}
+
+absl::Status ActorPool::SetEndpoints(const std::vector<Endpoint>& endpoints) {
+  const TlsOptions& tls = context_->options.tls;
+  if (tls.enabled() && tls.authorities.empty()) {
+    return absl::FailedPreconditionError("tls_ca is empty: to dial with TLS it must say whom to trust");
+  }
+  dialer_->SetEndpoints(endpoints);
+  dialer_->Tick(Clock::now());
+  return absl::OkStatus();
+}
+
+std::string ActorPool::address() const {
+  const std::lock_guard lock(mutex_);
+  return address_;
+}
+
+absl::StatusOr<EnvSpec> ActorPool::WaitEnvSpec(std::chrono::milliseconds timeout) {
+  return context_->registry.WaitEnvSpec(Clock::now() + timeout);
+}
+
+absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size) {
+  absl::Status status = context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size);
+  if (!status.ok()) return status;
+  for (const auto& stream : context_->registry.streams()) stream->OnPoolOpen();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::chrono::milliseconds timeout) {
+  auto batch = context_->batcher.Pop(Clock::now() + timeout);
+  if (!batch.ok()) return batch.status();
+  Stats& stats = *context_->stats;
+  ++stats.inference_batches;
+  stats.inference_rows += static_cast<std::int64_t>(batch->num_rows);
+  switch (batch->reason) {
+    case FlushReason::kReady:
+      ++stats.inference_flush_ready;
+      break;
+    case FlushReason::kAll:
+      ++stats.inference_flush_all;
+      break;
+    case FlushReason::kTimeout:
+      ++stats.inference_flush_timeout;
+      break;
+  }
+  return std::make_unique<InferenceBatch>(std::move(batch->items), context_->registry.shape(), *buffers_,
+                                          context_->stats);
+}
+
+absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds timeout,
+                                                     std::int64_t min_policy_version) {
+  const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout, min_policy_version);
+  if (!unrolls.ok()) return unrolls.status();
+  const PoolOptions& options = context_->options;
+  RolloutBatch batch = GatherRollouts(*unrolls, *context_->registry.shape(), *buffers_);
+  context_->stats->rollout_padded_steps +=
+      static_cast<std::int64_t>(options.batch_size * options.unroll_length - batch.num_transitions);
+  return batch;
+}
+
+std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() const {
+  auto values = context_->stats->Snapshot();
+  const Histograms& histograms = context_->stats->histograms;
+  const double busy_s =
+      histograms.inference_gather.sum() + histograms.inference_model.sum() + histograms.inference_reply.sum();
+  values.emplace_back("inference_busy_us", static_cast<std::int64_t>(busy_s * 1e6));
+  values.emplace_back("rows_waiting", context_->batcher.rows_waiting());
+  values.emplace_back("rollouts_queued", context_->rollouts.size());
+  values.emplace_back("rollout_queue_capacity", context_->options.max_queued_rollouts);
+  values.emplace_back("slots", context_->options.max_envs);
+  values.emplace_back("streams_parked", context_->rollouts.num_parked());
+  return values;
+}
+
+std::vector<std::pair<std::string_view, Histogram::Snapshot>> ActorPool::GetHistograms() const {
+  return context_->stats->TakeHistograms();
+}
+
+std::vector<StreamInfo> ActorPool::GetStreams() const {
+  const Clock::time_point now = Clock::now();
+  std::vector<StreamInfo> described;
+  for (const auto& stream : context_->registry.streams()) {
+    if (auto info = stream->Describe(now)) described.push_back(*std::move(info));
+  }
+  return described;
+}
+
+void ActorPool::Drain(bool finished) {
+  context_->registry.Drain(finished);
+  dialer_->Stop();
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  if (server_ == nullptr) return;
+  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
+}
+
+void ActorPool::Close(std::chrono::milliseconds grace) {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    closing_.notify_all();
+  }
+  const std::lock_guard lifecycle(lifecycle_mutex_);
+  listener_.reset();
+  dialer_->Stop();
+  context_->registry.Close();
+  context_->batcher.Close();
+  context_->rollouts.Close();
+  for (const auto& stream : context_->registry.streams()) stream->Close();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
+  if (!dialer_->WaitUntilIdle(Clock::now() + grace)) {
+    for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(Clock::time_point::max());
+    dialer_->WaitUntilIdle(Clock::now() + kCancelPatience);
+  }
+  dialer_->Forget();
+  if (sweeper_.joinable()) sweeper_.join();
+  server_.reset();
+}
+
+void ActorPool::Sweep() {
+  using std::chrono::milliseconds;
+  const milliseconds shortest = std::min(context_->options.handshake_timeout, context_->options.step_timeout);
+  const milliseconds tick = std::clamp(shortest / 4, milliseconds(1), milliseconds(250));
+  std::unique_lock lock(mutex_);
+  while (!closing_.wait_for(lock, tick, [this] { return closed_; })) {
+    lock.unlock();
+    const Clock::time_point now = Clock::now();
+    for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
+    for (const std::string& peer : context_->newcomers.TakeLate(now)) {
+      context_->AddRefusedConnection(peer, ConnectionRefusal::kNoCall);
+    }
+    dialer_->Tick(now);
+    lock.lock();
+  }
+}
+
+}  // namespace kubebeast

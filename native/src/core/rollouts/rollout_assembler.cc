@@ -1,0 +1,58 @@
+#include "rollouts/rollout_assembler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kubebeast {
+
+RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs)
+    : shape_(std::move(shape)), num_envs_(num_envs) {}
+
+RolloutAssembler::Added RolloutAssembler::AddRow(std::shared_ptr<const ObservationRows> observation) {
+  Added added;
+  if (started_ == nullptr) {
+    StartUnroll({});
+    started_->rows.push_back({std::move(observation), nullptr, 0});
+    return added;
+  }
+  const Row& previous = started_->rows.back();
+  for (std::uint32_t env = 0; env < num_envs_; ++env) {
+    added.num_steps += previous.is_final(env) || observation->interrupted[env] != 0 ? 0 : 1;
+  }
+  started_->rows.push_back({std::move(observation), nullptr, 0});
+  if (started_->num_steps() == shape_->unroll_length) {
+    std::vector<Row> window = Window();
+    added.finished = std::move(started_);
+    StartUnroll(std::move(window));
+    started_->origin = started_->rows.size() - 1;
+  }
+  return added;
+}
+
+void RolloutAssembler::SetOutputs(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output,
+                                  const float* core_state) {
+  if (at_unroll_start()) started_->core_state.assign(core_state, core_state + num_envs_ * shape_->core_state_size);
+  Row& newest = started_->rows.back();
+  newest.outputs = std::move(outputs);
+  newest.first_output = first_output;
+}
+
+std::vector<Row> RolloutAssembler::Window() const {
+  const std::vector<Row>& rows = started_->rows;
+  const std::size_t size = std::min(rows.size(), shape_->history() + 1);
+  return {rows.end() - static_cast<std::ptrdiff_t>(size), rows.end()};
+}
+
+std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
+  if (started_ == nullptr || at_unroll_start()) return nullptr;
+  started_->end = end;
+  return std::move(started_);
+}
+
+void RolloutAssembler::StartUnroll(std::vector<Row> history) {
+  started_ = std::make_shared<Unroll>();
+  started_->rows = std::move(history);
+  started_->rows.reserve(shape_->history() + shape_->unroll_length + 1);
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,132 @@
+#include "rollouts/rollout_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kubebeast {
+namespace {
+
+std::vector<std::int64_t> Prepend(std::size_t rows, std::size_t columns, std::vector<std::int64_t> shape) {
+  shape.insert(shape.begin(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)});
+  return shape;
+}
+
+RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPool& buffers) {
+  const std::size_t steps = shape.unroll_length;
+  const auto make = [&](DType dtype, std::size_t rows, std::vector<std::int64_t> row_shape = {}) {
+    return buffers.Allocate(dtype, Prepend(rows, batch_size, std::move(row_shape)));
+  };
+  RolloutBatch batch;
+  for (const LeafSpec& leaf : shape.spec.observation) {
+    batch.observation.push_back(make(leaf.dtype, steps + 1, leaf.row_shape()));
+  }
+  for (const LeafSpec& leaf : shape.spec.action) {
+    batch.last_actions.push_back(make(leaf.dtype, steps + 1, leaf.row_shape()));
+    batch.actions.push_back(make(leaf.dtype, steps, leaf.row_shape()));
+  }
+  batch.rewards = make(DType::kFloat32, steps + 1);
+  batch.terminated = make(DType::kBool, steps + 1);
+  batch.truncated = make(DType::kBool, steps + 1);
+  batch.is_first = make(DType::kBool, steps + 1);
+  batch.policy_logits = make(DType::kFloat32, steps, {static_cast<std::int64_t>(shape.num_logits)});
+  batch.baseline = make(DType::kFloat32, steps);
+  batch.policy_version = make(DType::kInt64, steps);
+  batch.valid = make(DType::kBool, steps);
+  batch.core_state = buffers.Allocate(
+      DType::kFloat32, {static_cast<std::int64_t>(batch_size), static_cast<std::int64_t>(shape.core_state_size)});
+  return batch;
+}
+
+// Writes one column (one unroll) of the batch.
+class ColumnWriter {
+ public:
+  ColumnWriter(const UnrollShape& shape, const FinishedUnroll& source, std::size_t column, std::size_t batch_size,
+               RolloutBatch& batch)
+      : shape_(shape),
+        unroll_(*source.unroll),
+        env_(source.env),
+        column_(column),
+        batch_size_(batch_size),
+        batch_(batch) {}
+
+  void Write() {
+    for (std::size_t t = 0; t <= shape_.unroll_length; ++t) {
+      WriteObservation(t);
+      WriteFlags(t);
+    }
+    for (std::size_t t = 0; t < shape_.unroll_length; ++t) WriteOutputs(t);
+    std::copy_n(unroll_.core_state.begin() + static_cast<std::ptrdiff_t>(env_ * shape_.core_state_size),
+                shape_.core_state_size, batch_.core_state.as<float>() + column_ * shape_.core_state_size);
+  }
+
+ private:
+  std::size_t cell(std::size_t t) const { return t * batch_size_ + column_; }
+
+  void WriteObservation(std::size_t t) {
+    const auto rows = unroll_.upto(std::min(t, unroll_.num_steps()));
+    for (std::size_t i = 0; i < shape_.spec.observation.size(); ++i) {
+      const LeafSpec& leaf = shape_.spec.observation[i];
+      CopyStack(rows, i, leaf, env_, batch_.observation[i].data.get() + cell(t) * leaf.row_bytes());
+    }
+    for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
+      const LeafSpec& leaf = shape_.spec.action[i];
+      CopyLastAction(rows, i, leaf, env_, batch_.last_actions[i].data.get() + cell(t) * leaf.row_bytes());
+    }
+  }
+
+  void WriteFlags(std::size_t t) {
+    const bool padding = t > unroll_.num_steps();
+    const Row& row = unroll_.row(std::min(t, unroll_.num_steps()));
+    const bool ends = t == unroll_.num_steps() && !row.is_final(env_);
+    const ObservationRows& block = *row.observation;
+    batch_.rewards.as<float>()[cell(t)] = padding ? 0.0F : block.rewards[env_];
+    batch_.terminated.as<bool>()[cell(t)] =
+        !padding && (block.terminated[env_] != 0 || (ends && unroll_.end == Unroll::End::kTerminated));
+    batch_.truncated.as<bool>()[cell(t)] =
+        !padding && (block.truncated[env_] != 0 || (ends && unroll_.end == Unroll::End::kTruncated));
+    batch_.is_first.as<bool>()[cell(t)] = !padding && block.is_first[env_] != 0;
+  }
+
+  void WriteOutputs(std::size_t t) {
+    const bool padding = t >= unroll_.num_steps();
+    const Row& row = unroll_.row(std::min(t, unroll_.num_steps() - 1));
+    const std::size_t source = row.first_output + env_;
+    for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
+      const LeafSpec& leaf = shape_.spec.action[i];
+      std::uint8_t* const out = batch_.actions[i].data.get() + cell(t) * leaf.row_bytes();
+      if (padding) {
+        std::memset(out, 0, leaf.row_bytes());
+      } else {
+        std::memcpy(out, row.action(i, leaf, env_), leaf.row_bytes());
+      }
+    }
+    float* const logits = batch_.policy_logits.as<float>() + cell(t) * shape_.num_logits;
+    for (std::size_t i = 0; i < shape_.num_logits; ++i) {
+      logits[i] = padding ? 0.0F : row.outputs->policy_logits[source * shape_.num_logits + i];
+    }
+    batch_.baseline.as<float>()[cell(t)] = padding ? 0.0F : row.outputs->baseline[source];
+    batch_.policy_version.as<std::int64_t>()[cell(t)] = row.outputs->policy_version;
+    batch_.valid.as<bool>()[cell(t)] = unroll_.valid(t, env_);
+  }
+
+  const UnrollShape& shape_;
+  const Unroll& unroll_;
+  const std::uint32_t env_;
+  const std::size_t column_;
+  const std::size_t batch_size_;
+  RolloutBatch& batch_;
+};
+
+}  // namespace
+
+RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const UnrollShape& shape, BufferPool& buffers) {
+  RolloutBatch batch = Allocate(unrolls.size(), shape, buffers);
+  for (std::size_t column = 0; column < unrolls.size(); ++column) {
+    ColumnWriter(shape, unrolls[column], column, unrolls.size(), batch).Write();
+    batch.num_transitions += unrolls[column].num_valid;
+  }
+  return batch;
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,44 @@
+// B unrolls → one time-major training batch.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rollouts/unroll.h"
+#include "wire/array.h"
+
+namespace kubebeast {
+
+// One environment's part of a finished unroll.
+struct FinishedUnroll {
+  std::shared_ptr<const Unroll> unroll;
+  std::uint32_t env = 0;
+  std::size_t num_valid = 0;
+  std::chrono::steady_clock::time_point finished_at;
+};
+
+// What RolloutBatch of _core.pyi describes: T unroll_length, B unrolls. An unroll that ended early is padded with its
+// last row, reward 0 and no flags; its last row is truncated (or terminated) unless its episode had ended there.
+struct RolloutBatch {
+  std::vector<Array> observation;   // a leaf: [T+1, B, *row_shape]
+  Array rewards;                    // float32 [T+1, B]
+  Array terminated;                 // bool [T+1, B]
+  Array truncated;                  // bool [T+1, B]
+  Array is_first;                   // bool [T+1, B]
+  std::vector<Array> last_actions;  // a leaf: [T+1, B, *shape]
+  std::vector<Array> actions;       // a leaf: [T, B, *shape]
+  Array policy_logits;              // float32 [T, B, num_logits]
+  Array baseline;                   // float32 [T, B]
+  Array policy_version;             // int64 [T, B]
+  Array valid;                      // bool [T, B]
+  Array core_state;                 // float32 [B, core_state_size]
+  std::size_t num_transitions = 0;  // valid ones
+};
+
+// Copies the unrolls into a batch, in order.
+RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const UnrollShape& shape, BufferPool& buffers);
+
+}  // namespace kubebeast

@@ -1,0 +1,328 @@
+#include "stream/actor_stream.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "wire/message_reader.h"
+
+namespace kubebeast {
+
+ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
+    : pool_(std::move(pool)),
+      peer_(std::move(peer)),
+      transport_(&transport),
+      connected_at_(Clock::now()),
+      clock_(connected_at_) {}
+
+ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
+
+void ActorStream::Start() {
+  const std::lock_guard lock(mutex_);
+  AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
+  if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
+    // Nobody's fault where no stream is taken any more.
+    End(absl::IsResourceExhausted(status) ? Cause::kInvalid : Cause::kClosed, status);
+    return;
+  }
+  transport_->Read(&read_);
+}
+
+void ActorStream::OnPoolOpen() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kOpen) Welcome(pool_->registry.shape());
+}
+
+void ActorStream::CheckDeadline(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (now < deadline_) return;
+  if (phase_ == Phase::kHello) {
+    End(Cause::kTimeout,
+        absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kStep) {
+    End(Cause::kTimeout,
+        absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
+                                                 pool_->options.step_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
+    transport_->Cancel();
+  }
+}
+
+void ActorStream::Close() {
+  const std::lock_guard lock(mutex_);
+  End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
+}
+
+std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const auto spent = [&](StreamClock::State state) { return seconds(clock_.Spent(state, now)); };
+  return StreamInfo{.env_server_id = env_server_id_,
+                    .instance_id = instance_id_,
+                    .env_id = env_id_,
+                    .peer = peer_,
+                    .num_envs = slots_.size(),
+                    .state = clock_.state(),
+                    .num_steps = num_steps_,
+                    .num_episodes = num_episodes_,
+                    .connected_s = seconds(now - connected_at_),
+                    .env_s = spent(StreamClock::State::kEnv),
+                    .action_s = spent(StreamClock::State::kInference),
+                    .parked_s = spent(StreamClock::State::kParked)};
+}
+
+void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
+                      const BatchRecord& batch) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kActions) return;
+  const std::vector<LeafSpec>& leaves = shape_->spec.action;
+  std::vector<const std::uint8_t*> actions(leaves.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
+  }
+  const bool traced = pool_->trace_request.Take();
+  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions, traced && peer_minor_ >= kTracedMinor);
+  assembler_->SetOutputs(std::move(outputs), first_output, core_state);
+  AwaitPeer(Phase::kStep, pool_->options.step_timeout);
+  // Not after Send: the peer may have answered by the time that it returns.
+  const Clock::time_point now = Clock::now();
+  Send(std::move(reply));
+  pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
+  FinishTrace(batch, now);
+  if (traced) trace_.Begin(now);
+}
+
+void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
+  std::optional<StepTrace> trace = trace_.Finish(batch, now);
+  if (!trace.has_value()) return;
+  trace->env_server_id = env_server_id_;
+  trace->instance_id = instance_id_;
+  trace->env_id = env_id_;
+  pool_->traces.Add(*std::move(trace));
+}
+
+void ActorStream::Abandon() {
+  const std::lock_guard lock(mutex_);
+  End(Cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
+}
+
+void ActorStream::OnReadDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kEnded) return;
+  if (!ok) {
+    End(Cause::kDisconnect, absl::OkStatus());
+    return;
+  }
+  try {
+    if (const absl::Status status = Receive(); !status.ok()) End(Cause::kInvalid, status);
+  } catch (const std::exception& error) {
+    End(Cause::kDropped, absl::InternalError(error.what()));
+  }
+  read_.Clear();
+  if (phase_ != Phase::kEnded) transport_->Read(&read_);
+}
+
+void ActorStream::OnWriteDone(bool ok) {
+  const std::lock_guard lock(mutex_);
+  writing_ = false;
+  if (!ok) {
+    End(Cause::kDisconnect, absl::OkStatus());
+  } else if (phase_ != Phase::kEnded && !next_write_.empty()) {
+    Send(std::exchange(next_write_, {}));
+  }
+}
+
+void ActorStream::OnDone() {
+  const std::lock_guard lock(mutex_);
+  transport_ = nullptr;
+  pool_->registry.Remove(this);
+}
+
+absl::Status ActorStream::Receive() {
+  const std::size_t size = read_.Length();
+  ++pool_->stats->messages_received;
+  pool_->stats->bytes_received += static_cast<std::int64_t>(size);
+  MessageReader reader(&read_);
+  if (reader.compressed()) {
+    return absl::InvalidArgumentError(
+        "the message is compressed by gRPC: switch the compression of the channel off; observations may be compressed "
+        "by LZ4 instead (Hello.offered_compression)");
+  }
+  if (phase_ == Phase::kHello) {
+    const absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
+    return hello.ok() ? ReceiveHello(*hello) : hello.status();
+  }
+  absl::StatusOr<Request> request = codec_->Decode(&reader, size);
+  if (!request.ok()) return request.status();
+  if (const Bye* bye = std::get_if<Bye>(&*request)) {
+    bye_detail_ = bye->detail;
+    End(Cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
+    return absl::OkStatus();
+  }
+  return ReceiveStep(std::move(std::get<std::shared_ptr<const ObservationRows>>(*request)));
+}
+
+absl::Status ActorStream::ReceiveHello(const Hello& hello) {
+  env_server_id_ = hello.env_server_id;
+  instance_id_ = hello.instance_id;
+  env_id_ = hello.spec.env_id;
+  peer_minor_ = hello.protocol_minor;
+  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
+  if (!slots.ok()) return slots.status();
+  slots_ = *std::move(slots);
+  compression_ = ChooseCompression(hello);
+  codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
+  ++pool_->stats->streams_accepted;
+  ++pool_->stats->streams;
+  pool_->stats->envs += hello.num_envs;
+  interrupted_at_.resize(hello.num_envs);
+  Report(StreamEvent::Kind::kJoined, "", "", hello.spec.env_config);
+  phase_ = Phase::kOpen;
+  if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
+  return absl::OkStatus();
+}
+
+void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
+  shape_ = std::move(shape);
+  assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
+  pool_->batcher.Join(this);
+  AwaitPeer(Phase::kStep, pool_->options.step_timeout);
+  Send(EncodeWelcome(pool_->options.run_id, compression_));
+}
+
+absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
+  if (phase_ != Phase::kStep) {
+    return absl::InvalidArgumentError(absl::StrCat("Observations of step ", observation->step, " came before the ",
+                                                   phase_ == Phase::kOpen ? "Welcome" : "Actions of the step before"));
+  }
+  Stats& stats = *pool_->stats;
+  const Clock::time_point now = Clock::now();
+  const bool answers = clock_.state() == StreamClock::State::kEnv;
+  const Clock::duration env_time = clock_.Enter(StreamClock::State::kInference, now);
+  if (answers) stats.histograms.stream_env.Observe(env_time);
+  trace_.Receive(*observation, now);
+  num_episodes_ += observation->episodes.size();
+  stats.rows_received += observation->num_envs();
+  stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
+  for (const EpisodeEnd& episode : observation->episodes) {
+    pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
+  }
+  CountInterruptions(*observation);
+  const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
+  pool_->rollouts.CountSampled(added.num_steps);
+  num_steps_ += added.num_steps;
+  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
+  phase_ = Phase::kActions;
+  if (!assembler_->at_unroll_start() || !Park()) Submit(now);
+  return absl::OkStatus();
+}
+
+bool ActorStream::Park() {
+  ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
+    if (const auto stream = weak.lock()) stream->Unpark();
+  });
+  if (!ticket_.has_value()) return false;
+  pool_->batcher.Leave(this);
+  clock_.Enter(StreamClock::State::kParked, Clock::now());
+  return true;
+}
+
+void ActorStream::Unpark() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kActions) return;
+  ticket_.reset();
+  pool_->batcher.Join(this);
+  const Clock::time_point now = Clock::now();
+  pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kInference, now));
+  Submit(now);
+}
+
+void ActorStream::Submit(Clock::time_point now) {
+  trace_.Submit(now);
+  pool_->batcher.Push(this, slots_.size(),
+                      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now});
+}
+
+void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
+  phase_ = phase;
+  deadline_ = Clock::now() + timeout;
+}
+
+void ActorStream::Send(std::string message) {
+  if (writing_) {
+    // The reply before this one is still on its way although its answer has come: wait for the transport's word, once.
+    if (next_write_.empty()) {
+      next_write_ = std::move(message);
+    } else {
+      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
+    }
+    return;
+  }
+  pool_->stats->bytes_sent += static_cast<std::int64_t>(message.size());
+  const grpc::Slice slice(message);
+  write_ = grpc::ByteBuffer(&slice, 1);
+  writing_ = true;
+  transport_->Write(&write_);
+}
+
+void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
+  if (phase_ == Phase::kEnded) return;
+  // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
+  AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
+  if (ticket_.has_value()) {
+    pool_->rollouts.Cancel(*ticket_);
+    if (clock_.state() == StreamClock::State::kParked) {
+      pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kStarting, Clock::now()));
+    }
+  }
+  pool_->batcher.Leave(this);
+  CountEnd(cause);
+  ReportEnd(cause, status);
+  if (assembler_ != nullptr) {
+    const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
+    if (unroll != nullptr) pool_->rollouts.Deliver(unroll);
+    assembler_.reset();
+  }
+  transport_->Finish(status);
+}
+
+void ActorStream::CountInterruptions(const ObservationRows& observation) {
+  for (std::uint32_t env = 0; env < observation.num_envs(); ++env) {
+    if (observation.interrupted[env] == 0) continue;
+    // While an environment stays away its rows alternate: one that opens an episode, one that is interrupted.
+    const bool still_away = interrupted_at_[env] != 0 && observation.step - interrupted_at_[env] == 2;
+    if (!still_away) ++pool_->stats->env_interruptions;
+    interrupted_at_[env] = observation.step;
+  }
+}
+
+void ActorStream::CountEnd(Cause cause) {
+  Stats& stats = *pool_->stats;
+  if (codec_ == nullptr) {  // not accepted
+    if (cause != Cause::kDisconnect && cause != Cause::kClosed) ++stats.streams_rejected;
+    return;
+  }
+  --stats.streams;
+  stats.envs -= static_cast<std::int64_t>(slots_.size());
+  ++CounterOf(cause, stats);
+}
+
+void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
+  // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
+  const bool hello_is_late = cause == Cause::kTimeout && codec_ == nullptr;
+  if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
+  const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
+  if (codec_ != nullptr) {
+    Report(StreamEvent::Kind::kLeft, std::string(NameOf(cause)), detail);
+  } else if (cause != Cause::kDisconnect && cause != Cause::kClosed) {
+    Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
+  }
+}
+
+void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config) {
+  pool_->events.Add({kind, env_server_id_, instance_id_, env_id_, slots_.size(), peer_, std::move(reason),
+                     std::move(detail), std::move(env_config)});
+}
+
+}  // namespace kubebeast

@@ -1,0 +1,96 @@
+// What the streams of a pool share.
+#pragma once
+
+#include <grpcpp/resource_quota.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "access/bearer_token.h"
+#include "access/connection_refusal.h"
+#include "access/newcomers.h"
+#include "access/offences.h"
+#include "access/tls.h"
+#include "inference/dynamic_batcher.h"
+#include "inference/inference_batch.h"
+#include "inference/step_trace.h"
+#include "rollouts/rollout_queue.h"
+#include "stats/recent.h"
+#include "stats/stats.h"
+#include "stream/pool_events.h"
+#include "stream/repetitions.h"
+#include "stream/stream_registry.h"
+#include "wire/wire_codec.h"
+
+namespace kubebeast {
+
+// The arguments of ActorPool in _core.pyi.
+struct PoolOptions {
+  std::string address;  // empty: the pool only dials
+  std::string run_id;
+  std::size_t unroll_length = 0;
+  std::size_t batch_size = 0;
+  BatchingOptions inference;
+  std::size_t max_queued_rollouts = 0;  // 0: 2 * batch_size
+  std::size_t max_streams = 4096;
+  std::size_t max_envs = 16384;
+  WireLimits wire;
+  std::size_t max_transport_bytes = 0;  // 0: Create takes 1 GiB, or 16 * max_message_bytes where that is more
+  std::size_t min_partial_steps = 1;
+  std::chrono::milliseconds handshake_timeout{10'000};
+  std::chrono::milliseconds step_timeout{60'000};
+  std::optional<EnvSpec> expected;
+  std::string opening_env;        // empty: any
+  std::size_t max_offences = 20;  // of a host; 0: any number
+  TlsOptions tls;
+  std::string token_file;
+};
+
+// How soon a host is forgiven one offence.
+inline constexpr std::chrono::seconds kOffenceForgivenEvery{3};
+
+// Lives until the last stream and the last inference batch are gone, which may be after the pool. Locks: a stream locks
+// itself, then at most one of these members; the members call no one while they are locked.
+struct PoolContext {
+  explicit PoolContext(const PoolOptions& pool_options)
+      : options(pool_options),
+        stats(std::make_shared<Stats>()),
+        registry({options.max_streams, options.max_envs, options.wire.max_message_bytes}, options.expected,
+                 options.opening_env),
+        batcher(options.inference),
+        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats),
+        token(options.token_file) {
+    if (options.max_transport_bytes > 0) transport_memory.emplace().Resize(options.max_transport_bytes);
+  }
+
+  // A peer that was turned away before it had said who it is.
+  void AddRefusal(const std::string& peer, const absl::Status& status);
+  // A connection that brings no stream. An event now and then for each host and reason, whoever floods; probes of the
+  // port are only counted.
+  void AddRefusedConnection(const std::string& peer, ConnectionRefusal refusal);
+  // No connection can be accepted at the moment.
+  void AddAcceptFailure(const absl::Status& status);
+
+  const PoolOptions options;
+  const std::shared_ptr<Stats> stats;
+  StreamRegistry registry;
+  DynamicBatcher<PendingStep> batcher;
+  RolloutQueue rollouts;
+  const BearerToken token;
+  std::optional<grpc::ResourceQuota> transport_memory;  // of all connections, whoever dialled; none: unbounded
+  Offences offences{options.max_offences, kOffenceForgivenEvery};
+  Newcomers newcomers{options.handshake_timeout};
+  Repetitions repetitions;  // of events that have no end
+  Recent<Episode> episodes{kMaxEpisodes};
+  Recent<StreamEvent> events{kMaxStreamEvents};
+  TraceRequest trace_request;
+  Recent<StepTrace> traces{kMaxStepTraces};
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,54 @@
+// What a pool tells the people who watch it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "stream/stream_clock.h"
+
+namespace kubebeast {
+
+// A finished episode as its env-server counted it: the whole game, unclipped rewards.
+struct Episode {
+  std::string env_server_id;
+  std::string env_id;
+  float episode_return = 0;
+  std::uint64_t length = 0;
+};
+
+inline constexpr std::size_t kMaxEpisodes = 65536;
+
+// StreamEvent of _core.pyi. What the peer has not said is empty.
+struct StreamEvent {
+  enum class Kind : std::uint8_t { kJoined, kLeft, kRefused, kDialFailed, kConnectionRefused, kAcceptFailed };
+  Kind kind = Kind::kJoined;
+  std::string env_server_id;
+  std::string instance_id;
+  std::string env_id;
+  std::size_t num_envs = 0;
+  std::string peer;
+  std::string reason;
+  std::string detail;
+  std::string env_config;  // of kJoined
+};
+
+inline constexpr std::size_t kMaxStreamEvents = 4096;
+
+// StreamInfo of _core.pyi: an accepted stream at one moment.
+struct StreamInfo {
+  std::string env_server_id;
+  std::string instance_id;
+  std::string env_id;
+  std::string peer;
+  std::size_t num_envs = 0;
+  StreamClock::State state = StreamClock::State::kStarting;
+  std::size_t num_steps = 0;
+  std::size_t num_episodes = 0;
+  double connected_s = 0;
+  double env_s = 0;
+  double action_s = 0;
+  double parked_s = 0;
+};
+
+}  // namespace kubebeast

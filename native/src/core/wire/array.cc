@@ -1,0 +1,54 @@
+#include "wire/array.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kubebeast {
+
+Array BufferPool::Allocate(DType dtype, std::vector<std::int64_t> shape) {
+  std::size_t bytes = ItemSize(dtype);
+  for (const std::int64_t dim : shape) bytes *= static_cast<std::size_t>(dim);
+  if (bytes < kMinRecycledBytes) {
+    return {dtype, std::move(shape), std::make_shared_for_overwrite<std::uint8_t[]>(bytes)};
+  }
+  Buffer buffer = Take(bytes);
+  std::uint8_t* const data = buffer.data.release();
+  const auto release = [pool = weak_from_this(), capacity = buffer.capacity](std::uint8_t* owned) {
+    Buffer returned{std::unique_ptr<std::uint8_t[]>(owned), capacity};
+    if (const auto alive = pool.lock()) alive->Release(std::move(returned));
+  };
+  return {dtype, std::move(shape), std::shared_ptr<std::uint8_t[]>(data, release)};
+}
+
+std::size_t BufferPool::num_free() const {
+  const std::lock_guard lock(mutex_);
+  return free_.size();
+}
+
+BufferPool::Buffer BufferPool::Take(std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto fits = [bytes](const Buffer& buffer) {
+      return buffer.capacity >= bytes && buffer.capacity / 2 <= bytes;
+    };
+    const auto found = std::find_if(free_.begin(), free_.end(), fits);
+    if (found != free_.end()) {
+      Buffer buffer = std::move(*found);
+      free_.erase(found);
+      return buffer;
+    }
+  }
+  return {std::make_unique_for_overwrite<std::uint8_t[]>(bytes), bytes};
+}
+
+void BufferPool::Release(Buffer buffer) {
+  Buffer dropped;  // freed after the lock is released
+  const std::lock_guard lock(mutex_);
+  if (free_.size() == kMaxFreeBuffers) {
+    dropped = std::move(free_.front());
+    free_.erase(free_.begin());
+  }
+  free_.push_back(std::move(buffer));
+}
+
+}  // namespace kubebeast

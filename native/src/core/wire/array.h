@@ -1,0 +1,53 @@
+// Arrays that leave the core, and the buffers behind them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "wire/tensor_spec.h"
+
+namespace kubebeast {
+
+// A C-contiguous array that shares its memory. The memory lives as long as any copy of the Array.
+struct Array {
+  DType dtype = DType::kUint8;
+  std::vector<std::int64_t> shape;
+  std::shared_ptr<std::uint8_t[]> data;
+
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(data.get());
+  }
+};
+
+// Allocates Arrays and keeps a few large buffers for the next ones: fresh pages cost more than the copy into them.
+// Thread-safe. Arrays may outlive the pool.
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  // Smaller buffers are left to malloc.
+  static constexpr std::size_t kMinRecycledBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kMaxFreeBuffers = 8;
+
+  // An uninitialized array.
+  Array Allocate(DType dtype, std::vector<std::int64_t> shape);
+
+  std::size_t num_free() const;
+
+ private:
+  struct Buffer {
+    std::unique_ptr<std::uint8_t[]> data;
+    std::size_t capacity = 0;
+  };
+
+  // A kept buffer of at least `bytes` and at most twice that, or a new one.
+  Buffer Take(std::size_t bytes);
+  void Release(Buffer buffer);
+
+  mutable std::mutex mutex_;
+  std::vector<Buffer> free_;  // oldest first
+};
+
+}  // namespace kubebeast

@@ -1,0 +1,245 @@
+#include "wire/observation_decoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "wire/finite.h"
+#include "wire/leaf_reader.h"
+#include "wire/wire_reader.h"
+
+namespace kubebeast {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+
+constexpr absl::string_view kName = "observations";
+constexpr absl::string_view kEpisodeName = "observations.episodes";
+constexpr std::uint32_t kNumFields = 9;         // of Observations
+constexpr std::uint32_t kNumEpisodeFields = 3;  // of Episode
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(kName, ".", parts...));
+}
+
+// The state of one message while its fields arrive in any order.
+class Decoder {
+ public:
+  Decoder(const std::vector<LeafSpec>& specs, const std::vector<Compression>& compression,
+          const ObservationExpectation& expected, std::string* scratch)
+      : specs_(specs),
+        compression_(compression),
+        expected_(expected),
+        num_envs_(expected.is_first.size()),
+        scratch_(scratch) {
+    rows_->leaves.reserve(specs.size());
+  }
+
+  absl::StatusOr<std::shared_ptr<ObservationRows>> Decode(CodedInputStream* in) {
+    absl::Status status =
+        ForEachSubmessageField(in, kName, [this, in](std::uint32_t tag) { return ReadField(in, tag); });
+    if (status.ok()) status = CheckMessage();
+    if (!status.ok()) return status;
+    return std::move(rows_);
+  }
+
+ private:
+  absl::Status ReadField(CodedInputStream* in, std::uint32_t tag) {
+    switch (tag) {
+      case Tag(1, WireType::kVarint):
+        return ReadStep(in);
+      case Tag(2, WireType::kBytes):
+        return ReadNextLeaf(in);
+      case Tag(3, WireType::kBytes):
+        return ReadRewards(in);
+      case Tag(4, WireType::kBytes):
+        return ReadFlags(in, "terminated", &rows_->terminated);
+      case Tag(5, WireType::kBytes):
+        return ReadFlags(in, "truncated", &rows_->truncated);
+      case Tag(6, WireType::kBytes):
+        return ReadFlags(in, "is_first", &rows_->is_first);
+      case Tag(7, WireType::kBytes):
+        return ReadEpisode(in);
+      case Tag(8, WireType::kBytes):
+        return ReadFlags(in, "interrupted", &rows_->interrupted);
+      case Tag(9, WireType::kVarint):
+        return in->ReadVarint64(&rows_->env_us) ? absl::OkStatus() : Malformed(kName);
+      default:
+        return SkipUnknownField(in, tag, kNumFields, kName);
+    }
+  }
+
+  absl::Status ReadStep(CodedInputStream* in) {
+    if (!in->ReadVarint64(&rows_->step)) return Malformed(kName);
+    return CheckStep();
+  }
+
+  absl::Status CheckStep() const {
+    if (rows_->step == expected_.step) return absl::OkStatus();
+    return Invalid("step: ", rows_->step, ", expected ", expected_.step);
+  }
+
+  absl::Status ReadNextLeaf(CodedInputStream* in) {
+    const std::size_t index = rows_->leaves.size();
+    if (index == specs_.size()) return Invalid("leaves: more than the expected ", index);
+    const LeafSpec& spec = specs_[index];
+
+    const std::size_t frame_bytes = spec.frame_bytes();
+    ObservationRows::Leaf leaf;
+    leaf.offsets.reserve(num_envs_);
+    std::size_t size = 0;
+    for (const std::uint8_t is_first : expected_.is_first) {
+      leaf.offsets.push_back(size);
+      size += is_first != 0 ? spec.frame_stack * frame_bytes : frame_bytes;
+    }
+    auto data = ReadLeaf(in, spec, compression_[index], size, scratch_);
+    absl::Status status = data.status();
+    if (status.ok()) {
+      leaf.data = *std::move(data);
+      status = CheckFinite(spec.dtype, leaf, size);
+    }
+    if (!status.ok()) return Invalid("leaves[", index, "] (", spec.ToString(), "): ", status.message());
+    rows_->leaves.push_back(std::move(leaf));
+    return absl::OkStatus();
+  }
+
+  static absl::Status CheckFinite(DType dtype, const ObservationRows::Leaf& leaf, std::size_t size) {
+    if (dtype == DType::kFloat32) return CheckFiniteAs<float>(leaf, size);
+    if (dtype == DType::kFloat64) return CheckFiniteAs<double>(leaf, size);
+    return absl::OkStatus();
+  }
+
+  template <typename Float>
+  static absl::Status CheckFiniteAs(const ObservationRows::Leaf& leaf, std::size_t size) {
+    const std::size_t i = FindNonFinite<Float>(leaf.data.get(), size / sizeof(Float));
+    if (i * sizeof(Float) == size) return absl::OkStatus();
+    const auto after = std::upper_bound(leaf.offsets.begin(), leaf.offsets.end(), i * sizeof(Float));
+    return absl::InvalidArgumentError(absl::StrCat("row ", after - leaf.offsets.begin() - 1, " holds ",
+                                                   LoadFloat<Float>(leaf.data.get(), i), ", which is not finite",
+                                                   sizeof(Float) == sizeof(float) ? "" : " as float32"));
+  }
+
+  // The length of a field that holds one element an environment, and none yet.
+  absl::Status ReadColumnLength(CodedInputStream* in, absl::string_view name, std::size_t item_size, bool empty) const {
+    int length = 0;
+    if (!ReadLength(in, &length)) return Malformed(kName);
+    if (!empty) return Invalid(name, ": given twice");
+    if (static_cast<std::size_t>(length) == num_envs_ * item_size) return absl::OkStatus();
+    return Invalid(name, ": ", length, " bytes, expected ", num_envs_ * item_size);
+  }
+
+  absl::Status ReadRewards(CodedInputStream* in) {
+    std::vector<float>& rewards = rows_->rewards;
+    absl::Status status = ReadColumnLength(in, "rewards", sizeof(float), rewards.empty());
+    if (!status.ok()) return status;
+    rewards.resize(num_envs_);
+    if (!in->ReadRaw(rewards.data(), static_cast<int>(num_envs_ * sizeof(float)))) return Malformed(kName);
+    for (std::size_t i = 0; i < num_envs_; ++i) {
+      if (!std::isfinite(rewards[i])) return Invalid("rewards[", i, "]: ", rewards[i], " is not finite");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFlags(CodedInputStream* in, absl::string_view name, std::vector<std::uint8_t>* flags) const {
+    absl::Status status = ReadColumnLength(in, name, 1, flags->empty());
+    if (!status.ok()) return status;
+    flags->resize(num_envs_);
+    if (!in->ReadRaw(flags->data(), static_cast<int>(num_envs_))) return Malformed(kName);
+    for (std::size_t i = 0; i < num_envs_; ++i) {
+      if ((*flags)[i] > 1) return Invalid(name, "[", i, "]: ", (*flags)[i], ", expected 0 or 1");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEpisode(CodedInputStream* in) {
+    if (rows_->episodes.size() == num_envs_) return Invalid("episodes: more than the ", num_envs_, " environments");
+    EpisodeEnd episode;
+    std::uint64_t env = 0;
+    absl::Status status = ForEachSubmessageField(in, kEpisodeName, [&](std::uint32_t tag) {
+      std::uint32_t bits = 0;
+      switch (tag) {
+        case Tag(1, WireType::kVarint):
+          return in->ReadVarint64(&env) ? absl::OkStatus() : Malformed(kEpisodeName);
+        case Tag(2, WireType::kFixed32):
+          if (!in->ReadLittleEndian32(&bits)) return Malformed(kEpisodeName);
+          episode.episode_return = std::bit_cast<float>(bits);
+          return absl::OkStatus();
+        case Tag(3, WireType::kVarint):
+          return in->ReadVarint64(&episode.length) ? absl::OkStatus() : Malformed(kEpisodeName);
+        default:
+          return SkipUnknownField(in, tag, kNumEpisodeFields, kEpisodeName);
+      }
+    });
+    if (!status.ok()) return status;
+    if (env >= num_envs_) return Invalid("episodes.env: ", env, ", expected 0 to ", num_envs_ - 1);
+    if (!std::isfinite(episode.episode_return)) {
+      return Invalid("episodes.episode_return: ", episode.episode_return, " is not finite");
+    }
+    episode.env = static_cast<std::uint32_t>(env);
+    rows_->episodes.push_back(episode);
+    return absl::OkStatus();
+  }
+
+  // What can be checked only when every field is there.
+  absl::Status CheckMessage() const {
+    if (absl::Status status = CheckStep(); !status.ok()) return status;
+    if (rows_->leaves.size() != specs_.size()) {
+      return Invalid("leaves: ", rows_->leaves.size(), ", expected ", specs_.size());
+    }
+    if (rows_->rewards.empty()) return Invalid("rewards: missing");
+    if (rows_->terminated.empty()) return Invalid("terminated: missing");
+    if (rows_->truncated.empty()) return Invalid("truncated: missing");
+    if (rows_->is_first.empty()) return Invalid("is_first: missing");
+    rows_->interrupted.resize(num_envs_);  // left out where all are 0
+    for (std::size_t i = 0; i < num_envs_; ++i) {
+      if (absl::Status status = CheckRow(i); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRow(std::size_t i) const {
+    const bool is_first = rows_->is_first[i] != 0;
+    if (is_first != (expected_.is_first[i] != 0)) {
+      return is_first ? Invalid("is_first[", i, "]: 1, but the row does not follow a final one")
+                      : Invalid("is_first[", i, "]: 0, but the row opens an episode");
+    }
+    if (rows_->interrupted[i] != 0) return CheckInterrupted(i);
+    if (!is_first) return absl::OkStatus();
+    if (rows_->terminated[i] != 0 || rows_->truncated[i] != 0) {
+      return Invalid("is_first[", i, "]: 1 together with terminated or truncated");
+    }
+    if (rows_->rewards[i] != 0) return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where is_first");
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInterrupted(std::size_t i) const {
+    if (rows_->is_first[i] != 0) return Invalid("interrupted[", i, "]: 1 together with is_first");
+    if (rows_->truncated[i] == 0 || rows_->terminated[i] != 0) {
+      return Invalid("interrupted[", i, "]: 1, but the row is not truncated");
+    }
+    if (rows_->rewards[i] == 0) return absl::OkStatus();
+    return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where interrupted");
+  }
+
+  const std::vector<LeafSpec>& specs_;
+  const std::vector<Compression>& compression_;
+  const ObservationExpectation& expected_;
+  const std::size_t num_envs_;
+  std::string* const scratch_;
+  std::shared_ptr<ObservationRows> rows_ = std::make_shared<ObservationRows>();
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ObservationRows>> DecodeObservations(CodedInputStream* in,
+                                                                    const std::vector<LeafSpec>& specs,
+                                                                    const std::vector<Compression>& compression,
+                                                                    const ObservationExpectation& expected,
+                                                                    std::string* scratch) {
+  return Decoder(specs, compression, expected, scratch).Decode(in);
+}
+
+}  // namespace kubebeast

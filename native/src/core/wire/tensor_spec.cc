@@ -1,0 +1,198 @@
+#include "wire/tensor_spec.h"
+
+#include <limits>
+#include <string_view>
+#include <unordered_set>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace kubebeast {
+namespace {
+
+constexpr std::size_t kMaxLeaves = 256;
+constexpr std::size_t kMaxDims = 32;
+// An unroll refers to so many rows before its first.
+constexpr std::uint32_t kMaxFrameStack = 256;
+constexpr std::size_t kMaxPathBytes = 255;
+
+// The largest value of an integer type; -1 for types that hold no categories.
+std::int64_t LargestCategory(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return 1;
+    case DType::kInt8:
+      return std::numeric_limits<std::int8_t>::max();
+    case DType::kUint8:
+      return std::numeric_limits<std::uint8_t>::max();
+    case DType::kInt16:
+      return std::numeric_limits<std::int16_t>::max();
+    case DType::kInt32:
+      return std::numeric_limits<std::int32_t>::max();
+    case DType::kInt64:
+      return std::numeric_limits<std::int64_t>::max();
+    case DType::kFloat32:
+    case DType::kFloat64:
+      break;
+  }
+  return -1;
+}
+
+absl::Status CheckRowBytes(const LeafSpec& leaf, std::size_t max_row_bytes) {
+  if (leaf.frame_stack == 0 || leaf.frame_stack > kMaxFrameStack) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("frame_stack is ", leaf.frame_stack, ", expected 1 to ", kMaxFrameStack));
+  }
+  std::size_t bytes = ItemSize(leaf.dtype) * leaf.frame_stack;
+  bool fits = bytes <= max_row_bytes;
+  for (const std::int64_t dim : leaf.shape) {
+    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("shape has the negative dimension ", dim));
+    if (dim > 0 && fits) fits = bytes <= max_row_bytes / static_cast<std::size_t>(dim);
+    if (fits) bytes *= static_cast<std::size_t>(dim);
+  }
+  if (!fits) return absl::InvalidArgumentError(absl::StrCat("a row is larger than ", max_row_bytes, " bytes"));
+  return absl::OkStatus();
+}
+
+// What makes the leaf's own text long.
+absl::Status CheckLengths(const LeafSpec& leaf) {
+  if (leaf.path.size() > kMaxPathBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("path has ", leaf.path.size(), " bytes, at most ", kMaxPathBytes));
+  }
+  if (leaf.shape.size() > kMaxDims) {
+    return absl::InvalidArgumentError(absl::StrCat("shape has ", leaf.shape.size(), " dimensions, at most ", kMaxDims));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLeaf(const LeafSpec& leaf, std::size_t max_row_bytes) {
+  if (ItemSize(leaf.dtype) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown dtype ", static_cast<int>(leaf.dtype)));
+  }
+  if (leaf.num_categories < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("num_categories is ", leaf.num_categories));
+  }
+  if (leaf.num_categories > 0 && leaf.num_categories - 1 > LargestCategory(leaf.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_categories ", leaf.num_categories, " does not fit ", DTypeName(leaf.dtype)));
+  }
+  return CheckRowBytes(leaf, max_row_bytes);
+}
+
+absl::Status CheckLeaves(absl::string_view role, const std::vector<LeafSpec>& leaves, std::size_t max_row_bytes) {
+  if (leaves.empty() || leaves.size() > kMaxLeaves) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(role, " has ", leaves.size(), " leaves, expected 1 to ", kMaxLeaves));
+  }
+  std::unordered_set<std::string_view> paths;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (absl::Status status = CheckLengths(leaves[i]); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(role, " leaf ", i, ": ", status.message()));
+    }
+    absl::Status status = CheckLeaf(leaves[i], max_row_bytes);
+    if (status.ok() && !paths.insert(leaves[i].path).second) {
+      status = absl::InvalidArgumentError("path is repeated");
+    }
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(role, " leaf ", i, " (", leaves[i].ToString(), "): ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareLeaves(absl::string_view role, const std::vector<LeafSpec>& expected,
+                           const std::vector<LeafSpec>& actual) {
+  for (std::size_t i = 0; i < expected.size() || i < actual.size(); ++i) {
+    if (i < expected.size() && i < actual.size() && expected[i] == actual[i]) continue;
+    const std::string wanted = i < expected.size() ? expected[i].ToString() : "no such leaf";
+    const std::string got = i < actual.size() ? actual[i].ToString() : "no such leaf";
+    return absl::FailedPreconditionError(
+        absl::StrCat(role, " leaf ", i, " differs: the learner expects ", wanted, ", the env-server has ", got));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::size_t ItemSize(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+    case DType::kInt8:
+    case DType::kBool:
+      return 1;
+    case DType::kInt16:
+      return 2;
+    case DType::kInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kInt64:
+    case DType::kFloat64:
+      return 8;
+  }
+  return 0;
+}
+
+const char* DTypeName(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt8:
+      return "int8";
+    case DType::kInt16:
+      return "int16";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kBool:
+      return "bool";
+  }
+  return "invalid";
+}
+
+std::size_t LeafSpec::frame_bytes() const {
+  std::size_t bytes = ItemSize(dtype);
+  for (const std::int64_t dim : shape) bytes *= static_cast<std::size_t>(dim);
+  return bytes;
+}
+
+std::vector<std::int64_t> LeafSpec::row_shape() const {
+  std::vector<std::int64_t> result = shape;
+  if (frame_stack > 1) result.insert(result.begin(), frame_stack);
+  return result;
+}
+
+std::string LeafSpec::ToString() const {
+  std::string text =
+      absl::StrCat("\"", absl::CHexEscape(path), "\" ", DTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]");
+  if (frame_stack > 1) absl::StrAppend(&text, " stack ", frame_stack);
+  if (num_categories > 0) absl::StrAppend(&text, " categories ", num_categories);
+  return text;
+}
+
+absl::Status ValidateEnvSpec(const EnvSpec& spec, std::size_t max_row_bytes) {
+  absl::Status status = CheckLeaves("observation", spec.observation, max_row_bytes);
+  if (status.ok()) status = CheckLeaves("action", spec.action, max_row_bytes);
+  if (!status.ok()) return status;
+  for (const LeafSpec& leaf : spec.action) {
+    if (leaf.frame_stack != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("action leaf (", leaf.ToString(), "): actions are not stacked"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCompatible(const EnvSpec& expected, const EnvSpec& actual) {
+  absl::Status status = CompareLeaves("observation", expected.observation, actual.observation);
+  if (status.ok()) status = CompareLeaves("action", expected.action, actual.action);
+  return status;
+}
+
+}  // namespace kubebeast

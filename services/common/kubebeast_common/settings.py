@@ -1,0 +1,66 @@
+"""Settings from a file and from the environment, and how one says that it cannot be used."""
+
+import difflib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from kubebeast_common.variables import PREFIX
+
+
+class ConfigError(Exception):
+    """A configuration value that cannot be used; the message names the field, the value and the reason.
+
+    No ValueError: tyro would take it for its own and draw a box around it.
+    """
+
+
+def require(condition: bool, name: str, value: object, reason: str) -> None:
+    """ConfigError unless `condition` holds; `reason` says what the value must be."""
+    if not condition:
+        raise ConfigError(f"{name} = {value!r}: {reason}")
+
+
+def require_at_least(least: int, config: object, *names: str) -> None:
+    """ConfigError unless each of these settings is; None is well."""
+    reason = f"must be at least {least}" if least else "must not be negative"
+    for name in names:
+        value = getattr(config, name)
+        require(value is None or value >= least, name, value, reason)
+
+
+def require_positive(config: object, *names: str) -> None:
+    """ConfigError unless each of these settings is; None is well."""
+    for name in names:
+        value = getattr(config, name)
+        require(value is None or value > 0, name, value, "must be positive")
+
+
+def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
+    """Flat `name: value` lines of YAML; scalars stay text, so that `xpid: 007` is what it says.
+
+    names: the settings that there are. ConfigError names the file, or a setting that there is not.
+    """
+    import yaml  # processes that read no file do without
+
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except OSError as error:
+        raise ConfigError(f"config = {str(path)!r}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config = {str(path)!r}: not YAML: {error}") from error
+    if content in (None, ""):
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"config = {str(path)!r}: must hold lines of the form name: value")
+    for name, value in content.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"{name} = {value!r}: file {path}: there is no such setting{hint}")
+    return content
+
+
+def read_environment(environ: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """KUBEBEAST_<NAME> of known settings; others are passed over, as Kubernetes sets some for each of its services."""
+    variables = {name: PREFIX + name.upper() for name in names}
+    return {name: environ[variable] for name, variable in variables.items() if variable in environ}

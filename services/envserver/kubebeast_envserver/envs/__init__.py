@@ -1,0 +1,1 @@
+"""Environments: gymnasium's, Atari's, the built-in ones, and the choice among them."""

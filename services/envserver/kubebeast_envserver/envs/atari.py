@@ -1,0 +1,201 @@
+"""Atari games through the Arcade Learning Environment's vector environment, with the field's two usual settings."""
+
+import difflib
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+from ale_py import Action, roms
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+
+from kubebeast_envserver.rows.episodes import EpisodeCounter
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
+from kubebeast_envserver.rows.spaces import Leaf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AtariSettings:
+    """How a game is played and shown. Every field may be overridden through env_kwargs."""
+
+    repeat_action_probability: float = 0.0
+    """Sticky actions: the chance that a frame repeats the previous action."""
+    noop_max: int = 30
+    """Most no-op frames at the start of a game."""
+    use_fire_reset: bool = True
+    """Press FIRE at the start of a game, where the game has it."""
+    fire_after_life: bool = True
+    """FIRE takes the place of the first action after a lost life, where the game has it: some stand still without."""
+    episodic_life: bool = True
+    """A lost life terminates the training episode; the game goes on."""
+    frameskip: int = 4
+    """Frames an action is held for."""
+    maxpool: bool = True
+    """Show the maximum of the last two frames, against flicker."""
+    frame_stack: int = 4
+    """Frames in an observation."""
+    img_height: int = 84
+    img_width: int = 84
+    grayscale: bool = True
+    full_action_space: bool = False
+    """All 18 actions instead of those that the game uses."""
+    max_num_frames_per_episode: int = 108_000
+    """A game is truncated after so many frames: 30 minutes."""
+
+    def ale_arguments(self) -> dict[str, Any]:
+        """Those that ale_py's AtariVectorEnv takes by the same names; the others are what AtariEnv does beside it."""
+        ours = ("fire_after_life", "episodic_life", "frame_stack")
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
+
+
+PRESETS = {
+    # The wrappers of TorchBeast, after DQN (Mnih et al. 2015, https://doi.org/10.1038/nature14236).
+    "atari-v4": AtariSettings(),
+    # Machado et al. 2018, section 5, https://arxiv.org/abs/1709.06009; with the game's own action set.
+    "atari-v5": AtariSettings(
+        repeat_action_probability=0.25, noop_max=0, use_fire_reset=False, fire_after_life=False, episodic_life=False
+    ),
+}
+
+_ID = re.compile(r"(?:ALE/)?(?P<game>[A-Za-z0-9_]+?)(?P<mode>NoFrameskip|Deterministic)?(?:-v(?P<version>\d))?")
+
+
+def find_preset(env_id: str) -> str | None:
+    """The preset that an Atari id stands for; None when the id is not one of Atari's.
+
+    "PongNoFrameskip-v4", "Pong-v4" → atari-v4; "ALE/Pong-v5" → atari-v5.
+    """
+    match = _ID.fullmatch(env_id)
+    if match is None or match["version"] not in ("4", "5"):
+        return None
+    certainly_atari = env_id.startswith("ALE/") or match["mode"] is not None
+    if not certainly_atari and match["game"] not in _games():
+        return None
+    return f"atari-v{match['version']}"
+
+
+def find_game(env_id: str) -> str:
+    """The ROM of an id: "SpaceInvadersNoFrameskip-v4" → "space_invaders". ValueError lists similar games."""
+    games = _games()
+    match = _ID.fullmatch(env_id)
+    name = match["game"] if match else env_id
+    if name in games:
+        return games[name]
+    if name in games.values():
+        return name
+    similar = difflib.get_close_matches(name.lower(), [game.lower() for game in games], n=5, cutoff=0.5)
+    known = [game for game in games if game.lower() in similar]
+    raise ValueError(f"env = {env_id!r}: no Atari game {name!r}; similar: {', '.join(known) or 'none'}")
+
+
+def _games() -> dict[str, str]:
+    """Names as in gymnasium ids, e.g. "SpaceInvaders", to ROM names, e.g. "space_invaders"."""
+    return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
+
+
+def settings_for(preset: str, env_kwargs: dict[str, Any], evaluation: bool) -> AtariSettings:
+    """The preset with overrides; evaluation plays whole games. ValueError names an unknown override."""
+    known = [field.name for field in fields(AtariSettings)]
+    for name in env_kwargs:
+        if name not in known:
+            raise ValueError(f"env_kwargs = {name!r}: unknown to the preset {preset}, which has {', '.join(known)}")
+    settings = replace(PRESETS[preset], **env_kwargs)
+    return replace(settings, episodic_life=False) if evaluation else settings
+
+
+class AtariEnv:
+    """B games as a HostedEnv; observations hold the newest frame only.
+
+    With episodic_life the row of a lost life is terminated and the game goes on in the next row, which is_first: the
+    action that leads there is a no-op, where it is not FIRE, and its reward counts for the game alone. ALE's own
+    episodic_life would restart the game, its life_loss_info would not press FIRE.
+    """
+
+    def __init__(self, game: str, num_envs: int, settings: AtariSettings, seed: int | None) -> None:
+        # One thread: streams are processes. Single frames: whoever needs stacks keeps them (frame_stack).
+        try:
+            self._envs = AtariVectorEnv(
+                game,
+                num_envs,
+                num_threads=1,
+                stack_num=1,
+                reward_clipping=False,
+                autoreset_mode=AutoresetMode.NEXT_STEP,
+                **settings.ale_arguments(),
+            )
+        except (TypeError, gymnasium.error.Error) as error:
+            raise ValueError(f"env_kwargs: {error}") from error
+        action_set = list(self._envs.ale.get_action_set())
+        shape = (settings.img_height, settings.img_width) + (() if settings.grayscale else (3,))
+        self.num_envs = num_envs
+        self.spec_observation = [Leaf("", "uint8", shape, frame_stack=settings.frame_stack)]
+        self.spec_action = [Leaf("", "int64", (), num_categories=len(action_set))]
+        self.action_meanings = [action.name for action in action_set]
+        self._episodic_life = settings.episodic_life
+        self._resume_action: int | None = 0 if settings.episodic_life else None
+        """In place of the agent's after a lost life; None: the agent's."""
+        if settings.fire_after_life and Action.FIRE in action_set:
+            self._resume_action = action_set.index(Action.FIRE)
+        self._seed = seed
+        self._episodes = EpisodeCounter(num_envs)
+        self._final = self._life_lost = np.zeros(num_envs, np.bool_)
+        self._lives = np.zeros(num_envs, np.int32)
+
+    def reset(self) -> StepRows:
+        try:
+            frames, info = self._envs.reset(seed=self._seed)
+        except Exception as error:
+            raise EnvironmentFailure(f"reset raised {error!r}") from error
+        self._seed = None  # a later reset goes on with the generators: it must not replay the same games
+        self._episodes.reset()
+        self._final = self._life_lost = np.zeros(self.num_envs, np.bool_)
+        self._lives = info["lives"]
+        return StepRows(
+            observation=[frames[:, 0]],
+            rewards=np.zeros(self.num_envs, np.float32),
+            terminated=self._final,
+            truncated=self._final,
+            is_first=np.ones(self.num_envs, np.bool_),
+            episodes=[],
+        )
+
+    def step(self, actions: list[Array]) -> StepRows:
+        is_first, chosen = self._final, actions[0]
+        if self._resume_action is not None:
+            chosen = np.where(self._life_lost, self._resume_action, chosen)
+        try:
+            frames, raw_rewards, terminated, truncated, info = self._envs.step(chosen)
+        except Exception as error:
+            raise EnvironmentFailure(f"step raised {error!r}") from error
+        rewards = checked_rewards(raw_rewards)
+        over = terminated | truncated
+        self._episodes.add(rewards, ~is_first)
+        episodes = self._episodes.finish(over)
+        rewards[is_first] = 0.0
+        if (over & is_first).any():
+            frames, info = self._restart(over & is_first)
+            terminated, truncated = terminated & ~is_first, truncated & ~is_first
+        lives = info["lives"]
+        self._life_lost = (lives < self._lives) & (lives > 0) & ~over & ~is_first
+        self._lives = lives
+        terminated = terminated | (self._life_lost & self._episodic_life)
+        self._final = terminated | truncated
+        return StepRows(
+            observation=[frames[:, 0]],
+            rewards=rewards,
+            terminated=terminated,
+            truncated=truncated,
+            is_first=is_first,
+            episodes=episodes,
+        )
+
+    def _restart(self, envs: Array) -> tuple[Array, dict[str, Array]]:
+        """Replaces games that ended while they were resumed: an is_first row cannot be final."""
+        result: tuple[Array, dict[str, Array]] = self._envs.reset(options={"reset_mask": envs})
+        return result
+
+    def close(self) -> None:
+        """Frees the emulators."""
+        del self._envs

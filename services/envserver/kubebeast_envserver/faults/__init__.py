@@ -1,0 +1,1 @@
+"""Environments that raise, hang or return what they must not."""

@@ -1,0 +1,163 @@
+"""One gymnasium environment that may fail: what it returns is checked, and it is created again after a while."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from kubebeast_common.backoff import FaultPolicy, Repetitions, Retries
+from kubebeast_common.seeds import derived_seed
+from kubebeast_common.user_code import describe, raise_if_interrupt
+from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, Step, old_gym_hint
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure
+from kubebeast_envserver.rows.stream_status import FailureKind, StreamStatus
+
+Env = gymnasium.Env[Any, Any]
+
+Spaces = tuple[gymnasium.Space[Any], gymnasium.Space[Any]]
+"""Of observations and of actions."""
+
+logger = logging.getLogger(__name__)
+
+
+class GuardedEnv:
+    """An environment of a vector. No exception of its own leaves it: a call that failed returns None.
+
+    The back-off is a deadline that `restart` looks at; nothing here waits.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        make: Callable[[], Env],
+        spaces: Spaces,
+        seed: int | None,
+        policy: FaultPolicy,
+        status: StreamStatus,
+        env: Env | None = None,
+    ) -> None:
+        """spaces: what `make` must keep to. seed: of the first reset. env: one that is made already."""
+        self._index = index
+        self._make = make
+        self._spaces = spaces
+        self._check = EnvCheck(spaces[0])
+        self._first_seed = self._next_seed = seed
+        self._policy = policy
+        self._status = status
+        self._retries = Retries(policy)
+        self._num_failures = 0
+        self._repetitions = Repetitions()
+        self._env = env
+        self._num_steps = 0
+        """Since it failed last."""
+        self.retry_at = 0.0
+        """time.monotonic() before which `restart` leaves a broken environment alone; inf in quarantine."""
+        self.last_failure = ""
+        """Why it failed last, for people."""
+
+    @property
+    def is_broken(self) -> bool:
+        return self._env is None
+
+    @property
+    def is_quarantined(self) -> bool:
+        return self.retry_at == np.inf
+
+    def open(self) -> None:
+        """Makes the environment where it is broken and not in quarantine."""
+        if self._env is not None or self.is_quarantined:
+            return
+        try:
+            self._env = self._made()
+        except EnvCheckError as error:
+            self._note(error.kind, str(error), error)
+        except BaseException as error:  # one that calls sys.exit fails; its process is not its own
+            self._note("exception", f"it could not be made: {describe(error)}", error)
+
+    def reset(self) -> Step | None:
+        """Starts an episode: its first row. A broken environment is created again whatever its back-off."""
+        self.open()
+        if self._env is None:
+            return None
+        seed, self._next_seed = self._next_seed, None  # later resets go on with the generators: no episode twice
+        began = time.monotonic()
+        try:
+            result = self._env.reset(seed=seed)
+            self._status.reset_seconds.observe(time.monotonic() - began)
+            return self._check.check_reset(result)
+        except EnvCheckError as error:
+            self._note(error.kind, f"reset: {error}", error)
+        except BaseException as error:
+            self._note("exception", f"reset raised {describe(error)}{old_gym_hint(error)}", error)
+        return None
+
+    def restart(self) -> Step | None:
+        """As `reset`, but a broken environment only when its back-off is over."""
+        return None if self._env is None and time.monotonic() < self.retry_at else self.reset()
+
+    def step(self, action: Any) -> Step | None:
+        if self._env is None:
+            return None
+        try:
+            step = self._check.check_step(self._env.step(action))
+            self._num_steps += 1
+            return step
+        except EnvCheckError as error:
+            self._note(error.kind, str(error), error)
+        except BaseException as error:
+            self._note("exception", f"step raised {describe(error)}{old_gym_hint(error)}", error)
+        return None
+
+    def render(self) -> Array:
+        """What the environment draws. Raises EnvironmentFailure."""
+        if self._env is None:
+            raise EnvironmentFailure(f"environment {self._index} failed: {self.last_failure}")
+        try:
+            return np.asarray(self._env.render())
+        except BaseException as error:
+            raise_if_interrupt(error)
+            raise EnvironmentFailure(f"render raised {describe(error)}") from error
+
+    def close(self) -> None:
+        """Idempotent."""
+        env, self._env = self._env, None
+        if env is not None:
+            try:
+                env.close()
+            except BaseException as error:
+                raise_if_interrupt(error)
+                logger.warning("closing environment %d failed", self._index, exc_info=True)
+
+    def _made(self) -> Env:
+        if self._num_failures:
+            self._status.env_restarts += 1
+        env = self._make()
+        if (env.observation_space, env.action_space) != self._spaces:
+            env.close()
+            raise EnvCheckError("observation", "its spaces differ from those of the first environment")
+        return env
+
+    def _note(self, kind: FailureKind, reason: str, error: BaseException) -> None:
+        raise_if_interrupt(error)
+        self.close()
+        self._status.count_failure(kind)
+        self._num_failures += 1
+        self.last_failure = reason
+        if self._first_seed is not None:  # the same seed would lead to the same failure
+            self._next_seed = derived_seed(self._first_seed, self._num_failures)
+        delay_s = self._retries.note_failure(self._num_steps)
+        self._num_steps = 0
+        if delay_s is None:
+            self.retry_at = np.inf
+            self._status.envs_quarantined += 1
+            text = "environment %d is given up: %d failures within %g s, the last one of kind %s: %s"
+            logger.error(text, self._index, self._policy.max_failures, self._policy.failure_window_s, kind, reason)
+            return
+        self.retry_at = time.monotonic() + delay_s
+        if self._repetitions.is_news(f"{kind} {type(error).__name__}"):  # a text may hold what differs every time
+            text = "environment %d failed (%s) and is created again: %s"
+            traceback = None if isinstance(error, EnvCheckError) else error
+            logger.warning(text, self._index, kind, reason, exc_info=traceback)

@@ -1,0 +1,167 @@
+"""The process of one stream: started, watched, replaced when it dies or hangs, given up when that happens too often."""
+
+import faulthandler
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.context import SpawnContext, SpawnProcess
+
+from kubebeast_common import log
+from kubebeast_common.backoff import Retries
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.faults.hang_watch import HangWatch, say_where_when_asked
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_envserver.stream.shutdown import Shutdown
+
+logger = logging.getLogger(__name__)
+
+STREAM_GRACE_S = 4.0
+"""How long a process may take to end after SIGTERM."""
+
+
+def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
+    """Entry of a stream process."""
+    log.configure(config.log_level, config.log_format)
+    shutdown = Shutdown()
+    shutdown.install(STREAM_GRACE_S)
+    faulthandler.enable()
+    say_where_when_asked()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # gRPC reads it when it is imported. Each failed TLS handshake would be an error, which a peer can repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from kubebeast_envserver.process.worker import run_stream  # the supervisor needs none of what it imports
+
+    try:
+        code = run_stream(config, index, shutdown, status)
+    except Exception:  # multiprocessing would print it, as no line of the log
+        logger.exception("the process of stream %d failed", index)
+        sys.exit(1)
+    status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
+    sys.exit(code)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class StreamProcess:
+    """Stream `index` of an env-server, over the lives of its processes. For one thread; nothing here blocks."""
+
+    def __init__(self, config: EnvServerConfig, index: int, context: SpawnContext) -> None:
+        self.status: StreamStatus = context.RawValue(StreamStatus)
+        """Written by the process, and read by whoever wants to know."""
+        self._config = config
+        self._index = index
+        self._context = context
+        self._process: SpawnProcess | None = None
+        self._retries = Retries(config.fault_policy)
+        self._steps_before = 0
+        """env_steps of the status when the process before ended."""
+        self._was_started = False
+        self._hang_watch = HangWatch(config.env_timeout_s)
+        self._ends_by = math.inf
+        """time.monotonic() after which a process that has given its verdict is killed: threads of an environment may
+        keep it."""
+        self.start_at = 0.0
+        """time.monotonic() of the next start; inf while a process runs, and in quarantine."""
+        self.is_quarantined = False
+        """Whether the stream was given up; may be read from any thread."""
+
+    @property
+    def sentinel(self) -> int | None:
+        """Becomes readable when the process ends (multiprocessing.connection.wait); None while none runs."""
+        return None if self._process is None else self._process.sentinel
+
+    def start_if_due(self) -> None:
+        now = time.monotonic()
+        if now < self.start_at:
+            return
+        if self._was_started:
+            self.status.stream_restarts += 1
+        self._was_started, self.start_at = True, math.inf
+        self._hang_watch.forget()
+        self._ends_by = math.inf
+        self.status.instance_id = ""
+        process = self._context.Process(
+            target=stream_main,
+            args=(self._config, self._index, self.status),
+            name=f"{self._config.env_server_id}-{self._index}",
+        )
+        try:
+            process.start()
+        except OSError as error:
+            self._replace(f"could not be started: {error}")
+        else:
+            self._process = process
+
+    def kill_if_hung(self) -> None:
+        """Ends a process whose environments compute for too long, after it has printed where, or that does not end."""
+        if self._process is not None and self.status.verdict:
+            self._ends_by = min(self._ends_by, time.monotonic() + STREAM_GRACE_S)
+            if time.monotonic() >= self._ends_by:
+                self._process.kill()
+        elif self._process is not None and self._hang_watch.look(self._process, self.status):
+            text = "stream %d: its environments computed for more than env_timeout_s = %g s: killed"
+            self._log(logging.ERROR, text, self._index, self._config.env_timeout_s)
+
+    def reap(self) -> ExitCode | None:
+        """Looks after a process that ended: the next start, quarantine, or what ended the stream for good."""
+        code = None if self._process is None else self._process.exitcode
+        if code is None:
+            return None
+        verdict = ExitCode(self.status.verdict - 1) if self.status.verdict else None
+        self._process = None
+        self.status.forget_process()
+        if verdict in (ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE):
+            return verdict  # the stream has logged why
+        if verdict == ExitCode.OK and self._config.max_steps:
+            return verdict
+        if verdict == ExitCode.FAILED:
+            self._quarantine()
+            return None
+        if verdict is None and not self._hang_watch.is_killing:
+            self.status.count_failure("process")
+        self._replace(f"ended with exit status {code}")
+        return None
+
+    def terminate(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+    def join(self, timeout_s: float) -> None:
+        """Blocks until the process has ended, which it is made to after timeout_s seconds."""
+        if self._process is not None:
+            self._process.join(timeout_s)
+            self._process.kill()
+            self._process.join()
+
+    def _replace(self, what: str) -> None:
+        num_steps = self.status.env_steps - self._steps_before
+        self._steps_before = self.status.env_steps
+        delay_s = self._retries.note_failure(num_steps // self._config.envs_per_stream)
+        if delay_s is None:
+            self._log(logging.ERROR, "the process of stream %d %s", self._index, what)
+            self._quarantine()
+            return
+        text = "the process of stream %d %s and is replaced in %.1f s"
+        self._log(logging.WARNING, text, self._index, what, delay_s)
+        self.start_at = time.monotonic() + delay_s
+
+    def _quarantine(self) -> None:
+        self._log(logging.ERROR, "stream %d is given up", self._index)
+        self.start_at = math.inf
+        self.is_quarantined = True
+
+    def _log(self, level: int, text: str, *values: object) -> None:
+        """As the process itself would have: with its names."""
+        names = log.fields(run_id=self.status.run_id, instance_id=self.status.instance_id)
+        logger.log(level, text, *values, extra=names)

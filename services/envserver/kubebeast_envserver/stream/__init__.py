@@ -1,0 +1,1 @@
+"""One connection to a learner: dialled or accepted, opened, kept in lock-step, ended."""

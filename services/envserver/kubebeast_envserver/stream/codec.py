@@ -1,0 +1,133 @@
+"""Rows to messages and back (kubebeast_protos/v1/actor_pool.proto). Nothing the learner sends is trusted."""
+
+import math
+from collections.abc import Sequence
+
+import lz4.block
+import numpy as np
+from numpy.typing import NDArray
+
+from kubebeast_common.text import printable
+from kubebeast_envserver.rows.rows import Array, StepRows
+from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+LZ4_MIN_BYTES = 1024
+"""Rows of fewer bytes are not worth compressing."""
+MAX_DETAIL_CHARS = 200
+"""Of Bye.detail."""
+
+
+class ProtocolError(Exception):
+    """The learner sent what the contract forbids."""
+
+
+class VersionError(ProtocolError):
+    """The learner speaks another major version of the contract."""
+
+
+def leaf_spec(leaf: Leaf) -> pb.LeafSpec:
+    return pb.LeafSpec(
+        path=leaf.path,
+        dtype=f"DTYPE_{leaf.dtype.upper()}",
+        shape=leaf.shape,
+        frame_stack=leaf.frame_stack,
+        num_categories=leaf.num_categories,
+    )
+
+
+def offer_compression(leaf: Leaf, lz4_allowed: bool) -> pb.Compression:
+    """LZ4 for uint8 leaves (images) whose frame is large enough."""
+    worthwhile = leaf.dtype == "uint8" and math.prod(leaf.shape) >= LZ4_MIN_BYTES
+    return pb.COMPRESSION_LZ4 if lz4_allowed and worthwhile else pb.COMPRESSION_NONE
+
+
+def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> list[pb.Compression]:
+    """The compression to use, one entry an observation leaf.
+
+    Raises VersionError for another major version, ProtocolError for a compression that was not offered.
+    """
+    if welcome.protocol_version != PROTOCOL_VERSION:
+        raise VersionError(f"Welcome.protocol_version is {welcome.protocol_version}, expected {PROTOCOL_VERSION}")
+    chosen = list(welcome.compression)
+    if len(chosen) != len(offered):
+        raise ProtocolError(f"Welcome.compression has {len(chosen)} entries for {len(offered)} observation leaves")
+    for i, (choice, offer) in enumerate(zip(chosen, offered, strict=True)):
+        if choice not in (offer, pb.COMPRESSION_NONE):
+            raise ProtocolError(f"Welcome.compression[{i}] is {choice}, offered was {offer}")
+    return chosen
+
+
+def encode_observations(
+    step: int, rows: StepRows, leaves: Sequence[Leaf], compression: Sequence[pb.Compression], env_us: int = 0
+) -> pb.ActRequest:
+    """One vector step; `rows` hold newest frames. A stack is sent at is_first only: its first frame, repeated.
+
+    env_us: microseconds that the environments computed, where Actions.traced asked for them.
+    """
+    payload = []
+    for leaf, frames, method in zip(leaves, rows.observation, compression, strict=True):
+        data = frames
+        if leaf.frame_stack > 1 and rows.is_first.any():
+            data = np.repeat(frames, np.where(rows.is_first, leaf.frame_stack, 1), axis=0)
+        payload.append(_encode_leaf(data, method))
+    return pb.ActRequest(
+        observations=pb.Observations(
+            step=step,
+            leaves=payload,
+            rewards=_little_endian(rows.rewards).tobytes(),
+            terminated=rows.terminated.tobytes(),
+            truncated=rows.truncated.tobytes(),
+            is_first=rows.is_first.tobytes(),
+            interrupted=rows.interrupted.tobytes() if rows.interrupted.any() else b"",
+            episodes=[pb.Episode(env=env, episode_return=total, length=n) for env, total, n in rows.episodes],
+            env_us=env_us,
+        )
+    )
+
+
+def _encode_leaf(data: Array, method: pb.Compression) -> bytes:
+    little = _little_endian(data)
+    if method == pb.COMPRESSION_LZ4:
+        block: bytes = lz4.block.compress(little, mode="fast", store_size=False)
+        return block
+    return little.tobytes()
+
+
+def decode_actions(actions: pb.Actions, step: int, leaves: Sequence[Leaf], num_envs: int) -> list[Array]:
+    """One array [B, *shape] an action leaf, read-only. ProtocolError names what does not fit."""
+    if actions.step != step:
+        raise ProtocolError(f"Actions.step is {actions.step}, expected {step}")
+    if len(actions.leaves) != len(leaves):
+        raise ProtocolError(f"Actions.leaves has {len(actions.leaves)} entries for {len(leaves)} action leaves")
+    return [_decode_leaf(data, leaf, num_envs) for data, leaf in zip(actions.leaves, leaves, strict=True)]
+
+
+def _decode_leaf(data: bytes, leaf: Leaf, num_envs: int) -> Array:
+    dtype = np.dtype(leaf.dtype).newbyteorder("<")
+    shape = (num_envs, *leaf.shape)
+    size = math.prod(shape) * dtype.itemsize
+    if len(data) != size:
+        raise ProtocolError(f"action leaf {leaf.path!r} has {len(data)} bytes, expected {size}")
+    if leaf.dtype == "bool" and data.strip(b"\0\1"):
+        raise ProtocolError(f"action leaf {leaf.path!r} holds a byte that is neither 0 nor 1")
+    array = np.frombuffer(data, dtype).reshape(shape)
+    if leaf.num_categories > 0:
+        in_range = (array >= 0) & (array < leaf.num_categories)
+    elif array.dtype.kind == "f":
+        in_range = np.isfinite(array)
+    else:
+        return array
+    if not in_range.all():
+        limit = f"a category below {leaf.num_categories}" if leaf.num_categories > 0 else "a finite number"
+        raise ProtocolError(f"action leaf {leaf.path!r} holds {array[~in_range].flat[0]}, which is not {limit}")
+    return array
+
+
+def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def make_bye(reason: pb.Bye.Reason, detail: str = "") -> pb.ActRequest:
+    return pb.ActRequest(bye=pb.Bye(reason=reason, detail=printable(detail, MAX_DETAIL_CHARS)))

@@ -1,0 +1,46 @@
+"""What probably keeps a dialler out. A side that refuses in a TLS handshake closes the connection and says no more."""
+
+from kubebeast_envserver.config import EnvServerConfig
+
+DIALS = 3
+"""So many that end in the same way in a row are no accident."""
+
+_CLOSED = ("Socket closed", "Connection reset by peer", "Broken pipe")
+
+
+class DialAdvice:
+    """Gives each piece of advice once, after DIALS dials in a row that speak for it."""
+
+    def __init__(self, config: EnvServerConfig) -> None:
+        self._config = config
+        self._cause = ""
+        self._count = 0
+
+    def note_failure(self, reason: str) -> str:
+        """A dial without a Welcome, and how it ended; returns the advice, if now is the time for one, else ""."""
+        cause = _cause(self._config, reason)
+        self._count = self._count + 1 if cause == self._cause else 1
+        self._cause = cause
+        return cause if self._count == DIALS else ""
+
+    def note_success(self) -> None:
+        self._cause, self._count = "", 0
+
+
+def _cause(config: EnvServerConfig, reason: str) -> str:
+    """Empty where nobody has refused: the learner is not there, or has said why."""
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return f"its certificate is of no authority in tls_ca = {config.tls_ca!r}"
+    if "Hostname Verification Check failed" in reason:
+        return "its certificate is for another name than the dialled one, which tls_server_name can replace"
+    if "WRONG_VERSION_NUMBER" in reason:
+        return "it seems to have no TLS: give it tls_cert and tls_key, or this env-server no tls_ca"
+    if not any(closed in reason for closed in _CLOSED):
+        return ""
+    if not config.tls_ca:
+        probably = "demands TLS, so give tls_ca"
+    elif not config.tls_cert:
+        probably = "demands a certificate, so give tls_cert and tls_key"
+    else:
+        probably = f"does not trust the authority of tls_cert = {config.tls_cert!r}"
+    return f"it closes connections at once and probably {probably}; or this host is above its max_offences"

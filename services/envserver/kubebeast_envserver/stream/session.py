@@ -1,0 +1,227 @@
+"""One stream: the handshake, then observations out and actions in until either side ends it."""
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import grpc
+
+from kubebeast_common import log
+from kubebeast_common.text import printable
+from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_envserver.stream.codec import (
+    ProtocolError,
+    VersionError,
+    check_welcome,
+    decode_actions,
+    encode_observations,
+    leaf_spec,
+    make_bye,
+    offer_compression,
+)
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, stream_error
+from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+DRAIN_TIMEOUT_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """Who the stream says it is (the fields of Hello)."""
+
+    env_server_id: str
+    instance_id: str
+    env_id: str
+    env_config: str = ""
+
+
+class Session:
+    """Plays one open stream. `run` belongs to one thread; `shut_down` may come from any, or a signal handler."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        env: HostedEnv,
+        identity: Identity,
+        *,
+        lz4: bool,
+        welcome_timeout_s: float,
+        max_steps: int = 0,
+        status: StreamStatus | None = None,
+    ) -> None:
+        """max_steps: after so many the session says Bye by itself; 0: never."""
+        self._stream = stream
+        self._env = env
+        self._identity = identity
+        self._offered = [offer_compression(leaf, lz4) for leaf in env.spec_observation]
+        self._welcome_timeout_s = welcome_timeout_s
+        self._max_steps = max_steps
+        self._status = status or StreamStatus()
+        self._action_wait_seconds = self._status.action_wait_seconds
+        self._ending = False
+        self._computing = False
+        self._shutdown_requested = False
+        self._learner_minor = 0
+        self._welcomed_at: float | None = None
+
+    @property
+    def played_s(self) -> float | None:
+        """Seconds since the learner's Welcome; None before it."""
+        return None if self._welcomed_at is None else time.monotonic() - self._welcomed_at
+
+    def run(self) -> None:
+        """Steps the environments until `shut_down` or max_steps, then returns; a reset starts new episodes.
+
+        Raises DisconnectedError, RefusedError, ProtocolError, or EnvironmentFailure after telling the learner.
+        """
+        try:
+            self._shake_hands_and_play()
+        except EnvironmentFailure as failure:
+            knows = self._learner_minor >= 1
+            reason = pb.Bye.REASON_ENVIRONMENT_FAILED if knows else pb.Bye.REASON_UNSPECIFIED
+            self._end(make_bye(reason, str(failure)))
+            self._drain()
+            raise
+        except grpc.RpcError as error:
+            if not self._ending:
+                raise stream_error(error) from error
+        finally:
+            if self._welcomed_at is not None:
+                self._status.connected = 0
+                self._status.connects_lost += not self._ending
+
+    def shut_down(self) -> None:
+        """Says Bye and half-closes; `run` returns once the learner has ended the stream.
+
+        While the environments compute, the Bye waits for their rows; a second call does not wait. Reentrant.
+        """
+        is_second, self._shutdown_requested = self._shutdown_requested, True
+        if is_second or not self._computing:
+            self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+
+    def _end(self, bye: pb.ActRequest) -> None:
+        self._ending = True
+        self._stream.requests.put(bye)
+        self._stream.requests.put(None)
+
+    def _shake_hands_and_play(self) -> None:
+        self._send(pb.ActRequest(hello=self._hello()))
+        welcome = self._receive_welcome()
+        if welcome is not None and not self._ending:
+            try:
+                compression = check_welcome(welcome, self._offered)
+            except VersionError as error:
+                raise RefusedError(str(error)) from error
+            self._learner_minor = welcome.protocol_minor
+            self._welcomed_at = time.monotonic()
+            self._status.connects_welcomed += 1
+            self._status.connected = 1
+            run_id = printable(welcome.run_id, 253)
+            self._status.run_id = run_id
+            log.note(run_id=run_id)
+            logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)
+            self._play(compression)
+        self._drain()
+
+    def _play(self, compression: list[pb.Compression]) -> None:
+        env, step, env_us = self._env, 0, 0
+        self._computing = True
+        rows = env.reset()
+        while not self._ending:
+            if self._learner_minor < 1:
+                rows.require_whole()  # such a learner knows no interrupted rows
+            self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
+            self._computing = False
+            sent_at = time.monotonic()
+            if self._shutdown_requested or 0 < self._max_steps == step:
+                self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+            response = self._receive()
+            if response is None or self._ending:
+                return
+            self._action_wait_seconds.observe(time.monotonic() - sent_at)
+            if not response.HasField("actions"):
+                raise ProtocolError("expected Actions")
+            self._computing = True
+            actions = decode_actions(response.actions, step, env.spec_action, env.num_envs)
+            began = time.monotonic()
+            rows = env.step(actions)
+            env_us = math.ceil((time.monotonic() - began) * 1e6) if response.actions.traced else 0
+            step += 1
+
+    def _send(self, request: pb.ActRequest) -> None:
+        self._status.sent_bytes += request.ByteSize()
+        self._stream.requests.put(request)
+
+    def _receive_welcome(self) -> pb.Welcome | None:
+        try:
+            with cancelled_after(self._welcome_timeout_s, self._stream) as was_cancelled:
+                response = self._receive()
+        except (grpc.RpcError, DisconnectedError) as error:
+            if was_cancelled() and not self._ending:
+                reason = f"no Welcome within {self._welcome_timeout_s:g} s"
+                raise DisconnectedError(reason, grpc.StatusCode.DEADLINE_EXCEEDED) from error
+            raise
+        if response is not None and not response.HasField("welcome") and not self._ending:
+            raise ProtocolError("the first response is not a Welcome")
+        return response.welcome if response is not None else None
+
+    def _receive(self) -> pb.ActResponse | None:
+        """Blocks for the next response; None when the learner ended the stream after a Bye."""
+        response = next(self._stream.responses, None)
+        if response is not None:
+            self._status.received_bytes += response.ByteSize()
+        if not self._ending:
+            if response is None:
+                raise DisconnectedError("the learner ended the stream", grpc.StatusCode.OK)
+            if response.HasField("end"):
+                raise end_error(response.end)
+        return response
+
+    def _drain(self) -> None:
+        """Waits for the learner to end the stream after a Bye, so that the Bye arrives."""
+        with cancelled_after(DRAIN_TIMEOUT_S, self._stream), contextlib.suppress(grpc.RpcError):
+            for _ in self._stream.responses:
+                pass
+
+    def _hello(self) -> pb.Hello:
+        return pb.Hello(
+            protocol_version=PROTOCOL_VERSION,
+            protocol_minor=PROTOCOL_MINOR,
+            env_server_id=self._identity.env_server_id,
+            instance_id=self._identity.instance_id,
+            env_id=self._identity.env_id,
+            num_envs=self._env.num_envs,
+            env_config=self._identity.env_config,
+            observation=[leaf_spec(leaf) for leaf in self._env.spec_observation],
+            action=[leaf_spec(leaf) for leaf in self._env.spec_action],
+            offered_compression=self._offered,
+        )
+
+
+@contextlib.contextmanager
+def cancelled_after(timeout_s: float, stream: Stream) -> Iterator[Callable[[], bool]]:
+    """Cancels the stream unless the block ends within timeout_s seconds: waiting for a response takes no timeout.
+
+    Yields what tells whether that happened.
+    """
+    expired = threading.Event()
+
+    def cancel() -> None:
+        expired.set()
+        stream.cancel()
+
+    timer = threading.Timer(timeout_s, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield expired.is_set
+    finally:
+        timer.cancel()

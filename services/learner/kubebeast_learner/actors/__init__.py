@@ -1,0 +1,1 @@
+"""Where rollouts come from: something that acts in environments."""

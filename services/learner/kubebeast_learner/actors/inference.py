@@ -1,0 +1,179 @@
+"""Inference: batches of rows that wait for actions go in, sampled actions go out."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.rollout import to_device
+from kubebeast_learner.models import Model, ModelInputs, ModelOutput
+from kubebeast_learner.profiling.trace import span
+
+if TYPE_CHECKING:
+    from kubebeast_native import InferenceBatch
+
+_POLL_MS = 100
+"""How often an idle thread looks whether it should stop, in milliseconds."""
+
+
+class InferencePool(Protocol):
+    """Where the rows come from: kubebeast_native.ActorPool."""
+
+    def next_inference(self, timeout_ms: int) -> "InferenceBatch | None": ...
+
+
+class InferenceError(RuntimeError):
+    """An inference thread failed; the cause is the thread's own error."""
+
+
+class InferenceStats(NamedTuple):
+    num_batches: int = 0
+    num_rows: int = 0
+    busy_s: float = 0.0
+    """Time between taking a batch and having replied to it, in seconds."""
+
+
+class CoreStateTable:
+    """The core_state of every slot, float32 [max_envs, core_state_size], on the device of inference.
+
+    Workers share it: a slot is in one batch at a time. Rows of a new episode are zeroed by the model, not here.
+    """
+
+    def __init__(self, model: Model, max_envs: int, device: torch.device | str = "cpu") -> None:
+        self._unpack, self._pack = model.unpack_core_state, model.pack_core_state
+        self._states = torch.zeros(max_envs, model.core_state_size, device=device)
+
+    def step(self, model: Model, inputs: ModelInputs, slots: Tensor) -> tuple[ModelOutput, Tensor]:
+        """Runs the model on rows [1, N] and stores their new states; also returns those from before, [N, S]."""
+        before = self._states[slots]
+        output, core_state = model(inputs, self._unpack(before))
+        self._states[slots] = self._pack(core_state)
+        return output, before
+
+
+class InferenceWorker(threading.Thread):
+    """One thread that runs the newest published weights on the pool's batches, from `start` to `stop`.
+
+    Workers of one pool share its core states. The first error ends the thread, is kept, and is raised again by
+    `raise_error` and `stop`.
+    """
+
+    def __init__(
+        self,
+        pool: InferencePool,
+        weights: WeightPublisher,
+        *,
+        core_states: CoreStateTable | None = None,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+        action_dtype: str = "int64",
+    ) -> None:
+        """core_states: None for models without a recurrent core. seed: of the action sampling, one for each worker.
+
+        action_dtype: that of the action leaf.
+        """
+        super().__init__(name="inference", daemon=True)
+        self.stopping = threading.Event()
+        """Set by `stop`."""
+        self._pool = pool
+        self._weights = weights
+        self._core_states = core_states
+        self._device = torch.device(device)
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._action_dtype = np.dtype(action_dtype)
+        self._error: BaseException | None = None
+        self._stats = InferenceStats()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Lets the thread finish its batch and ends it; raises its error, TimeoutError when it takes longer.
+
+        What the pool raises from now on is no error; close it after this call or beside it, not before.
+        """
+        self.stopping.set()
+        if self.ident is not None:
+            self.join(timeout_s)
+        if self.is_alive():
+            raise TimeoutError(f"an inference thread did not stop within {timeout_s} s")
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        """Raises the error that ended the thread, if there was one."""
+        if self._error is not None:
+            raise InferenceError(f"an inference thread failed: {self._error}") from self._error
+
+    @property
+    def stats(self) -> InferenceStats:
+        """Totals since the start."""
+        return self._stats
+
+    def run(self) -> None:
+        """The thread's loop; called by `start`."""
+        # OpenMP keeps this number for each thread: without this, matrix products here would take all cores
+        # and spin in barriers beside the learner.
+        torch.set_num_threads(torch.get_num_threads())
+        try:
+            with torch.inference_mode(), _own_stream(self._device):
+                while not self.stopping.is_set():
+                    batch = self._pool.next_inference(_POLL_MS)
+                    if batch is not None:
+                        self._answer(batch)
+        except BaseException as error:
+            if not self.stopping.is_set():
+                self._error = error
+
+    def _answer(self, batch: "InferenceBatch") -> None:
+        started = time.perf_counter()
+        with span("inference"):
+            self._act(batch)
+        busy_s = time.perf_counter() - started
+        before = self._stats
+        self._stats = InferenceStats(before.num_batches + 1, before.num_rows + batch.num_rows, before.busy_s + busy_s)
+
+    def _act(self, batch: "InferenceBatch") -> None:
+        inputs = self._inputs(batch)
+        core_state = None
+        with self._weights.acquire() as (model, version):
+            if self._core_states is None:
+                output, _ = model(inputs, ())
+            else:
+                slots = to_device(batch.slots, self._device).long()
+                output, before = self._core_states.step(model, inputs, slots)
+                core_state = before[to_device(batch.unroll_start, self._device)].cpu().numpy()
+            policy_logits = output.policy_logits[0]
+            actions = sample_actions(policy_logits, self._generator).cpu().numpy()
+            policy_logits, baseline = policy_logits.cpu().numpy(), output.baseline[0].cpu().numpy()
+        batch.reply([actions.astype(self._action_dtype, copy=False)], policy_logits, baseline, version, core_state)
+
+    def _inputs(self, batch: "InferenceBatch") -> ModelInputs:
+        (last_action,) = batch.last_actions
+        return ModelInputs(
+            observation=tuple(to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation),
+            reward=to_device(batch.rewards, self._device).unsqueeze(0),
+            last_action=to_device(last_action, self._device).long().unsqueeze(0),
+            is_first=to_device(batch.is_first, self._device).unsqueeze(0),
+        )
+
+
+def sample_actions(policy_logits: Tensor, generator: torch.Generator) -> Tensor:
+    """Draws int64 [N] from softmax(policy_logits [N, A]) by the Gumbel-max trick: argmax of logits - log(Exp(1)).
+
+    An action with the logit -inf is never drawn while its row has another.
+    """
+    noise = torch.empty_like(policy_logits).exponential_(generator=generator)
+    return (policy_logits - noise.log_()).argmax(dim=-1)
+
+
+@contextmanager
+def _own_stream(device: torch.device) -> Iterator[None]:
+    """On a GPU, a stream of high priority for this thread: actions do not queue behind the learner's kernels."""
+    if device.type != "cuda":
+        yield
+        return
+    with torch.cuda.stream(torch.cuda.Stream(device, priority=-1)):  # type: ignore[no-untyped-call]
+        yield

@@ -1,0 +1,148 @@
+"""One actor process as the learner sees it: started, given blocks, heard, started again."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+
+import torch.multiprocessing as multiprocessing
+
+from kubebeast_common.backoff import Retries
+from kubebeast_envserver.faults.hang_watch import HangWatch
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
+from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, FilledBlock, LogLine, run_actor
+from kubebeast_learner.algorithm.rollout import Rollout
+
+logger = logging.getLogger(__name__)
+
+STOP_GRACE_S = 10.0
+DEATH_GRACE_S = 1.0
+"""How long a process that has closed its pipe may take to end."""
+
+
+class ActorProcess:
+    """Owns the process, its pipe and its blocks. A block is either with the actor or with the learner."""
+
+    def __init__(self, index: int, make_task: Callable[[int, StreamStatus], ActorTask], env_timeout_s: float) -> None:
+        """make_task: the task for the n-th start, of the same memory and layout every time.
+
+        env_timeout_s: the longest that its environments may compute at a time.
+        """
+        self.index = index
+        self._make_task = make_task
+        self._retries = Retries(ACTOR_FAULTS)
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
+        self._last_failure = ActorFailure("")
+        self._status: StreamStatus = multiprocessing.get_context("spawn").RawValue(StreamStatus)
+        self._env_timeout_s = env_timeout_s
+        self._hang_watch = HangWatch(env_timeout_s)
+        task = make_task(0, self._status)
+        self.num_envs = task.num_envs
+        self.blocks: Sequence[Rollout] = task.layout.blocks_in(task.memory, task.num_envs)
+        self._held: set[int] = set()
+        """Numbers of the blocks that are with the learner."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """Readable when `receive` has something; None while there is no process."""
+        return self._connection
+
+    @property
+    def is_running(self) -> bool:
+        return self._connection is not None
+
+    def start(self) -> None:
+        """Starts the process and gives it all blocks that the learner does not hold."""
+        context = multiprocessing.get_context("spawn")
+        mine, theirs = context.Pipe()
+        self._status.forget_process()
+        self._hang_watch.forget()
+        task = self._make_task(self._retries.num_failures, self._status)
+        process = context.Process(target=run_actor, args=(task, theirs), name=f"actor-{self.index}", daemon=True)
+        process.start()
+        theirs.close()  # so that its death ends `mine`
+        self._process, self._connection = process, mine
+        for number in range(len(self.blocks)):
+            if number not in self._held:
+                self._send(number)
+
+    def receive(self) -> FilledBlock | None:
+        """The next filled block, which the learner holds from here on; None when the message was another one."""
+        assert self._connection is not None
+        try:
+            message: FilledBlock | LogLine | ActorFailure = self._connection.recv()
+        except (EOFError, OSError):
+            message = ActorFailure("")
+        if isinstance(message, LogLine):
+            logger.log(message.level, "actor process %d: %s", self.index, message.message)
+            return None
+        if isinstance(message, ActorFailure):  # its last message: a process that hangs at its end is not waited for
+            self._last_failure = message
+            self._connection.close()
+            self._connection = None
+            return None
+        self._held.add(message.number)
+        self._retries.note_success()
+        return message
+
+    def release(self, number: int) -> None:
+        """Gives a block back to the actor."""
+        self._held.remove(number)
+        self._send(number)
+
+    def check(self) -> bool:
+        """Starts a process that died again, after a back-off; whether it did. ActorsError when it will not come up.
+
+        One whose environments hang is killed.
+        """
+        if self._connection is not None:
+            self._kill_if_hung()
+            return False
+        if self._process is not None:
+            self._note_death(self._process)
+        elif self._retries.is_due:
+            self.start()
+            return True
+        return False
+
+    def ask_to_stop(self) -> None:
+        self._send(None)
+
+    def end(self, timeout_s: float) -> None:
+        """Waits for the process, then kills it."""
+        if self._process is not None:
+            self._reap(self._process, timeout_s)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _kill_if_hung(self) -> None:
+        if self._process is not None and self._hang_watch.look(self._process, self._status):
+            text = "actor process %d: its environments computed for more than env_timeout_s = %g s: killed"
+            logger.warning(text, self.index, self._env_timeout_s)
+
+    def _note_death(self, process: SpawnProcess) -> None:
+        self._reap(process, DEATH_GRACE_S)
+        wait_s = self._retries.note_failure()
+        failure, self._last_failure = self._last_failure, ActorFailure("")
+        # The status says less than a reason: a process that takes long to end after its failure is killed.
+        end = f"failed: {failure.reason}" if failure.reason else f"ended with status {process.exitcode}"
+        what = f"actor process {self.index} {end}"
+        if failure.is_final or wait_s is None:
+            raise ActorsError(what)
+        logger.warning("%s; restarting it in %.1f s", what, wait_s)
+
+    def _reap(self, process: SpawnProcess, timeout_s: float) -> None:
+        process.join(timeout_s)
+        process.kill()
+        process.join()
+        self._process = None
+
+    def _send(self, number: int | None) -> None:
+        """To a process that died nothing is sent: its next life gets every block the learner does not hold."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.send(number)

@@ -1,0 +1,196 @@
+"""Actor processes of this machine as the actors of a training."""
+
+import multiprocessing
+import multiprocessing.connection
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.mono.actor import ActorTask, Episode
+from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
+from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory
+from kubebeast_learner.actors.mono.shared_weights import SharedWeights
+from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
+from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.config.checks import parse_env_kwargs
+from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.models import Model
+from kubebeast_learner.profiling.trace import Window, merge_traces
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A filled block; its columns before `column` have been taken."""
+
+    process: ActorProcess
+    number: int
+    column: int = 0
+
+
+class MonoActors:
+    """actor processes -> blocks -> batches. Actors of a training; see actors.Actors."""
+
+    def __init__(self, config: MonoConfig, folder: Path) -> None:
+        """folder: of the run; takes the output of the actor processes."""
+        self.profile_window: Window | None = (
+            multiprocessing.get_context("spawn").Event() if config.run.profile else None
+        )
+        self._config = config
+        self._folder = folder
+        self._fresh_batch_size = config.replay.num_fresh(config.rollout.batch_size)
+        self._num_blocks = num_blocks(config)
+        self.queue_capacity = self._num_blocks * config.actors.num_actors
+        self._spec_process: SpecProcess | None = None
+        self._processes: list[ActorProcess] = []
+        self._ready: deque[_Ready] = deque()
+        self._num_ready = 0
+        self._episodes: list[Episode] = []
+        self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0}
+
+    def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
+        """From an environment made for that alone. Raises ConfigError or ActorsError where it cannot be made."""
+        self._spec_process = self._spec_process or SpecProcess(self._config, self._folder)
+        try:
+            spec = self._spec_process.wait(timeout_ms / 1000)
+        except SpecError as error:
+            raise ActorsError(str(error)) from error
+        if spec is not None:
+            self._spec = spec
+            self._spec_process.end()
+        return spec
+
+    def start(self, model: Model, device: torch.device, version: int) -> None:
+        self._model = model
+        self._layout = BlockLayout.of(self._spec, self._config.rollout.unroll_length, model)
+        self._weights = SharedWeights(model, self._config.run.precision, version)
+        self._batch = self._layout.make(self._fresh_batch_size, lambda shape, dtype: torch.empty(shape, dtype=dtype))
+        shares = spread(self._config.actors.num_actors, num_processes(self._config))
+        sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in shares]
+        memories = torch.split(shared_memory(sum(sizes)), sizes)
+        for index, (num_envs, memory) in enumerate(zip(shares, memories, strict=True)):
+            self._processes.append(self._make_process(index, num_envs, memory, version))
+        for process in self._processes:
+            process.start()
+
+    def next_rollout(self, timeout_ms: int) -> Rollout | None:
+        deadline = time.monotonic() + timeout_ms / 1000
+        while self._num_ready < self._fresh_batch_size:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                return None
+            self._receive(remaining_s)
+        self._fill_batch()
+        return self._batch
+
+    def publish(self, version: int) -> None:
+        self._weights.publish(self._model, version)
+
+    def check(self) -> None:
+        """Starts actor processes that died again."""
+        for process in self._processes:
+            self._counts["restarts"] += process.check()
+
+    def take_episodes(self) -> Iterable[Episode]:
+        episodes, self._episodes = self._episodes, []
+        return episodes
+
+    def stats(self) -> Mapping[str, int]:
+        running = [process for process in self._processes if process.is_running]
+        return self._counts | {
+            "streams": len(running),
+            "envs": sum(process.num_envs for process in running),
+            "rollouts_queued": self._num_ready,
+        }
+
+    def drain(self, *, finished: bool) -> None:
+        """Nobody joins: the processes are our own."""
+
+    def stop(self) -> None:
+        """Ends the processes, by force after the grace period. Idempotent."""
+        if self._spec_process is not None:
+            self._spec_process.end()
+        for process in self._processes:
+            process.ask_to_stop()
+        deadline = time.monotonic() + STOP_GRACE_S
+        for process in self._processes:
+            process.end(max(0.0, deadline - time.monotonic()))
+        self._processes.clear()
+        if self.profile_window is not None:
+            self._merge_traces()
+
+    def _make_process(self, index: int, num_envs: int, memory: Tensor, version: int) -> ActorProcess:
+        actors, seed = self._config.actors, self._config.run.seed
+
+        def make_task(num_starts: int, status: StreamStatus) -> ActorTask:
+            return ActorTask(
+                env=actors.env,
+                preset=actors.preset,
+                env_kwargs=parse_env_kwargs(actors.env_kwargs),
+                num_envs=num_envs,
+                status=status,
+                seed=seed_of_process(seed, index, num_starts, version),
+                layout=self._layout,
+                memory=memory,
+                weights=self._weights,
+                folder=self._folder,
+                name=f"actor-{index}",
+                log_level=self._config.run.log_level,
+                log_format=self._config.run.log_format,
+                profile_window=self.profile_window,
+            )
+
+        return ActorProcess(index, make_task, actors.env_timeout_s)
+
+    def _merge_traces(self) -> None:
+        main, others = self._folder / "trace.json", sorted(self._folder.glob("trace-actor-*.json"))
+        if main.exists() and others:
+            merge_traces(main, others)
+
+    def _receive(self, timeout_s: float) -> None:
+        """Waits for one message at least, or for the timeout."""
+        connections = {process.connection: process for process in self._processes if process.connection is not None}
+        readable = multiprocessing.connection.wait(list(connections), timeout_s)
+        for process in [process for connection, process in connections.items() if connection in readable]:
+            filled = process.receive()
+            if filled is None:
+                continue
+            self._ready.append(_Ready(process, filled.number))
+            self._num_ready += process.num_envs
+            self._episodes += filled.episodes
+            self._counts["inference_batches"] += self._layout.unroll_length
+            self._counts["inference_rows"] += self._layout.unroll_length * process.num_envs
+
+    def _fill_batch(self) -> None:
+        """Takes the oldest columns; a block that is used up goes back to its actor."""
+        at = 0
+        while at < self._fresh_batch_size:
+            ready = self._ready[0]
+            count = min(self._fresh_batch_size - at, ready.process.num_envs - ready.column)
+            copy_columns(ready.process.blocks[ready.number], ready.column, self._batch, at, count)
+            at += count
+            ready.column += count
+            if ready.column == ready.process.num_envs:
+                self._ready.popleft()
+                ready.process.release(ready.number)
+        self._num_ready -= self._fresh_batch_size
+
+
+def num_processes(config: MonoConfig) -> int:
+    """num_actor_processes, or one for each core of this machine."""
+    return config.actors.num_actor_processes or min(num_cores(), config.actors.num_actors)
+
+
+def num_blocks(config: MonoConfig) -> int:
+    """Blocks of every process: num_buffers unrolls or more, and enough for a batch while every actor fills one."""
+    num_actors, batch_size = config.actors.num_actors, config.rollout.batch_size
+    wanted = config.actors.num_buffers or 2 * num_actors
+    return max(-(-wanted // num_actors), 1 + -(-batch_size // num_actors), 2)

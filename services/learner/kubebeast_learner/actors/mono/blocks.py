@@ -1,0 +1,111 @@
+"""Unrolls in shared memory: an actor process fills a block row by row, the learner copies its columns into a batch.
+
+A block is a Rollout whose columns are the environments of one actor process.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.config import ConfigError
+from kubebeast_learner.models import Model
+
+SHARED_MEMORY = Path("/dev/shm")
+_ALIGNMENT = 64
+
+Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """The arrays of a block; the same in every process."""
+
+    spec: EnvSpec
+    unroll_length: int
+    num_logits: int
+    state_shapes: tuple[tuple[int, int], ...]
+    """(num_layers, size) of every tensor of the core state."""
+
+    @classmethod
+    def of(cls, spec: EnvSpec, unroll_length: int, model: Model) -> "BlockLayout":
+        return cls(spec, unroll_length, model.num_actions, model.state_shapes)
+
+    def make(self, num_envs: int, allocate: Allocate) -> Rollout:
+        """A block of num_envs columns, its tensors from `allocate`, which is called for each in a fixed order."""
+        rows, transitions = (self.unroll_length + 1, num_envs), (self.unroll_length, num_envs)
+        return Rollout(
+            observation=tuple(
+                allocate((*rows, *leaf.row_shape), _torch_dtype(leaf.dtype)) for leaf in self.spec.observation
+            ),
+            rewards=allocate(rows, torch.float32),
+            terminated=allocate(rows, torch.bool),
+            truncated=allocate(rows, torch.bool),
+            is_first=allocate(rows, torch.bool),
+            last_action=allocate(rows, torch.int64),
+            action=allocate(transitions, torch.int64),
+            policy_logits=allocate((*transitions, self.num_logits), torch.float32),
+            valid=allocate(transitions, torch.bool),
+            policy_version=allocate(transitions, torch.int64),
+            core_state=tuple(
+                allocate((num_layers, num_envs, size), torch.float32) for num_layers, size in self.state_shapes
+            ),
+        )
+
+    def num_bytes(self, num_envs: int) -> int:
+        """Size of a block of num_envs columns."""
+        sizes: list[int] = []
+
+        def count(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+            sizes.append(_aligned(math.prod(shape) * dtype.itemsize))
+            return torch.empty(0)
+
+        self.make(num_envs, count)
+        return sum(sizes)
+
+    def blocks_in(self, memory: Tensor, num_envs: int) -> list[Rollout]:
+        """The blocks that `memory`, uint8 [k * num_bytes(num_envs)], holds one after the other."""
+        offset = 0
+
+        def carve(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+            nonlocal offset
+            size = math.prod(shape) * dtype.itemsize
+            piece = memory[offset : offset + size].view(dtype).view(shape)
+            offset += _aligned(size)
+            return piece
+
+        return [self.make(num_envs, carve) for _ in range(memory.numel() // self.num_bytes(num_envs))]
+
+
+def shared_memory(num_bytes: int) -> Tensor:
+    """uint8 [num_bytes] that other processes may map. ConfigError when there is less: touching it would kill us."""
+    if SHARED_MEMORY.is_dir():
+        status = os.statvfs(SHARED_MEMORY)
+        free = status.f_bavail * status.f_frsize
+        if free < num_bytes:
+            raise ConfigError(
+                f"the unrolls of all actor processes take {num_bytes >> 20} MiB, {SHARED_MEMORY} has {free >> 20} MiB: "
+                "lower num_actors, num_buffers or unroll_length, or give it more (docker: --shm-size)"
+            )
+    memory: Tensor = torch.empty(num_bytes, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+    return memory
+
+
+def copy_columns(source: Rollout, first: int, target: Rollout, at: int, count: int) -> None:
+    """Columns first ... first + count of `source` become columns at ... at + count of `target`."""
+    map_tensors(lambda new, old: new[:, at : at + count].copy_(old[:, first : first + count]), target, source)
+
+
+def _torch_dtype(name: str) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, name)).dtype
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

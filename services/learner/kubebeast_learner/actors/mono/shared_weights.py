@@ -1,0 +1,32 @@
+"""The way of the weights from the learner to the actor processes, through shared memory."""
+
+import torch
+
+from kubebeast_learner.actors.weights import copy_weights, make_replica
+from kubebeast_learner.algorithm.precision import PrecisionChoice
+from kubebeast_learner.models import Model
+
+
+class SharedWeights:
+    """Two replicas of the model in shared memory; the parity of the newest version says which is current.
+
+    Neither side waits. An actor that is still computing when two more versions are published computes with a mixture of
+    both; the policy_logits that it stores are those it acted by, so V-trace's importance weights stay right.
+    """
+
+    def __init__(self, source: Model, precision: PrecisionChoice, version: int) -> None:
+        cpu = torch.device("cpu")
+        self._replicas = [make_replica(source, precision, cpu).share_memory() for _ in range(2)]
+        self._version = torch.tensor([version]).share_memory_()  # type: ignore[no-untyped-call]
+        for replica in self._replicas:
+            copy_weights(source, replica)
+
+    def publish(self, source: Model, version: int) -> None:
+        """Makes the weights of `source` current. Only the learner calls this, with rising versions."""
+        copy_weights(source, self._replicas[version % 2])
+        self._version[0] = version
+
+    def current(self) -> tuple[Model, int]:
+        """The newest replica and its version; in any process."""
+        version = int(self._version)
+        return self._replicas[version % 2], version

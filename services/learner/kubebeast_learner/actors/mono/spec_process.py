@@ -1,0 +1,98 @@
+"""A process that makes one environment, tells what it observes and takes, and is ended: whatever its code does, the
+learner lives. Imports no torch.
+"""
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+from kubebeast_common.log import LogFormat, LogLevel
+from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, resolve_config
+from kubebeast_envserver.faults.hang_watch import HangWatch
+from kubebeast_envserver.faults.watched_env import watched
+from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.mono.own_process import LOG_NAME, begin
+from kubebeast_learner.config import ConfigError, MonoConfig
+from kubebeast_learner.config.checks import parse_env_kwargs
+
+_Answer = tuple[Literal["spec"], EnvSpec] | tuple[Literal["unusable", "failed"], str]
+
+
+_END_GRACE_S = 1.0
+
+
+class SpecError(Exception):
+    """The environment cannot be made; the message says why."""
+
+
+class SpecProcess:
+    """For one thread."""
+
+    def __init__(self, config: MonoConfig, folder: Path) -> None:
+        """Starts it. folder: of the run. ConfigError for env_kwargs that are none."""
+        actors, run = config.actors, config.run
+        context = multiprocessing.get_context("spawn")
+        self._status: StreamStatus = context.RawValue(StreamStatus)
+        self._hang_watch = HangWatch(actors.env_timeout_s)
+        self._env_timeout_s = actors.env_timeout_s
+        self._log_path = folder / LOG_NAME
+        self._answer, theirs = context.Pipe(duplex=False)
+        made = (actors.env, actors.preset, parse_env_kwargs(actors.env_kwargs))
+        arguments = (made, self._status, theirs, folder, run.log_level, run.log_format)
+        self._process = context.Process(target=_tell, args=arguments, name="spec", daemon=True)
+        self._process.start()
+        theirs.close()  # so that its death ends the answer
+
+    def wait(self, timeout_s: float) -> EnvSpec | None:
+        """None while it computes. Raises ConfigError or SpecError; kills it when it computes for too long."""
+        if not self._answer.poll(timeout_s):
+            self._hang_watch.look(self._process, self._status)
+            return None
+        try:
+            answer: _Answer = self._answer.recv()
+        except EOFError:
+            raise SpecError(self._death()) from None
+        if answer[0] == "spec":
+            return answer[1]
+        raise (ConfigError if answer[0] == "unusable" else SpecError)(answer[1])
+
+    def end(self) -> None:
+        """By force after a grace period. Idempotent."""
+        self._process.join(_END_GRACE_S)
+        self._process.kill()
+        self._process.join()
+        self._answer.close()
+
+    def _death(self) -> str:
+        where = f"(output in {self._log_path})"
+        if self._hang_watch.is_killing:
+            return f"making the environment took more than env_timeout_s = {self._env_timeout_s:g} s {where}"
+        self._process.join()
+        return f"the process that made the environment ended with status {self._process.exitcode} {where}"
+
+
+def _tell(
+    made: tuple[str, Any, dict[str, Any]],
+    status: StreamStatus,
+    answer: Connection,
+    folder: Path,
+    log_level: LogLevel,
+    log_format: LogFormat,
+) -> None:
+    """made: id, preset and arguments of the environment."""
+    begin(folder, log_level, log_format)
+    env_id, preset, kwargs = made
+    try:
+        with watched(status):
+            config = resolve_config(env_id, preset, kwargs)
+            env = make_vector_env(env_id, 1, preset, kwargs)
+    except ValueError as error:
+        answer.send(("unusable", str(error)))
+        return
+    except EnvironmentFailure as failure:
+        answer.send(("failed", str(failure)))
+        return
+    answer.send(("spec", EnvSpec.of(env_id, env.spec_observation, env.spec_action, config)))
+    env.close()

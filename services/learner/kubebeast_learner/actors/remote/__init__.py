@@ -1,0 +1,1 @@
+"""Actors behind the native pool: env-servers on this machine or anywhere."""

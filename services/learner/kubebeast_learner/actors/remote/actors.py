@@ -1,0 +1,195 @@
+"""Env-servers as actors: their streams, batched by the native pool for one model on the learner's device."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+
+from kubebeast_learner.actors.base import ActorsError
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.actors.remote.local_fleet import LocalFleet
+from kubebeast_learner.actors.remote.stream_log import StreamLog
+from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
+from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
+from kubebeast_learner.config import ConfigError, FleetTrainingConfig
+from kubebeast_learner.config.pool import expanded
+from kubebeast_learner.models import Model
+from kubebeast_learner.profiling.timer import Timer
+from kubebeast_learner.profiling.trace import Window
+from kubebeast_learner.run.stats import FinishedEpisode
+from kubebeast_learner.run.task_returns import TaskReturn, TaskReturns
+from kubebeast_native import ActorPool, ClosedError, Histogram, LeafSpec, StreamInfo
+from kubebeast_native import EnvSpec as NativeEnvSpec
+
+logger = logging.getLogger(__name__)
+
+HINT_INTERVAL_S = 30.0
+"""How often a learner without env-servers says so."""
+
+
+class RemoteActors:
+    """env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Actors of a training; see actors.Actors."""
+
+    def __init__(self, config: FleetTrainingConfig, pool: ActorPool, fleet: LocalFleet | None) -> None:
+        """pool: started, not open. fleet: the env-servers of this machine, if there are any."""
+        self.is_draining = False
+        """Whether `drain` was called."""
+        self.profile_window: Window | None = None  # env-servers are no part of the trace
+        self._tasks = TaskReturns()
+        self.queue_capacity = pool.stats()["rollout_queue_capacity"]
+        self._config = config
+        self._pool = pool
+        self._fleet = fleet
+        self._spec: EnvSpec | None = None
+        self._workers: list[InferenceWorker] = []
+        self._stream_log = StreamLog()
+        self._stream_tasks: StreamTasks | None = None
+        self._hint = Timer(HINT_INTERVAL_S)
+
+    def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
+        """What the first env-server brings."""
+        if self._spec is None and (spec := self._pool.wait_env_spec(timeout_ms)) is not None:
+            config = read_env_config(spec.env_config)
+            self._spec = EnvSpec.of(spec.env_id, spec.observation, spec.action, config)
+            self._stream_tasks = StreamTasks(self._spec)
+        return self._spec
+
+    def start(self, model: Model, device: torch.device, version: int) -> None:
+        assert self._spec is not None, "wait_env_spec comes first"
+        self._model, self._version = model, version
+        self._weights = WeightPublisher(model, device=device, precision=self._config.run.precision, version=version)
+        max_envs = self._config.pool.max_envs
+        core_states = CoreStateTable(model, max_envs, device) if model.core_state_size else None
+        num_workers = self._config.pool.num_inference_threads
+        # A resumed run must not sample again what it has sampled before.
+        first_seed = (self._config.run.seed << 32) + version * num_workers
+        self._workers = [
+            InferenceWorker(
+                self._pool,
+                self._weights,
+                core_states=core_states,
+                device=device,
+                seed=first_seed + index,
+                action_dtype=self._spec.action[0].dtype,
+            )
+            for index in range(num_workers)
+        ]
+        self._pool.open(num_logits=model.num_actions, core_state_size=model.core_state_size)
+        for worker in self._workers:
+            worker.start()
+
+    def next_rollout(self, timeout_ms: int) -> Rollout | None:
+        max_lag = self._config.pool.max_policy_lag
+        oldest_version = self._version - max_lag if max_lag else 0
+        try:
+            batch = self._pool.next_rollouts(timeout_ms, oldest_version)
+        except ClosedError as error:
+            raise ActorsError(str(error)) from error
+        for worker in self._workers:
+            worker.raise_error()
+        return None if batch is None else rollout_from_native(batch, self._model)
+
+    def publish(self, version: int) -> None:
+        self._weights.publish(version)
+        self._version = version
+
+    def check(self) -> None:
+        """Restarts env-servers that died, logs who came and went, and says now and then when nobody is there."""
+        if self._fleet is not None:
+            self._fleet.check()
+        events = self._pool.take_stream_events()
+        self._stream_log.tell(events)
+        self.wait_env_spec(0)  # whoever joined has decided it
+        if self._stream_tasks is not None:
+            self._stream_tasks.compare(events)
+        if self._pool.stats()["streams"] > 0:
+            self._hint = Timer(HINT_INTERVAL_S)
+        elif self._hint.is_due():
+            logger.info("waiting for env-servers on %s", self._meeting_point)
+
+    def take_episodes(self) -> Iterable[FinishedEpisode]:
+        episodes = self._pool.take_episodes()
+        self._tasks.add(episodes)
+        return episodes
+
+    def stats(self) -> Mapping[str, int]:
+        return self._pool.stats() | {
+            "restarts": self._fleet.num_restarts if self._fleet else 0,
+            "inference_threads": len(self._workers),
+        }
+
+    def histograms(self) -> Mapping[str, Histogram]:
+        """The native pool's. From any thread."""
+        return self._pool.histograms()
+
+    def task_returns(self) -> Mapping[str, TaskReturn]:
+        """Of each task. From any thread."""
+        return self._tasks.newest
+
+    def streams(self) -> Sequence[StreamInfo]:
+        """The accepted streams. From any thread."""
+        return self._pool.streams()
+
+    def drain(self, *, finished: bool) -> None:
+        self.is_draining = True
+        self._pool.drain(finished)
+
+    def stop(self) -> None:
+        self._stream_log.tell(self._pool.take_stream_events())
+        self._stream_log.flush()
+        for worker in self._workers:
+            worker.stop()
+
+    @property
+    def _meeting_point(self) -> str:
+        """Where env-servers are listened for and where they are dialled."""
+        return " and ".join(filter(None, (self._pool.address, self._config.pool.dial)))
+
+
+def make_pool(
+    config: FleetTrainingConfig, address: str, expected: EnvSpec | None = None, opening_env: str = ""
+) -> ActorPool:
+    """The native pool, not started yet. ConfigError when it refuses a value.
+
+    expected: the only environment that is let in; None leaves it to the first env-server of `opening_env`, or of any
+    environment where that is empty.
+    """
+    pool, rollout = config.pool, config.rollout
+    try:
+        return ActorPool(
+            address=address,
+            run_id=config.run.xpid,
+            unroll_length=rollout.unroll_length,
+            batch_size=config.replay.num_fresh(rollout.batch_size),
+            min_inference_rows=pool.min_inference_rows,
+            max_inference_rows=pool.max_inference_rows,
+            inference_timeout_ms=pool.inference_timeout_ms,
+            max_queued_rollouts=pool.max_learner_queue_size,
+            max_streams=pool.max_streams,
+            max_envs=pool.max_envs,
+            max_envs_per_stream=pool.max_envs_per_stream,
+            max_message_bytes=pool.max_message_mib << 20,
+            min_partial_steps=pool.min_partial_steps,
+            handshake_timeout_ms=round(pool.handshake_timeout_s * 1000),
+            step_timeout_ms=round(pool.step_timeout_s * 1000),
+            max_offences=pool.max_offences,
+            expected=None if expected is None else _native(expected),
+            opening_env=opening_env,
+            tls_cert=expanded(pool.tls_cert),
+            tls_key=expanded(pool.tls_key),
+            tls_ca=expanded(pool.tls_ca),
+            token_file=expanded(pool.token_file),
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _native(spec: EnvSpec) -> NativeEnvSpec:
+    observation, action = (
+        [LeafSpec(leaf.path, leaf.dtype, leaf.shape, leaf.frame_stack, leaf.num_categories) for leaf in leaves]
+        for leaves in (spec.observation, spec.action)
+    )
+    env_config = "" if spec.env_config is None else spec.env_config.to_json()
+    return NativeEnvSpec(spec.env_id, observation, action, env_config)

@@ -1,0 +1,31 @@
+"""Runs a module that must not outlive its parent.
+
+    python -m kubebeast_learner.actors.remote.child_process MODULE [arguments]
+
+The parent holds the other end of standard input. The end of input means that the parent is gone, however it died, and
+is answered by SIGTERM to this process, so that the module ends as if it had been asked to.
+"""
+
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+
+GRACE_S = 10.0
+
+
+def _follow_parent() -> None:
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_follow_parent, name="follow-parent", daemon=True).start()
+    module = sys.argv[1]
+    sys.argv = sys.argv[1:]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,0 +1,121 @@
+"""The way of the weights from the learner to the inference threads; neither ever waits for the other.
+
+learner model --publish--> a replica nobody reads --swap--> current replica --acquire--> inference threads
+"""
+
+import copy
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from kubebeast_learner.algorithm.precision import PrecisionChoice, low_precision_dtype, use_channels_last
+from kubebeast_learner.models import Model
+
+
+class WeightPublisher:
+    """Replicas of the learner's model for inference.
+
+    A replica is overwritten only when it is neither current nor read. So there are never more of them than concurrent
+    readers plus two, and usually two.
+    """
+
+    def __init__(
+        self,
+        source: Model,
+        *,
+        device: torch.device | str = "cpu",
+        precision: PrecisionChoice = "auto",
+        version: int = 0,
+    ) -> None:
+        """Publishes `source` as it is under `version`. source may live on another device."""
+        self._source = source
+        self._device = torch.device(device)
+        self._precision: PrecisionChoice = precision
+        self._lock = threading.Lock()
+        self._current = self._make_replica()
+        self._current.load(source, version)
+        self._replicas = [self._current]
+
+    def publish(self, version: int) -> None:
+        """Makes the source's present weights current. Called by the thread that updates the source."""
+        replica = self._free_replica()
+        replica.load(self._source, version)
+        with self._lock:
+            self._current = replica
+
+    @contextmanager
+    def acquire(self) -> Iterator[tuple[Model, int]]:
+        """The newest replica and its version, unchanged until the context ends. From any thread; never blocks.
+
+        On a GPU, whoever reads the model's outputs on the host inside the context has also waited for their kernels.
+        """
+        with self._lock:
+            replica = self._current
+            replica.num_readers += 1
+        try:
+            replica.wait_until_loaded()
+            yield replica.model, replica.version
+        finally:
+            with self._lock:
+                replica.num_readers -= 1
+
+    @property
+    def version(self) -> int:
+        """The version that `acquire` would give."""
+        with self._lock:
+            return self._current.version
+
+    @property
+    def num_replicas(self) -> int:
+        return len(self._replicas)
+
+    def _free_replica(self) -> "_Replica":
+        """One that is neither current nor read. Nobody can begin to read it, for readers begin with the current one."""
+        with self._lock:
+            for replica in self._replicas:
+                if replica is not self._current and replica.num_readers == 0:
+                    return replica
+        self._replicas.append(self._make_replica())
+        return self._replicas[-1]
+
+    def _make_replica(self) -> "_Replica":
+        return _Replica(make_replica(self._source, self._precision, self._device), self._device)
+
+
+class _Replica:
+    def __init__(self, model: Model, device: torch.device) -> None:
+        self.model = model
+        self.version = -1
+        self.num_readers = 0
+        self._loaded = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def load(self, source: Model, version: int) -> None:
+        copy_weights(source, self.model)
+        self.version = version
+        if self._loaded is not None:
+            self._loaded.record()
+
+    def wait_until_loaded(self) -> None:
+        """Orders the current stream after the copy, which another stream made."""
+        if self._loaded is not None:
+            torch.cuda.current_stream().wait_event(self._loaded)
+
+
+def make_replica(source: Model, precision: PrecisionChoice, device: torch.device) -> Model:
+    """A copy of `source` for inference on `device`, its low_precision_part in the chosen precision."""
+    replica = copy.deepcopy(source).eval().requires_grad_(False)
+    replica.zero_grad()
+    if replica.low_precision_part is not None:
+        replica.low_precision_part.to(low_precision_dtype(precision, source, device))
+    use_channels_last(replica, device)
+    return replica
+
+
+@torch.no_grad()
+def copy_weights(source: Model, replica: Model) -> None:
+    """Parameters and buffers of `source` into its replica; asynchronously where a GPU takes part."""
+    for name in ("parameters", "buffers"):
+        for mine, new in zip(getattr(replica, name)(), getattr(source, name)(), strict=True):
+            mine.copy_(new, non_blocking=True)

@@ -1,0 +1,117 @@
+"""The IMPALA loss (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561, section 4.2).
+
+Notation: T transitions, B unrolls, A actions; x_t the observation of row t, a_t the action taken there, r_t the reward
+received on arrival at row t+1, gamma_t = discounting * (1 - terminated_{t+1}). All sums run over valid transitions.
+
+    policy gradient  - sum_t  rho_t (r_t + gamma_t v_{t+1} - V(x_t)) log pi(a_t|x_t)
+    baseline         baseline_cost * 1/2 sum_t (v_t - V(x_t))^2
+    entropy          entropy_cost * sum_t sum_a pi(a|x_t) log pi(a|x_t)
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from kubebeast_learner.algorithm import vtrace
+from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.config import LossConfig
+from kubebeast_learner.models import ModelOutput
+
+
+class LossOutput(NamedTuple):
+    """float32 scalars. impala_loss's three parts are weighted by their costs and add up to the total."""
+
+    total: Tensor
+    """What is minimised. The only one that carries a gradient."""
+    pg_loss: Tensor
+    baseline_loss: Tensor
+    entropy_loss: Tensor
+    entropy: Tensor
+    """Mean entropy of the target policy, in nats."""
+    mean_rho: Tensor
+    """Mean importance weight pi(a_t|x_t) / mu(a_t|x_t), not clipped; 1 on-policy."""
+    clipped_rho: Tensor
+    """Share of these weights that clip_rho_threshold cut; 0 without one."""
+    num_transitions: Tensor
+    """Number of valid transitions."""
+
+
+def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+    """The loss of one batch: a sum over the valid transitions of [T, B], or their mean, as loss_reduction says.
+
+    output: the target model's outputs at all rows, policy_logits [T+1, B, A] and baseline [T+1, B].
+    entropy_cost: float32 scalar, the schedule's value, which counts instead of config.entropy_cost.
+    A policy may mask actions with the logit -inf; an action that only the target policy masks has the weight rho 0.
+    Invalid transitions contribute nothing: a batch padded with them has the gradients of the batch without padding.
+    """
+    valid = rollout.valid
+    # Masked before any arithmetic: the gradient of a masked result is NaN where its argument is NaN or infinite.
+    policy_logits = output.policy_logits[:-1].masked_fill(~valid.unsqueeze(-1), 0.0)
+    values = output.baseline.detach()
+
+    returns = vtrace.from_logits(
+        behavior_policy_logits=rollout.policy_logits,
+        target_policy_logits=policy_logits,
+        actions=rollout.action,
+        discounts=config.discounting * (~rollout.terminated[1:]).float(),
+        rewards=clip_rewards(rollout.rewards[1:], config.reward_clipping),
+        values=values[:-1],
+        bootstrap_value=values[-1],
+        clip_rho_threshold=config.clip_rho_threshold,
+        clip_pg_rho_threshold=config.clip_pg_rho_threshold,
+        valid=valid,
+        clip_c_threshold=config.clip_c_threshold,
+        lambda_=config.vtrace_lambda,
+    )
+
+    # A masked action has the logarithm -inf, and 0 * -inf is NaN: the lowest number keeps its terms and gradients at 0.
+    log_policy = F.log_softmax(policy_logits, dim=-1)
+    policy, log_policy = log_policy.exp(), log_policy.clamp(min=torch.finfo(log_policy.dtype).min)
+    actions = rollout.action.masked_fill(~valid, 0).unsqueeze(-1)
+    target_action_log_probs = log_policy.gather(-1, actions).squeeze(-1)
+    baseline_errors = (returns.vs - output.baseline[:-1]).masked_fill(~valid, 0.0)
+    negative_entropies = (policy * log_policy).sum(dim=-1).masked_fill(~valid, 0.0)
+
+    num_transitions = valid.sum()
+    mean_scale = num_transitions.clamp(min=1).reciprocal()
+    scale = mean_scale if config.loss_reduction == "mean" else 1.0
+    pg_loss = -scale * (target_action_log_probs * returns.pg_advantages).sum()
+    baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
+    entropy_loss = scale * entropy_cost * negative_entropies.sum()
+
+    rhos = returns.log_rhos.exp().masked_fill(~valid, 0.0)
+    return LossOutput(
+        total=pg_loss + baseline_loss + entropy_loss,
+        pg_loss=pg_loss.detach(),
+        baseline_loss=baseline_loss.detach(),
+        entropy_loss=entropy_loss.detach(),
+        entropy=-mean_scale * negative_entropies.sum().detach(),
+        mean_rho=mean_scale * rhos.sum(),
+        clipped_rho=mean_scale * _num_clipped(rhos, config.clip_rho_threshold),
+        num_transitions=num_transitions,
+    )
+
+
+def _num_clipped(rhos: Tensor, threshold: float | None) -> Tensor:
+    return rhos.new_zeros(()) if threshold is None else (rhos > threshold).sum()
+
+
+def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric", "none"]) -> Tensor:
+    """Rewards as the loss sees them.
+
+    soft_asymmetric is 5 tanh(r / 5), times 0.3 where negative, as in https://github.com/google-deepmind/scalable_agent.
+    """
+    if clipping == "abs_one":
+        return rewards.clamp(-1, 1)
+    if clipping == "soft_asymmetric":
+        squeezed = 5.0 * torch.tanh(rewards / 5.0)
+        return torch.where(rewards < 0, 0.3 * squeezed, squeezed)
+    return rewards
+
+
+def policy_lag(policy_version: Tensor, valid: Tensor, version: int) -> Tensor:
+    """Mean number of updates between the weights that acted and `version`, over the valid transitions; float scalar."""
+    lags = (version - policy_version).masked_fill(~valid, 0)
+    return lags.sum(dtype=torch.float32) / valid.sum().clamp(min=1)

@@ -1,0 +1,68 @@
+"""Experience replay: a share of every training batch is drawn uniformly from the newest unrolls.
+
+V-trace corrects for the age of the replayed ones, since their behaviour policy_logits are replayed with them. Schmitt
+et al. 2019, https://arxiv.org/abs/1909.11583, argue for mixing both kinds in a batch.
+"""
+
+import torch
+from torch import Tensor
+
+from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.config import ConfigError, ReplayConfig
+
+
+class ReplayBuffer:
+    """The newest `capacity` unrolls, on the CPU, overwritten oldest first. For one thread.
+
+    Its memory is taken once, with the first batch: capacity times the bytes of one unroll, which are
+    (unroll_length + 1) * (bytes of an observation + 15) + unroll_length * (4 * num_actions + 17) + 4 * core_state_size.
+    It is no part of a checkpoint: a resumed run fills it again.
+    """
+
+    def __init__(self, capacity: int, num_replayed: int, seed: int) -> None:
+        """num_replayed: unrolls that `mix` adds to a batch. seed: of their choice."""
+        self._capacity = capacity
+        self._num_replayed = num_replayed
+        self._generator = torch.Generator().manual_seed(seed)
+        self._stored: Rollout | None = None
+        self._next = 0
+        self._num_stored = 0
+
+    def __len__(self) -> int:
+        """Unrolls that can be replayed."""
+        return self._num_stored
+
+    def mix(self, rollout: Rollout) -> Rollout:
+        """Stores the unrolls of `rollout`, at most `capacity`, and returns them with num_replayed others behind them.
+
+        The others are drawn with replacement from all that is stored, `rollout` included, so that the first batch is as
+        large as every other. On the CPU; the returned tensors share no memory with the given ones.
+        """
+        if self._stored is None:
+            self._stored = map_tensors(self._allocate, rollout)
+        fresh = (self._next + torch.arange(rollout.batch_size)) % self._capacity
+        map_tensors(lambda stored, new: stored.index_copy_(1, fresh, new), self._stored, rollout)
+        self._next = (self._next + rollout.batch_size) % self._capacity
+        self._num_stored = min(self._capacity, self._num_stored + rollout.batch_size)
+        replayed = torch.randint(self._num_stored, (self._num_replayed,), generator=self._generator)
+        chosen = torch.cat([fresh, replayed])
+        return map_tensors(lambda stored: stored.index_select(1, chosen), self._stored, num_replayed=self._num_replayed)
+
+    def _allocate(self, tensor: Tensor) -> Tensor:
+        """Room for `capacity` unrolls; unlike the batch that is given, it is never memory of the native pool."""
+        return tensor.new_empty(tensor.shape[0], self._capacity, *tensor.shape[2:])
+
+
+def make_replay(config: ReplayConfig, batch_size: int, seed: int) -> ReplayBuffer | None:
+    """The replay for training batches of `batch_size`; None where nothing is replayed.
+
+    ConfigError when the buffer cannot hold the fresh unrolls of one batch.
+    """
+    num_replayed, num_fresh = config.num_replayed(batch_size), config.num_fresh(batch_size)
+    if num_replayed == 0:
+        return None
+    if config.replay_capacity < num_fresh:
+        raise ConfigError(
+            f"replay_capacity = {config.replay_capacity}: must be at least {num_fresh}, the fresh unrolls of a batch"
+        )
+    return ReplayBuffer(config.replay_capacity, num_replayed, seed)

@@ -1,0 +1,1 @@
+"""The processes behind `kubebeast train`, `learner` and `mono`."""

@@ -1,0 +1,25 @@
+"""Training on one machine: the process behind `kubebeast mono`."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kubebeast_learner.actors.base import Actors
+from kubebeast_learner.actors.mono.actors import MonoActors, num_processes
+from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.training import process
+
+
+def train(config: MonoConfig) -> int:
+    """`kubebeast mono`: the learner and its actor processes. Returns the exit status."""
+    return process.run(config, _actors, num_local_processes=num_processes(config))
+
+
+@contextlib.contextmanager
+def _actors(config: MonoConfig, folder: Path, saved: Mapping[str, Any] | None) -> Iterator[Actors]:
+    actors = MonoActors(config, folder)
+    try:
+        yield actors
+    finally:
+        actors.stop()

@@ -1,0 +1,195 @@
+"""Training on env-servers: the process behind `kubebeast train` and `kubebeast learner`."""
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kubebeast_common.http_endpoint import HttpEndpoint
+from kubebeast_learner.actors.base import Actors
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.remote.access import check_files, warn_about_access
+from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
+from kubebeast_learner.actors.remote.dialling import Dialler
+from kubebeast_learner.actors.remote.local_fleet import LocalFleet
+from kubebeast_learner.actors.remote.stream_list import encode_streams
+from kubebeast_learner.config import ConfigError, FleetTrainingConfig, LearnerConfig, PoolConfig, TrainConfig
+from kubebeast_learner.config.checks import require
+from kubebeast_learner.observe.metrics import make_registry
+from kubebeast_learner.training import process
+from kubebeast_learner.training.monitor import Monitor
+from kubebeast_native import ActorPool
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SOCKET_PATH = 100
+"""sun_path holds 108 bytes on Linux, 104 on macOS (unix(7))."""
+
+
+def train(config: TrainConfig) -> int:
+    """`kubebeast train`: the learner and its env-servers on this machine. Returns the exit status."""
+    for name in ("dial", "tls_cert", "tls_key", "tls_ca", "token_file"):
+        value = getattr(config.pool, name)
+        require(
+            not value, name, str(value), "is for kubebeast learner; the env-servers of kubebeast train know no such"
+        )
+    _require_packages(config.pool)
+    importlib.import_module("kubebeast_envserver")  # its processes run it, this one does without
+    monitor = Monitor()
+    with private_address() as private:
+        address = config.pool.address or private
+        # No environment is expected: one that does not fit the checkpoint is our own, and the model's check says why.
+        return process.run(
+            config,
+            lambda resolved, folder, saved: _actors(
+                resolved,
+                address,
+                monitor,
+                opening_env=config.fleet.env,
+                make_fleet=partial(_local_fleet, resolved, folder, saved),
+            ),
+            num_local_processes=config.fleet.num_servers,
+            monitor=monitor,
+            linger=config.pool.linger,
+        )
+
+
+def learn(config: LearnerConfig) -> int:
+    """`kubebeast learner`: the learner, for env-servers elsewhere. Returns the exit status."""
+    address = config.pool.listen_address
+    if not address and not config.pool.dial:
+        raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
+    check_files(config.pool)
+    _require_packages(config.pool)
+    monitor = Monitor()
+    return process.run(
+        config,
+        lambda resolved, _, saved: _actors(
+            resolved, address, monitor, expected=_env_spec(saved), opening_env=config.fleet.env
+        ),
+        num_local_processes=0,
+        monitor=monitor,
+        linger=config.pool.linger,
+    )
+
+
+@contextlib.contextmanager
+def private_address() -> Iterator[str]:
+    """A unix socket in a folder of our own, removed afterwards; loopback where the path would be too long."""
+    folder = tempfile.mkdtemp(prefix="kubebeast-")
+    path = f"{folder}/pool.sock"
+    try:
+        yield f"unix:{path}" if len(path.encode()) <= LONGEST_SOCKET_PATH else "127.0.0.1:0"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _env_spec(saved: Mapping[str, Any] | None) -> EnvSpec | None:
+    return None if saved is None else EnvSpec.from_plain(saved["env_spec"])
+
+
+def _local_fleet(config: TrainConfig, folder: Path, saved: Mapping[str, Any] | None, address: str) -> LocalFleet:
+    """Env-servers of this machine that will dial `address`."""
+    return LocalFleet(
+        config.fleet,
+        address=address,
+        seed=config.run.seed,
+        version=0 if saved is None else saved["learner"]["version"],
+        log_path=folder / "env-servers.log",
+        serves_metrics=bool(config.pool.http_address),
+    )
+
+
+@contextlib.contextmanager
+def _actors(
+    config: FleetTrainingConfig,
+    address: str,
+    monitor: Monitor,
+    *,
+    expected: EnvSpec | None = None,
+    opening_env: str,
+    make_fleet: Callable[[str], LocalFleet] | None = None,
+) -> Iterator[Actors]:
+    """A pool that listens, dials or both, and its HTTP endpoint.
+
+    expected: the only environment that is let in; None leaves it to the first env-server of `opening_env`, or of any
+    environment where that is empty. make_fleet: makes env-servers of this machine that dial the address it is given.
+    """
+    # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer can repeat for ever.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    pool = make_pool(config, address, expected, opening_env)
+    pool.start()
+    if address:
+        logger.info("listening on %s", pool.address)
+    warn_about_access(config.pool, address)
+    local_fleet = make_fleet(pool.address) if make_fleet is not None else None
+    actors = RemoteActors(config, pool, local_fleet)
+    # Left in reverse: the pool ends its streams before the processes behind them are stopped.
+    with (
+        local_fleet or contextlib.nullcontext(),
+        contextlib.closing(pool),
+        _dialler(config.pool, pool),
+        _step_tracer(config, pool),
+        _http_endpoint(config, actors, monitor, local_fleet),
+    ):
+        yield actors
+
+
+def _dialler(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
+    if not config.dial:
+        return contextlib.nullcontext()
+    logger.info("dialling %s", config.dial)
+    return Dialler(pool, config.dial_targets, max_endpoints=config.max_streams)
+
+
+def _require_packages(config: PoolConfig) -> None:
+    """ModuleNotFoundError, before the run has begun, where traces are asked for and their packages are missing."""
+    if config.trace_endpoint:
+        importlib.import_module("kubebeast_learner.profiling.tracing")
+
+
+def _step_tracer(config: FleetTrainingConfig, pool: ActorPool) -> AbstractContextManager[object]:
+    endpoint, interval_s = config.pool.trace_endpoint, config.pool.trace_interval_s
+    if not endpoint:
+        return contextlib.nullcontext()
+    from kubebeast_learner.profiling.tracing import StepTracer  # of an extra
+
+    logger.info("tracing a step every %g s to %s", interval_s, endpoint)
+    return StepTracer(pool, endpoint, interval_s=interval_s, run_id=config.run.xpid)
+
+
+def _http_endpoint(
+    config: FleetTrainingConfig, actors: RemoteActors, monitor: Monitor, fleet: LocalFleet | None
+) -> AbstractContextManager[object]:
+    """ConfigError when http_address cannot be bound; "" serves nothing."""
+    address, run_id = config.pool.http_address, config.run.xpid
+    if not address:
+        return contextlib.nullcontext()
+
+    def readiness() -> str:
+        # No word of env-servers: a Service routes to ready pods only, so they could never come.
+        return "draining" if actors.is_draining and not monitor.is_finished else ""
+
+    try:
+        endpoint = HttpEndpoint(
+            address,
+            health=monitor.problem,
+            readiness=readiness,
+            registry=make_registry(actors, monitor, run_id),
+            pages={
+                "/streams": lambda: encode_streams(run_id, actors.streams()),
+                "/targets": lambda: json.dumps(fleet.targets() if fleet else []).encode(),
+            },
+        )
+    except OSError as error:
+        raise ConfigError(f"http_address = {address!r}: {error.strerror}") from error
+    logger.info("serving HTTP on port %d", endpoint.port)
+    return endpoint

@@ -1,0 +1,116 @@
+"""Which settings a resumed run may change, and what becomes of a change."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubebeast_learner.config.checks import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Resuming:
+    """Settings that a resume treats alike."""
+
+    settings: tuple[str, ...]
+    may_change: bool
+    reason: str
+    """What a change does, or why there can be none; a sentence that ends a table's row."""
+
+
+def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
+    return Resuming(tuple(settings.split()), may_change, reason)
+
+
+RESUMING = (
+    _alike("env preset env_kwargs", False, "They are what the run learns."),
+    _alike(
+        "model use_lstm reward_input last_action_input hidden_sizes initialisation",
+        False,
+        "The weights have their shapes and began with them.",
+    ),
+    _alike("optimizer", False, "Its running averages mean nothing to another one."),
+    _alike("seed", False, "The weights began with it, and it tells apart the runs of one experiment."),
+    _alike("xpid savedir", True, "They say which run is meant: a folder that was moved or copied can be resumed."),
+    _alike("total_steps", True, "Schedules are those of the new length, from the step that was reached on."),
+    _alike(
+        "learning_rate learning_rate_schedule learning_rate_final learning_rate_warmup_steps entropy_cost "
+        "entropy_schedule entropy_cost_final",
+        True,
+        "Their schedules began at step 0 and stand at the step that was reached.",
+    ),
+    _alike(
+        "alpha momentum epsilon grad_norm_clipping",
+        True,
+        "From the next update on; the optimizer keeps its running averages. A momentum that was 0 begins at rest.",
+    ),
+    _alike(
+        "loss discounting baseline_cost reward_clipping loss_reduction clip_rho_threshold clip_c_threshold "
+        "clip_pg_rho_threshold vtrace_lambda",
+        True,
+        "From the next update on. The baseline has to learn another discounting or clipping of rewards first.",
+    ),
+    _alike("unroll_length batch_size", True, "Unrolls that were not finished are played again in any case."),
+    _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
+    _alike("device precision compile learner_threads", True, "Where and how the same is computed."),
+    _alike(
+        "num_actors num_servers num_actor_processes num_buffers env_timeout_s",
+        True,
+        "Environments begin new episodes in any case.",
+    ),
+    _alike(
+        "max_learner_queue_size max_policy_lag min_partial_steps num_inference_threads min_inference_rows "
+        "max_inference_rows inference_timeout_ms address dial tls_cert tls_key tls_ca token_file max_offences "
+        "max_streams max_envs max_envs_per_stream max_message_mib handshake_timeout_s step_timeout_s",
+        True,
+        "Env-servers dial the learner again in any case.",
+    ),
+    _alike(
+        "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress log_level "
+        "log_format profile http_address trace_endpoint trace_interval_s linger",
+        True,
+        "How the run is kept and watched.",
+    ),
+)
+"""Every setting of every command that trains, once."""
+
+FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
+"""The settings that a resumed run keeps."""
+
+
+def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: str) -> None:
+    """ConfigError, which names every fixed setting that is not as the run has it; an empty one leaves it open.
+
+    wanted, saved: flat plain settings, see config_sources.as_settings. origin: where `saved` is from, for people.
+    """
+    changed = {name: change for name, change in changes(wanted, saved).items() if name in FIXED and "" not in change}
+    if not changed:
+        return
+    raise ConfigError(
+        f"{_listed({name: value for name, (_, value) in changed.items()})}: {origin} was trained with "
+        f"{_listed({name: value for name, (value, _) in changed.items()})}, which a resumed run keeps; "
+        "give it what it had, config.yaml in its folder has every setting, or take another xpid for a new run"
+    )
+
+
+def changes(wanted: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The settings of both whose values differ, each with that in `saved` and that in `wanted`."""
+    return {
+        name: (saved[name], value)
+        for name, value in wanted.items()
+        if name in saved and _meaning(name, saved[name]) != _meaning(name, value)
+    }
+
+
+def _meaning(name: str, value: Any) -> Any:
+    """What is the same however it was written."""
+    if name != "env_kwargs":
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:  # empty in runs that left it open
+        return value
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in settings.items())

@@ -1,0 +1,153 @@
+"""Where settings come from: defaults < recipe < YAML file < KUBEBEAST_* environment < flags.
+
+Every source is turned into flags and put before the user's own; of a repeated flag the last one counts. So one parser
+checks all sources with the same rules and the same messages.
+"""
+
+import argparse
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import tyro
+
+from kubebeast_common.settings import read_environment, read_file
+from kubebeast_common.variables import PREFIX
+from kubebeast_learner.config import ConfigError
+from kubebeast_learner.config.recipes import Recipe, choose_recipe
+
+SectionT = TypeVar("SectionT")
+
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+# Of YAML's core schema, and Python's, which is what the flags take.
+_NULLS = ("", "~", "null", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredFlags:
+    """The flags of every source in rising precedence, and what was read where."""
+
+    from_sources: list[str]
+    """Of recipe, file and environment."""
+    from_user: list[str]
+    recipe: Recipe | None
+    notes: list[str]
+    """One line a source with the settings of it that count, for the log, for --help and beside error messages."""
+
+    @property
+    def flags(self) -> list[str]:
+        return [*self.from_sources, *self.from_user]
+
+
+def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:
+    """Puts the settings of all sources before `user_flags`, which are left as they are.
+
+    ConfigError names the setting, its value and its source when a file or a variable cannot be used.
+    """
+    chosen = _scan(user_flags)
+    types = setting_types(config_type)
+    from_file = read_file(Path(chosen.config).expanduser(), types) if chosen.config else {}
+    from_environment: dict[str, object] = {
+        name: text.replace(",", " ").split() if get_origin(types[name]) is tuple else text
+        for name, text in read_environment(environ, types).items()
+    }
+
+    default_env = next((field.default for field in _setting_fields(config_type) if field.name == "env"), "")
+    env_id = chosen.env or from_environment.get("env") or from_file.get("env") or default_env
+    recipe = choose_recipe(chosen.recipe or "auto", str(env_id))
+    from_recipe = {k: v for k, v in recipe.settings.items() if k in types} if recipe else {}
+
+    flags: list[str] = []
+    notes: list[str] = []
+    sources: list[tuple[str, Mapping[str, object]]] = [
+        (f"recipe {recipe.name}" if recipe else "", from_recipe),
+        (f"file {chosen.config}", from_file),
+        ("environment", from_environment),
+        ("flags", _named(user_flags)),
+    ]
+    for rank, (source, settings) in enumerate(sources[:-1]):
+        for name, value in settings.items():
+            flags += _as_flags(name, value, types[name], source)
+        overridden = {name for _, later in sources[rank + 1 :] for name in later}
+        if counting := [f"{name}={value}" for name, value in settings.items() if name not in overridden]:
+            notes.append(f"{source}: {', '.join(counting)}")
+    return LayeredFlags(flags, list(user_flags), recipe, notes)
+
+
+def log_format_of(user_flags: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The setting log_format before anything is checked, for what has to be said until then."""
+    return _scan(user_flags).log_format or environ.get(f"{PREFIX}LOG_FORMAT") or "auto"
+
+
+def setting_types(config_type: type) -> dict[str, Any]:
+    """Setting name to type, over all sections of a configuration class. What is given by its place has no name."""
+    return {field.name: field.type for field in _setting_fields(config_type)}
+
+
+def _setting_fields(config_type: Any) -> Iterator["dataclasses.Field[Any]"]:
+    for field in dataclasses.fields(config_type):
+        if dataclasses.is_dataclass(field.type):
+            yield from _setting_fields(field.type)
+        elif tyro.conf.Positional not in getattr(field.type, "__metadata__", ()):
+            yield field
+
+
+def as_settings(config: object) -> dict[str, Any]:
+    """A configuration as flat plain values: what config.yaml holds and what a checkpoint carries."""
+    settings: dict[str, Any] = {}
+    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            settings |= as_settings(value)
+        else:
+            settings[field.name] = _as_plain(value)
+    return settings
+
+
+def section_from_settings(section_type: type[SectionT], settings: Mapping[str, Any]) -> SectionT:
+    """Builds one section, e.g. ModelConfig, from flat settings; other settings and missing ones are passed over."""
+    values: dict[str, Any] = {}
+    for name, kind in setting_types(section_type).items():
+        if name in settings:
+            values[name] = tuple(settings[name]) if get_origin(kind) is tuple else settings[name]
+    return section_type(**values)
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_as_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _scan(user_flags: Sequence[str]) -> argparse.Namespace:
+    """The flags that decide how all others are read; None for one that is not there or has no value."""
+    scanner = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("config", "recipe", "env", "log-format"):
+        scanner.add_argument(*dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}")), nargs="?")
+    return scanner.parse_known_args([flag for flag in user_flags if flag not in ("-h", "--help")])[0]
+
+
+def _named(flags: Sequence[str]) -> dict[str, object]:
+    """The settings that flags name, without their values."""
+    names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
+    return dict.fromkeys([*names, *(name.removeprefix("no_") for name in names)])
+
+
+def _as_flags(name: str, value: object, kind: Any, source: str) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    if kind is bool:
+        truth = _BOOLEANS.get(str(value).lower())
+        if truth is None:
+            raise ConfigError(f"{name} = {value!r}: {source}: must be true or false")
+        return [flag if truth else flag.replace("--", "--no-", 1)]
+    if get_origin(kind) is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(f"{name} = {value!r}: {source}: must be a list")
+        return [flag, *map(str, value)]
+    if isinstance(value, (list, tuple, dict)):
+        raise ConfigError(f"{name} = {value!r}: {source}: must be a single value")
+    if type(None) in get_args(kind) and str(value).lower() in _NULLS:
+        value = None
+    return [f"{flag}={value}"]

@@ -1,0 +1,1 @@
+"""Watching runs: metrics, tables, curves and reports."""

@@ -1,0 +1,125 @@
+"""What is asked of the API server, and what its refusals mean.
+
+Answers are taken as plain JSON: the client's models are slow over thousands of pods and reject objects of API servers
+that are much older or newer than they are.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from kubebeast_learner.observe.fleet.api_objects import JsonObject
+from kubebeast_learner.observe.fleet.connection import Connection
+from kubebeast_learner.observe.fleet.errors import NotFoundError, RefusedError, UnavailableError, WatchError
+from kubebeast_learner.observe.scrape import MAX_PAGE_BYTES, page_text
+
+REQUEST_TIMEOUT_S = 3.0
+"""For connecting, and for every wait for bytes of the answer."""
+PAGE_ITEMS = 500
+"""Objects in one answer: https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
+MESSAGE_CHARS = 500
+"""Of what comes back with an error."""
+
+
+class Cluster:
+    """One namespace of a cluster. Every method blocks for its answers and raises WatchError; from any thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.namespace = connection.namespace
+        self._server = connection.server
+        self._apps = client.AppsV1Api(connection.api)
+        self._core = client.CoreV1Api(connection.api)
+        self._autoscaling = client.AutoscalingV1Api(connection.api)
+
+    def deployments(self, selector: str) -> list[JsonObject]:
+        return self._list(self._apps.list_namespaced_deployment, label_selector=selector)
+
+    def pods(self, selector: str) -> list[JsonObject]:
+        return self._list(self._core.list_namespaced_pod, label_selector=selector)
+
+    def autoscalers(self) -> list[JsonObject]:
+        """HorizontalPodAutoscalers as autoscaling/v1, which every API server has."""
+        return self._list(self._autoscaling.list_namespaced_horizontal_pod_autoscaler)
+
+    def scale(self, deployment: str, replicas: int) -> None:
+        """Changes spec.replicas; returns before pods have come or gone."""
+        self._ask(
+            self._apps.patch_namespaced_deployment_scale, deployment, self.namespace, {"spec": {"replicas": replicas}}
+        )
+
+    def page(self, pod: str, port: int, path: str) -> str:
+        """A page that the pod serves, e.g. metrics, fetched by the API server; at most MAX_PAGE_BYTES of it."""
+        fetch = self._core.connect_get_namespaced_pod_proxy_with_path
+        body = self._ask(fetch, f"{pod}:{port}", self.namespace, path, max_bytes=MAX_PAGE_BYTES + 1)
+        return page_text(body, f"/{path} of pod {pod}")
+
+    def metrics(self, pod: str, port: int) -> str:
+        return self.page(pod, port, "metrics")
+
+    def require_namespace(self) -> None:
+        """WatchError when the namespace is known not to exist; listing its objects does not tell."""
+        try:
+            self._ask(self._core.read_namespace, self.namespace)
+        except RefusedError:
+            pass  # namespaces are cluster-wide, a Role cannot allow to read them
+        except NotFoundError as error:
+            raise WatchError(f"namespace = {self.namespace!r}: there is none of that name") from error
+
+    def _list(self, call: Callable[..., Any], **selectors: str) -> list[JsonObject]:
+        items: list[JsonObject] = []
+        position: dict[str, str] = {}
+        while True:
+            body = self._ask(partial(call, limit=PAGE_ITEMS, **position, **selectors), self.namespace)
+            try:
+                page = json.loads(body)
+                items += page["items"]
+                token = page["metadata"].get("continue")
+            except (ValueError, KeyError, TypeError) as error:
+                raise UnavailableError(f"{self._server} does not answer like a Kubernetes API server") from error
+            if not token:
+                return items
+            position = {"_continue": token}
+
+    def _ask(self, call: Callable[..., Any], *arguments: object, max_bytes: int | None = None) -> bytes:
+        """The answer's body, of which max_bytes are read. Raises the WatchError that fits."""
+        timeout_s = (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S)
+        try:
+            with contextlib.closing(call(*arguments, _preload_content=False, _request_timeout=timeout_s)) as answer:
+                body: bytes = answer.read(max_bytes)
+        except ApiException as error:
+            raise self._explained(error) from error
+        except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise UnavailableError(f"the API server {self._server} cannot be reached: {reason}") from error
+        return body
+
+    def _explained(self, error: ApiException) -> WatchError:
+        message = _message(error)
+        if error.status == 401:
+            return WatchError(f"the API server {self._server} does not accept the credentials: {message}")
+        if error.status == 403:
+            return RefusedError(f"refused by the API server: {message}", self.namespace)
+        if error.status == 404:
+            return NotFoundError(message)
+        if error.status == 429 or int(error.status or 0) >= 500:
+            return UnavailableError(f"the API server answers {error.status}: {message}")
+        return WatchError(f"the API server answers {error.status}: {message}")
+
+
+def _message(error: ApiException) -> str:
+    """What a Status object says, or the body of what answered instead of the API server; on one line.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
+    """
+    body: Any = error.body  # text or bytes, by the version of the client
+    text = body.decode("utf-8", errors="replace") if isinstance(body, bytes) else str(body or "")
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        text = str(json.loads(text)["message"])
+    return " ".join(text.split())[:MESSAGE_CHARS] or str(error.reason)

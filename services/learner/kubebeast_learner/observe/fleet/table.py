@@ -1,0 +1,102 @@
+"""Draws a fleet for people."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.text import Text
+
+from kubebeast_learner.observe.fleet.state import FleetState, GroupState, PodState
+from kubebeast_learner.observe.numbers import age_text, number_text
+from kubebeast_learner.observe.table import Cells, draw_table
+
+PASSING = ("Running", "Pending", "ContainerCreating", "PodInitializing", "Terminating", "Init:PodInitializing")
+"""Statuses that pods come through without anything being wrong."""
+MIN_PODS = 3
+"""Of every group, however low the terminal."""
+COLUMNS: dict[str, JustifyMethod] = {
+    "name": "left",
+    "status": "left",
+    "restarts": "right",
+    "last exit": "left",
+    "streams": "right",
+    "steps/s": "right",
+    "node": "left",
+    "age": "right",
+}
+DISPENSABLE = ("node", "age", "last exit")
+"""Columns that a narrow terminal goes without, in this order."""
+
+
+def draw(state: FleetState, width: int, height: int | None = None) -> RenderableType:
+    """A row for each learner, group and pod, and the notes below.
+
+    width: columns of the terminal. height: lines to fill at most; None: as needed.
+    """
+    rows: list[Cells] = []
+    for pod in state.learners:
+        rows += [_learner_row(pod, state), _pod_row(pod)]
+    for group in state.groups:
+        shown = _most_telling(group.pods, _pods_a_group(state, height))
+        rows += [_group_row(group, state), *map(_pod_row, shown)]
+        if len(shown) < len(group.pods):
+            rows.append({"name": Text(f"  {len(group.pods) - len(shown):,} more", style="dim")})
+    notes = [Text(note, style="yellow") for note in state.notes]
+    table = [draw_table(COLUMNS, DISPENSABLE, rows, width, fold=True)] if rows else []
+    return Group(Text(f"namespace {state.namespace}", style="dim"), *table, *notes)
+
+
+def _learner_row(pod: PodState, state: FleetState) -> Cells:
+    step, total_steps = pod.reading.step, pod.reading.total_steps
+    progress = "" if step is None or total_steps is None else f"step {step:,} of {total_steps:,}"
+    return {"name": _title("learner" + _of_release(pod.release, state), progress)}
+
+
+def _group_row(group: GroupState, state: FleetState) -> Cells:
+    return {
+        "name": _title(group.group + _of_release(group.release, state), f"deployment {group.deployment}"),
+        "status": Text(
+            f"{group.ready}/{group.desired} ready", style="green" if group.ready >= group.desired else "yellow"
+        ),
+        "restarts": Text(f"{group.restarts:,}", style="bold"),
+        "streams": Text(number_text(group.streams), style="bold"),
+        "steps/s": Text(number_text(group.steps_per_second), style="bold"),
+    }
+
+
+def _pod_row(pod: PodState) -> Cells:
+    status = "ready" if pod.is_ready else "not ready" if pod.status == "Running" else pod.status
+    style = "green" if pod.is_ready else "yellow" if pod.status in PASSING else "red"
+    return {
+        "name": Text(f"  {pod.name}"),
+        "status": Text(status, style=style),
+        "restarts": Text(f"{pod.restarts:,}"),
+        "last exit": Text(pod.last_exit),
+        "streams": Text(number_text(pod.reading.streams)),
+        "steps/s": Text(number_text(pod.reading.steps_per_second)),
+        "node": Text(pod.node or "-"),
+        "age": Text(age_text(pod.age_s)),
+    }
+
+
+def _title(name: str, remark: str) -> Text:
+    return Text.assemble((name, "bold"), "  ", (remark, "dim"))
+
+
+def _of_release(release: str, state: FleetState) -> str:
+    """Names the release where there are several."""
+    return f" of {release}" if release and state.num_releases > 1 else ""
+
+
+def _pods_a_group(state: FleetState, height: int | None) -> int | None:
+    """How many pods of each group fit; None: all."""
+    if height is None or not state.groups:
+        return None
+    fixed = 2 + 2 * len(state.learners) + 2 * len(state.groups) + len(state.notes)
+    return max(MIN_PODS, (height - fixed) // len(state.groups))
+
+
+def _most_telling(pods: Sequence[PodState], limit: int | None) -> Sequence[PodState]:
+    """At most `limit` of them: those that are not ready, and those that restarted, before the others."""
+    if limit is None or len(pods) <= limit:
+        return pods
+    return sorted(pods, key=lambda pod: (pod.is_ready, -pod.restarts, pod.name))[:limit]

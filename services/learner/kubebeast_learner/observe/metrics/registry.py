@@ -1,0 +1,51 @@
+"""The tables, filled at every scrape."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.process_collector import ProcessCollector
+
+from kubebeast_common.metrics import Distribution, TableCollector, Values
+from kubebeast_learner.observe.metrics.actors import ACTORS
+from kubebeast_learner.observe.metrics.machine import MACHINE, machine_reader
+from kubebeast_learner.observe.metrics.training import TRAINING
+from kubebeast_learner.run.task_returns import TaskReturn
+from kubebeast_learner.training.monitor import Monitor
+
+
+class WatchedActors(Protocol):
+    """RemoteActors are. From any thread."""
+
+    def stats(self) -> Mapping[str, int]: ...
+    def histograms(self) -> Mapping[str, Distribution]: ...
+    def task_returns(self) -> Mapping[str, TaskReturn]: ...
+
+
+def make_registry(actors: WatchedActors, monitor: Monitor, run_id: str) -> CollectorRegistry:
+    """The metrics of one training and of its process."""
+    registry = CollectorRegistry()
+    registry.register(TableCollector(ACTORS, lambda: _of_actors(actors)))
+    registry.register(TableCollector(TRAINING, lambda: _of_training(monitor)))
+    registry.register(TableCollector(MACHINE, machine_reader(run_id)))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def _of_actors(actors: WatchedActors) -> Values:
+    tasks = actors.task_returns()
+    return {
+        **actors.stats(),
+        **actors.histograms(),
+        "task_episodes": {(name,): task.num_episodes for name, task in tasks.items()},
+        "task_returns": {(name,): task.mean_return for name, task in tasks.items()},
+    }
+
+
+def _of_training(monitor: Monitor) -> Values:
+    newest = monitor.snapshot
+    return {
+        **({} if newest is None else newest.flat()),
+        **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},
+        "checkpoint_seconds": monitor.checkpoint_seconds,
+    }

@@ -1,0 +1,44 @@
+"""Numbers that may be unknown: their sums and means, and how people read them."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def number_text(value: float | None, spec: str = ",.0f") -> str:
+    return "-" if value is None else format(value, spec)
+
+
+def age_text(age_s: float) -> str:
+    """The largest unit only: 59s, 12m, 47h, 9d."""
+    for unit, seconds, until_s in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
+        if age_s < until_s:
+            return f"{age_s // seconds:.0f}{unit}"
+    return f"{age_s // 86_400:.0f}d"
+
+
+def time_text(seconds: float | None) -> str:
+    """Three digits and a unit that suits: 250 µs, 1.25 ms, 12.5 s; "-" where it is not known."""
+    if seconds is None:
+        return "-"
+    for unit, factor in (("µs", 1e6), ("ms", 1e3)):
+        if seconds * factor < 999.5:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"

@@ -1,0 +1,119 @@
+"""The command: reads the runs, draws them, and says in numbers what the picture shows."""
+
+import csv
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from kubebeast_learner.config import ConfigError, PlotConfig
+from kubebeast_learner.observe.numbers import number_text
+from kubebeast_learner.observe.plot.curve import Curve, read_curve
+from kubebeast_learner.observe.plot.figure import draw
+from kubebeast_learner.observe.plot.group import Group, group_curves
+from kubebeast_learner.observe.table import console
+from kubebeast_learner.run.folder import find_run
+
+CSV_COLUMNS = ("run", "step", "hours", "mean_episode_return")
+CSV_POINTS = 200
+FILE_WIDTH = 120
+"""Columns of a table that does not go to a terminal."""
+
+
+def run(config: PlotConfig) -> int:
+    """Draws config.runs. Returns the exit status; ConfigError when there is nothing to draw or nowhere to write."""
+    folders = [find_run("runs", name, config.savedir, ("logs.csv",)) for name in config.runs]
+    groups = group_curves([read_curve(folder, config.bin_steps) for folder in folders])
+    drawn = [_drawable(group, config.x_max) for group in groups]
+    if not any(group.curves for group in drawn):
+        raise ConfigError(f"runs = {' '.join(config.runs)}: no episode has finished in any of them")
+    out = config.out.expanduser()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draw([group for group in drawn if group.curves], out, threshold=config.threshold, title=config.title)
+        if config.csv:
+            write_csv([curve for group in drawn for curve in group.curves], out.with_suffix(".csv"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"out = {str(out)!r}: {error}") from error
+    summaries = [_summary(group, config.threshold) for group in groups]
+    if config.json:
+        print(json.dumps({"out": str(out), "groups": summaries}))
+    else:
+        print_table(summaries, config.threshold, console(FILE_WIDTH))
+        print(f"picture: {out}" + (f", numbers: {out.with_suffix('.csv')}" if config.csv else ""))
+    return 0
+
+
+def write_csv(curves: Sequence[Curve], path: Path) -> None:
+    """Writes every run thinned out to at most CSV_POINTS rows, the first and the last one included."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        for curve in curves:
+            num_rows = len(curve.steps)
+            for index in np.unique(np.linspace(0, num_rows - 1, min(num_rows, CSV_POINTS)).round().astype(int)):
+                values = (curve.hours[index], curve.returns[index])
+                writer.writerow((curve.name, int(curve.steps[index]), *(f"{value:.4f}" for value in values)))
+
+
+def print_table(summaries: Sequence[dict[str, Any]], threshold: float | None, out: Console) -> None:
+    """One row a run; below the runs of a group their mean and standard deviation."""
+    table = Table("run", "steps", "time", "steps/s", "mean return")
+    if threshold is not None:
+        table.add_column(f"steps to {threshold:g}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.columns[0].overflow = "fold"
+    for group in summaries:
+        for row in group["runs"]:
+            time = datetime.timedelta(seconds=round(3600 * row["hours"]))
+            cells = [f"{row['steps']:,}", str(time), number_text(row["steps_per_second"], ",.0f")]
+            cells.append(number_text(row["mean_return"], ".2f"))
+            table.add_row(row["run"], *cells, *_if(threshold, number_text(row["steps_to_threshold"], ",")))
+        if len(group["runs"]) > 1:
+            cells = ["", "", "", _spread(group, "mean_return", ".2f")]
+            spread = _if(threshold, _spread(group, "steps_to_threshold", ",.0f"))
+            table.add_row("mean ± std", *cells, *spread, style="bold")
+        table.add_section()
+    out.print(table)
+
+
+def _drawable(group: Group, x_max: float | None) -> Group:
+    """The runs that have a return, up to x_max steps."""
+    curves = [curve.until(x_max) if x_max is not None else curve for curve in group.curves]
+    return replace(group, curves=[curve for curve in curves if curve.steps.size])
+
+
+def _summary(group: Group, threshold: float | None) -> dict[str, Any]:
+    """Plain values; None where a run has none."""
+    runs = [
+        {
+            "run": curve.name,
+            "steps": curve.num_steps,
+            "hours": curve.num_hours,
+            "steps_per_second": curve.steps_per_second,
+            "mean_return": float(curve.returns[-1]) if curve.returns.size else None,
+            "steps_to_threshold": curve.steps_to(threshold) if threshold is not None else None,
+        }
+        for curve in group.curves
+    ]
+    return {"label": group.label, "runs": runs}
+
+
+def _spread(group: dict[str, Any], name: str, spec: str) -> str:
+    """Mean and standard deviation over the runs that have the value, and how many those are if not all."""
+    values = [row[name] for row in group["runs"] if row[name] is not None]
+    if not values:
+        return "-"
+    some = f" ({len(values)} of {len(group['runs'])})" if len(values) < len(group["runs"]) else ""
+    return f"{np.mean(values):{spec}} ± {np.std(values):{spec}}{some}"
+
+
+def _if(threshold: float | None, cell: str) -> list[str]:
+    return [] if threshold is None else [cell]

@@ -1,0 +1,95 @@
+"""The learning curve of one run, read from its logs.csv."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kubebeast_learner.config import ConfigError
+from kubebeast_learner.run.folder import read_meta
+from kubebeast_learner.run.log_table import Values, read_log
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Curve:
+    """One run. The three series hold the N rows that have a return."""
+
+    name: str
+    settings: Mapping[str, Any] | None
+    """What the run was started with; None where it left no meta.json."""
+    steps: Values
+    """[N], env-steps, increasing."""
+    hours: Values
+    """[N], of training, as LogTable has them."""
+    returns: Values
+    """[N], unclipped: mean_episode_return as logged, over the newest episodes, or the mean of a bin's episodes."""
+    num_steps: int
+    """Env-steps of the newest row, with or without a return."""
+    num_hours: float
+    """Of training until the newest row."""
+    steps_per_second: float | None
+    """Mean over the training; None where the log does not tell."""
+
+    def until(self, num_steps: float) -> "Curve":
+        """The series up to num_steps."""
+        kept = self.steps <= num_steps
+        return replace(self, steps=self.steps[kept], hours=self.hours[kept], returns=self.returns[kept])
+
+    def steps_to(self, threshold: float) -> int | None:
+        """Env-steps of the first row that reaches the return `threshold`; None where none does."""
+        reached = np.flatnonzero(self.returns >= threshold)
+        return int(self.steps[reached[0]]) if reached.size else None
+
+
+def read_curve(folder: Path, bin_steps: int | None = None) -> Curve:
+    """Reads folder/logs.csv and folder/meta.json. ConfigError without a log or without a whole row in it.
+
+    bin_steps: a point for every so many env-steps, the mean return of the episodes that ended in them, instead of the
+    logged means, which lag by half their episodes. ConfigError where the log has no column episode_returns.
+    """
+    path = folder / "logs.csv"
+    try:
+        log = read_log(folder)
+    except OSError as error:
+        raise ConfigError(f"runs = {str(folder)!r}: {path}: {error.strerror}") from error
+    if not log.steps.size:
+        raise ConfigError(f"runs = {str(folder)!r}: {path} has no rows")
+    steps, hours = log.steps, log.hours
+    returns = log.columns.get("mean_episode_return", np.full(steps.shape, np.nan))
+    if bin_steps is not None:
+        if not log.has_episodes:
+            raise ConfigError(f"bin_steps = {bin_steps}: {path} has no column episode_returns")
+        steps, hours, returns = _binned(steps, hours, log.episode_returns, bin_steps)
+    finished = np.isfinite(returns)
+    args = read_meta(folder).get("args")
+    return Curve(
+        name=folder.resolve().name,
+        settings=args if isinstance(args, dict) else None,
+        steps=steps[finished],
+        hours=hours[finished],
+        returns=returns[finished],
+        num_steps=int(log.steps[-1]),
+        num_hours=float(log.hours[-1]),
+        steps_per_second=log.steps_per_second,
+    )
+
+
+def _binned(
+    steps: Values, hours: Values, episodes: list[tuple[float, ...]], bin_steps: int
+) -> tuple[Values, Values, Values]:
+    """End, time of the last row, and mean return of every bin in which an episode ended.
+
+    The newest bin is left out until it is complete, unless it is the only one.
+    """
+    ends = np.ceil(steps / bin_steps) * bin_steps
+    complete = np.unique(ends[ends <= steps[-1]])
+    bins = [(end, np.flatnonzero(ends == end)) for end in (complete if complete.size else ends[:1])]
+    returns = [np.array([value for row in rows for value in episodes[row]]) for _, rows in bins]
+    kept = [index for index, values in enumerate(returns) if values.size]
+    return (
+        np.array([bins[index][0] for index in kept]),
+        np.array([hours[bins[index][1][-1]] for index in kept]),
+        np.array([returns[index].mean() for index in kept]),
+    )

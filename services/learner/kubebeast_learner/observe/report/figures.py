@@ -1,0 +1,104 @@
+"""Which curves a report has, what they are called, and what to look for in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubebeast_learner.observe.report.chart import Chart, Line, make_chart, short_text
+from kubebeast_learner.observe.report.series import band_of
+from kubebeast_learner.run.log_table import LogTable
+
+LARGE, SMALL = (1040, 290), (340, 170)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    title: str
+    columns: dict[str, str]
+    """Column of logs.csv to the line's name; those that a run does not have are left out."""
+    hint: str
+    unit_range: bool = False
+    """Whether it is a share, drawn from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    title: str
+    chart: Chart
+    hint: str
+    legend: Sequence[tuple[str, str]] = ()
+    """Name and newest value of each line."""
+
+
+GROUPS: dict[str, Sequence[Figure]] = {
+    "Learning": (
+        Figure(
+            "Losses",
+            {"pg_loss": "policy gradient", "baseline_loss": "baseline", "entropy_loss": "entropy"},
+            "Weighted by their costs; their sum is minimised.",
+        ),
+        Figure(
+            "Policy entropy, nats", {"entropy": "entropy"}, "Falls as the policy decides; near 0 it tries nothing new."
+        ),
+        Figure("Gradient norm", {"grad_norm": "gradient norm"}, "Before clipping."),
+        Figure("Learning rate", {"learning_rate": "learning rate"}, "As scheduled."),
+        Figure("Episode length, steps", {"mean_episode_step": "mean length"}, "Mean of the newest 100 episodes."),
+    ),
+    "Speed": (
+        Figure("Throughput, steps/s", {"sps": "steps/s"}, "Env-steps trained on, over half a minute."),
+        Figure(
+            "Who waits",
+            {"starved_ratio": "learner waits", "inference_busy_ratio": "inference busy"},
+            "A learner that waits much could use more env-servers, or faster inference.",
+            unit_range=True,
+        ),
+        Figure("Rollout queue", {"learner_queue_size": "unrolls"}, "Unrolls that wait: always full is a busy learner."),
+        Figure(
+            "Rows per inference", {"rows_per_inference": "rows"}, "Environments that one call of the model acts for."
+        ),
+        Figure("Environments", {"envs": "environments"}, "Connected at the moment of each row."),
+    ),
+    "Data": (
+        Figure("Policy lag, updates", {"policy_lag": "lag"}, "Mean age of the weights that acted."),
+        Figure("Importance weight", {"mean_rho": "mean rho"}, "Far from 1 the data are off-policy."),
+        Figure(
+            "Clipped importance weights", {"clipped_rho": "share"}, "Share of rho above its threshold.", unit_range=True
+        ),
+        Figure(
+            "Steps dropped",
+            {"steps_dropped_partial": "too short", "steps_dropped_stale": "too old"},
+            "Since the process started.",
+        ),
+    ),
+}
+
+
+def return_figure(log: LogTable) -> Drawn | None:
+    """The learning curve; None before the first finished episode."""
+    returns = log.column("mean_episode_return")
+    if returns is None:
+        return None
+    line = Line("mean return", log.steps, returns, is_smooth=True)
+    band = band_of(log.steps, log.episode_returns)
+    chart = make_chart([line], size=LARGE, label="Mean episode return against env-steps", band=band)
+    hint = "Mean of the newest 100 episodes, against env-steps; rewards are not clipped."
+    if band is not None:
+        hint += " The band spans the worst and the best episode."
+    return Drawn("Episode return", chart, hint)
+
+
+def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
+    """The groups that have something to show, in order."""
+    groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in GROUPS.items()]
+    return [(name, members) for name, members in groups if members]
+
+
+def _drawn(figure: Figure, log: LogTable) -> Drawn | None:
+    found = [
+        (column, name, values) for column, name in figure.columns.items() if (values := log.column(column)) is not None
+    ]
+    if not found or all((abs(values) == 0).all() for _, _, values in found):
+        return None
+    lines = [Line(name, log.steps, values) for _, name, values in found]
+    legend = [(name, short_text(log.newest(column) or 0.0)) for column, name, _ in found]
+    chart = make_chart(lines, size=SMALL, label=f"{figure.title} against env-steps", unit_range=figure.unit_range)
+    return Drawn(figure.title, chart, figure.hint, legend)

@@ -1,0 +1,142 @@
+"""What the page says, section by section; page.html says how."""
+
+import datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from rich.filesize import decimal
+
+from kubebeast_learner.observe.numbers import number_text
+from kubebeast_learner.observe.report.chart import short_text
+from kubebeast_learner.observe.report.figures import figures, return_figure
+from kubebeast_learner.observe.report.run_folder import RunFolder
+from kubebeast_learner.observe.report.settings import compare, shown
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The page loads nothing and runs nothing: https://developer.mozilla.org/docs/Web/HTTP/Headers/Content-Security-Policy"""
+MAX_TEXT = 20_000
+"""Characters of one text that are kept."""
+GIB = 1 << 30
+
+
+def render(run: RunFolder) -> str:
+    """A whole HTML document that needs no other file. What the run tells is text in it, whatever it contains."""
+    loader = PackageLoader("kubebeast_learner.observe", "report")
+    templates = Environment(
+        loader=loader, autoescape=True, finalize=_clean, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    settings = compare(run.record("args"))
+    return templates.get_template("page.html").render(
+        run=run,
+        policy=POLICY,
+        status=status(run),
+        subtitle=_subtitle(run),
+        tiles=_tiles(run),
+        hero=return_figure(run.log),
+        groups=figures(run.log),
+        changed=sorted((s for s in settings if s.origin), key=lambda s: (s.origin.startswith("recipe"), s.name)),
+        unchanged=[setting for setting in settings if not setting.origin],
+        shown=shown,
+        facts=_facts(run),
+    )
+
+
+def status(run: RunFolder) -> tuple[str, str]:
+    """How the run ended, in a word for the style and one for people."""
+    if not run.meta:
+        return "unknown", "end not recorded"
+    if run.meta.get("successful"):
+        total = run.record("args").get("total_steps")
+        is_short = run.log.steps.size and isinstance(total, int) and run.log.steps[-1] < total
+        return "good", "stopped early" if is_short else "finished"
+    return ("bad", "failed") if run.meta.get("date_end") else ("open", "running, or killed")
+
+
+def _subtitle(run: RunFolder) -> str:
+    started = str(run.meta.get("date_start") or "")[:16]
+    resumed = len(run.out_log.resumed_at_steps)
+    times = {0: "", 1: "resumed once"}.get(resumed, f"resumed {resumed} times")
+    return " · ".join(filter(None, [run.env_id, f"started {started}" if started else "", times]))
+
+
+def _tiles(run: RunFolder) -> list[tuple[str, str, str]]:
+    """Name, value and remark."""
+    log = run.log
+    returns = log.column("mean_episode_return")
+    total = run.record("args").get("total_steps")
+    steps, hours = (float(values[-1]) if values.size else None for values in (log.steps, log.hours))
+    skipped = log.newest("num_skipped_updates")
+    return [
+        (
+            "mean return",
+            _value(log.newest("mean_episode_return")),
+            "" if returns is None else f"best {short_text(float(returns[returns == returns].max()))}",
+        ),
+        ("env-steps", _value(steps), f"of {short_text(total)}" if isinstance(total, (int, float)) else ""),
+        ("steps/s", _value(log.steps_per_second), "mean of the run"),
+        ("trained for", "-" if hours is None else str(datetime.timedelta(seconds=round(3600 * hours))), ""),
+        ("episodes", _value(log.newest("episodes")), ""),
+        ("updates", _value(log.newest("num_updates")), f"{number_text(skipped)} skipped" if skipped else ""),
+    ]
+
+
+def _facts(run: RunFolder) -> list[tuple[str, list[list[str]]]]:
+    """Tables of names and values; those without a row are not shown."""
+    checkpoints = [
+        [file.name, "" if file.step is None else f"{file.step:,} steps", decimal(file.num_bytes)]
+        for file in run.checkpoints
+    ]
+    return [
+        ("Environment", _environment(run)),
+        ("Hardware", _hardware(run)),
+        ("Versions", _versions(run)),
+        ("Checkpoints", checkpoints),
+    ]
+
+
+def _environment(run: RunFolder) -> list[list[str]]:
+    rows = [["id", run.env_id]] if run.env_id else []
+    if run.env_spec is not None:
+        if run.env_spec.env_config is not None:
+            rows.append(["made with", str(run.env_spec.env_config)])
+        rows += [["observation", str(leaf)] for leaf in run.env_spec.observation]
+        rows += [["action", str(leaf)] for leaf in run.env_spec.action]
+    elif run.out_log.env_spec:
+        rows.append(["spaces", run.out_log.env_spec])
+    return rows
+
+
+def _hardware(run: RunFolder) -> list[list[str]]:
+    hardware = run.record("hardware")
+    rows = []
+    if hardware:
+        rows += [["CPU", f"{hardware.get('cpu') or 'not known'}, {hardware.get('cores')} cores"]]
+        rows += [["memory", _gib(hardware.get("memory_bytes"))]]
+        rows += [["GPU", f"{gpu.get('name')}, {_gib(gpu.get('memory_bytes'))}"] for gpu in hardware.get("gpus") or []]
+    if run.out_log.device:
+        rows.append(["learner's device", run.out_log.device])
+    return rows
+
+
+def _versions(run: RunFolder) -> list[list[str]]:
+    git, rows = run.record("git"), [[name, str(version)] for name, version in run.record("versions").items()]
+    if git:
+        changes = " with uncommitted changes" if git.get("is_dirty") else ""
+        rows.append(["git commit", f"{str(git.get('commit'))[:12]} ({git.get('branch')}){changes}"])
+    return rows + [[f"SLURM {name.replace('_', ' ')}", str(value)] for name, value in run.record("slurm").items()]
+
+
+def _value(value: float | None) -> str:
+    return "-" if value is None else short_text(value)
+
+
+def _gib(num_bytes: Any) -> str:
+    return f"{num_bytes / GIB:,.0f} GiB" if isinstance(num_bytes, (int, float)) else "size not known"
+
+
+def _clean(value: Any) -> Any:
+    """A text without what neither HTML nor a terminal shows: control characters and lone surrogates."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in value[:MAX_TEXT])

@@ -1,0 +1,81 @@
+"""Everything that a run's folder tells, finished or not."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.observe.report.out_log import OutLog, read_out_log
+from kubebeast_learner.run import weights_file
+from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.folder import read_meta
+from kubebeast_learner.run.log_table import NO_LOG, LogTable, read_log
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    name: str
+    step: int | None
+    num_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFolder:
+    name: str
+    meta: Mapping[str, Any]
+    """Of meta.json, empty where there is none that can be read."""
+    log: LogTable
+    out_log: OutLog
+    env_spec: EnvSpec | None
+    """None where no weights were saved."""
+    checkpoints: list[CheckpointFile]
+    """The newest first, then the weights."""
+
+    def record(self, name: str) -> Mapping[str, Any]:
+        """A mapping of meta.json's; empty where it has none of that name."""
+        value = self.meta.get(name)
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def env_id(self) -> str:
+        """ "" where nothing tells."""
+        of_spec = "" if self.env_spec is None else self.env_spec.env_id
+        return str(self.record("args").get("env") or of_spec or self.out_log.env_spec.partition(",")[0])
+
+
+def read_run(folder: Path) -> RunFolder:
+    """Reads what is there; what is missing or damaged is left out."""
+    return RunFolder(
+        name=folder.name,
+        meta=read_meta(folder),
+        log=_log(folder),
+        out_log=read_out_log(folder),
+        env_spec=_env_spec(folder / weights_file.NAME),
+        checkpoints=_checkpoints(folder),
+    )
+
+
+def _log(folder: Path) -> LogTable:
+    try:
+        return read_log(folder)
+    except OSError:
+        return NO_LOG
+
+
+def _env_spec(path: Path) -> EnvSpec | None:
+    try:
+        return EnvSpec.from_plain(weights_file.read(path)["env_spec"])
+    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError):
+        return None
+
+
+def _checkpoints(folder: Path) -> list[CheckpointFile]:
+    paths = [*CheckpointStore(folder, keep=1).paths(), folder / weights_file.NAME]
+    steps = {path: re.search(r"(\d+)\.pt$", path.name) for path in paths if path.is_file()}
+    return [
+        CheckpointFile(path.name, int(step[1]) if step else None, path.stat().st_size) for path, step in steps.items()
+    ]

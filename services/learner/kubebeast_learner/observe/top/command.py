@@ -1,0 +1,105 @@
+"""The command: looks at a learner and shows it, once or until it is told to end."""
+
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from types import FrameType
+
+from rich.console import Console
+from rich.live import Live
+
+from kubebeast_learner.config import TopConfig
+from kubebeast_learner.observe.fleet.errors import WatchError, report
+from kubebeast_learner.observe.table import console
+from kubebeast_learner.observe.top.keys import keys
+from kubebeast_learner.observe.top.poller import INTERVAL_S, Poller
+from kubebeast_learner.observe.top.rows import Order
+from kubebeast_learner.observe.top.screen import draw
+from kubebeast_learner.observe.top.source import DirectSource, Source
+from kubebeast_learner.observe.top.view import View, as_json, make_view
+
+DEFAULT_LEARNER = "http://127.0.0.1:9090"
+FILE_WIDTH = 160
+"""Columns where the view does not go to a terminal."""
+ORDERS: dict[str, Order] = {"e": "env", "s": "steps", "w": "wait", "a": "age", "n": "name"}
+"""Key to order."""
+STREAMS_KEY, QUIT_KEY = "x", "q"
+KEYS = "e env time  s steps/s  w wait  a age  n name   x streams   q quit"
+
+
+def run(config: TopConfig) -> int:
+    """Shows the learner once, or until a signal or the key q. Returns the exit status."""
+    try:
+        poller = Poller(_open(config))
+        poller.wait(1)
+        if config.once:
+            _print(make_view(poller.wait(2)), config)
+        elif config.json or not Console().is_terminal:
+            while True:
+                _print(make_view(poller.newest()), config)
+                time.sleep(INTERVAL_S)
+        else:
+            _watch(poller, config)
+    except WatchError as error:
+        return report("kubebeast top", error)
+    return 0
+
+
+def _open(config: TopConfig) -> Source:
+    if not config.in_cluster:
+        return DirectSource(config.learner or DEFAULT_LEARNER)
+    from kubebeast_learner.observe.top.cluster_source import ClusterSource  # needs the kubernetes package
+
+    return ClusterSource(config)
+
+
+def _print(view: View, config: TopConfig) -> None:
+    if config.json:
+        print(json.dumps(as_json(view)), flush=True)
+        return
+    out = console(FILE_WIDTH)
+    out.print(draw(view, config.sort, out.width, streams=config.streams))
+
+
+def _watch(poller: Poller, config: TopConfig) -> None:
+    """Draws in place until the key q."""
+    out = Console()
+    with _sigterm_unwinds(), keys() as next_key, Live(console=out, auto_refresh=False, screen=True) as live:
+        key = ""
+        while key != QUIT_KEY:
+            view = make_view(poller.newest())
+            help_text = f"by {config.sort}: {KEYS}" if next_key else ""
+            picture = draw(view, config.sort, out.width, out.height, streams=config.streams, keys=help_text)
+            live.update(picture, refresh=True)
+            key = (next_key or _no_key)(INTERVAL_S)
+            config = obey(key, config)
+
+
+def obey(key: str, config: TopConfig) -> TopConfig:
+    """The settings after a key was pressed."""
+    if key in ORDERS:
+        return replace(config, sort=ORDERS[key])
+    return replace(config, streams=not config.streams) if key == STREAMS_KEY else config
+
+
+def _no_key(timeout_s: float) -> str:
+    time.sleep(timeout_s)
+    return ""
+
+
+@contextlib.contextmanager
+def _sigterm_unwinds() -> Iterator[None]:
+    """SIGTERM ends the process through its context managers, which give the terminal back."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

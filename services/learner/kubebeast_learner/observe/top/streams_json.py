@@ -1,0 +1,79 @@
+"""Reads a learner's GET /streams. Its texts come from env-servers, which may send anything."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from kubebeast_common.text import printable
+
+MAX_TEXT = 253
+"""Characters of a text that are kept."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamReading:
+    """One stream of an env-server, as its learner sees it. Times are totals since it connected, in seconds."""
+
+    env_server_id: str
+    instance_id: str
+    env_id: str
+    peer: str
+    """Transport address."""
+    num_envs: int
+    phase: str
+    """env, inference, parked or starting."""
+    connected_s: float
+    steps: float
+    """Env-steps of all its environments."""
+    episodes: float
+    env_s: float
+    """In the environments, and on the way there and back."""
+    action_s: float
+    """Waiting for actions."""
+    parked_s: float
+    """Held back by a full rollout queue."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Tells streams apart."""
+        return self.env_server_id, self.instance_id, self.peer
+
+
+def parse_streams(text: str) -> tuple[StreamReading, ...]:
+    """The streams of the answer's JSON. ValueError names what is wrong with it."""
+    try:
+        content = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("/streams is nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"/streams is not JSON: {error}") from error
+    streams = content.get("streams") if isinstance(content, dict) else None
+    if not isinstance(streams, list):
+        raise ValueError("/streams has no list named streams")
+    return tuple(_stream(stream, f"streams[{index}]") for index, stream in enumerate(streams))
+
+
+def _stream(stream: Any, where: str) -> StreamReading:
+    if not isinstance(stream, dict):
+        raise ValueError(f"{where} is not an object")
+    read: dict[Any, Callable[[Any, str], Any]] = {str: _text, int: _count, float: _number}
+    values = {one.name: read[one.type](stream.get(one.name), f"{where}.{one.name}") for one in fields(StreamReading)}
+    return StreamReading(**values)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is not a text")
+    return printable(value, MAX_TEXT)
+
+
+def _count(value: Any, where: str) -> int:
+    return int(_number(value, where))
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ValueError(f"{where} is not a finite number of at least 0")
+    return float(value)

@@ -1,0 +1,83 @@
+"""Draws the env-servers, and their streams where these are wanted: in the style of `kubebeast fleet`."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from rich.console import JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from kubebeast_learner.observe.fleet.table import PASSING
+from kubebeast_learner.observe.numbers import age_text, number_text, time_text
+from kubebeast_learner.observe.table import Cells, draw_table
+from kubebeast_learner.observe.top.rows import EnvServer
+
+COLUMNS: dict[str, JustifyMethod] = {
+    "env-server": "left",
+    "environment": "left",
+    "streams": "right",
+    "envs": "right",
+    "steps/s": "right",
+    "env time": "right",
+    "wait": "right",
+    "parked": "right",
+    "phase": "left",
+    "age": "right",
+    "node": "left",
+    "restarts": "right",
+}
+DISPENSABLE = ("node", "environment", "streams", "age", "restarts", "parked", "envs")
+"""Columns that a narrow terminal goes without, in this order."""
+MAX_NAME = 48
+"""Characters of a name that are shown."""
+MIN_ROWS = 3
+"""Shown however low the terminal."""
+SLOW_STYLE = "bold red"
+
+
+def draw_rows(rows: Sequence[EnvServer], width: int, height: int | None, *, streams: bool) -> Table:
+    """At most as many rows as fit, and how many there are more.
+
+    rows: sorted. height: lines for all of it, titles included; None: as needed. streams: a row for each stream, too.
+    """
+    num_lines = len(rows) + (sum(len(row.streams) for row in rows) if streams else 0)
+    num_fitting = num_lines if height is None else max(MIN_ROWS, height - 1)
+    num_shown = num_lines if num_lines <= num_fitting else num_fitting - 1
+    lines = list(islice(_lines(rows, streams), num_shown))
+    if num_shown < num_lines:
+        lines.append({"env-server": Text(f"and {num_lines - num_shown:,} more", style="dim")})
+    silent = {"node", "restarts"} if all(row.restarts is None for row in rows) else set()
+    if len({row.env_id for row in rows if row.env_id}) < 2:
+        silent.add("environment")
+    columns = {title: justify for title, justify in COLUMNS.items() if title not in silent}
+    return draw_table(columns, DISPENSABLE, lines, width, fold=False)
+
+
+def _lines(rows: Sequence[EnvServer], streams: bool) -> Iterator[Cells]:
+    for row in rows:
+        yield _cells(row, row.name)
+        if streams:
+            yield from (_dimmed(_cells(stream, f"  {stream.name}")) for stream in row.streams)
+
+
+def _cells(row: EnvServer, name: str) -> Cells:
+    style = SLOW_STYLE if row.is_slow else ""
+    phase_style = "" if row.num_streams or row.phase in PASSING else "red"
+    return {
+        "env-server": Text(name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…", style=style),
+        "environment": Text(row.env_id[:MAX_NAME]),
+        "streams": Text(f"{row.num_streams}" if row.num_streams else "none", style="" if row.num_streams else "yellow"),
+        "envs": Text(f"{row.envs:,}"),
+        "steps/s": Text(number_text(row.steps_per_second)),
+        "env time": Text(time_text(row.env_s), style=style),
+        "wait": Text(time_text(row.action_wait_s)),
+        "parked": Text(number_text(row.parked_ratio, ".0%")),
+        "phase": Text(row.phase[:MAX_NAME], style=phase_style),
+        "age": Text(age_text(row.age_s)),
+        "node": Text(row.node or "-"),
+        "restarts": Text("" if row.restarts is None else f"{row.restarts:,}", style="red" if row.restarts else ""),
+    }
+
+
+def _dimmed(cells: Cells) -> Cells:
+    return {title: Text(text.plain, style="dim") for title, text in cells.items()}

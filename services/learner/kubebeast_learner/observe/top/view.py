@@ -1,0 +1,207 @@
+"""What is shown of a learner at one moment, worked out from two looks at it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kubebeast_learner.observe.numbers import mean
+from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
+from kubebeast_learner.observe.top.poller import Look, Looks
+from kubebeast_learner.observe.top.rows import EnvServer, make_rows
+from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, make_loads
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of a time in seconds, over the window; None where nothing was observed."""
+
+    p50_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    device: str
+    busy_ratio: float | None
+    memory_used_bytes: float | None
+    memory_total_bytes: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """None where the learner does not tell, or not yet. Its fields are the keys of the JSON object."""
+
+    source: str
+    run_id: str
+    verdict: Verdict
+    step: int | None
+    total_steps: int | None
+    steps_per_second: float | None
+    """Env-steps trained on."""
+    eta_s: float | None
+    episodes: int | None
+    episode_return_mean: float | None
+    starved_ratio: float | None
+    """Share of time that the learner waited for rollouts."""
+    inference_busy_ratio: float | None
+    cpu_busy_ratio: float | None
+    """Of the machine, or of the container where the learner is in one, over the window."""
+    parked_ratio: float | None
+    """Share of time that streams were held back by a full rollout queue."""
+    demand_ratio: float | None
+    """How many times the present fleet could be used."""
+    rollouts_queued: int | None
+    rollout_queue_capacity: int | None
+    streams: int | None
+    envs: int | None
+    slots: int | None
+    """Environments that fit at once."""
+    rows_per_batch: float | None
+    """Of inference."""
+    inference_queue_wait: Spread
+    inference_model: Spread
+    policy_lag_updates: float | None
+    rho_clipped_ratio: float | None
+    policy_entropy_nats: float | None
+    checkpoint_age_s: float | None
+    steps_dropped: int | None
+    """Since the learner's process started, for whatever reason."""
+    troubles: dict[str, int]
+    """What should not happen and did, by name, since the learner's process started."""
+    gpus: list[Gpu]
+    env_servers: list[EnvServer]
+    notes: list[str]
+    """What could not be seen, and why."""
+
+
+TROUBLES = {
+    "updates that were not finite": "kubebeast_updates_skipped_total",
+    "failed checkpoints": "kubebeast_checkpoint_failures_total",
+    "failed environments": "kubebeast_env_interruptions_total",
+    "batches never answered": "kubebeast_inference_dropped_total",
+    "streams refused": "kubebeast_streams_refused_total",
+    "streams without a token": "kubebeast_streams_unauthenticated_total",
+    "dials in vain": "kubebeast_dials_failed_total",
+    "restarts of actors": "kubebeast_actor_restarts_total",
+}
+
+
+def make_view(looks: Looks) -> View:
+    """The numbers of the newest look; rates are over the time since the one before."""
+    before, now = looks.before, looks.now
+    metrics = now.metrics
+    step, total_steps = metrics.count("kubebeast_learner_step"), metrics.count("kubebeast_learner_total_steps")
+    speed = metrics.value("kubebeast_learner_steps_per_second")
+    if speed is None:
+        speed = rate(before, now, "kubebeast_learner_step")
+    rows = _rows(before, now)
+    streams = metrics.count("kubebeast_streams")
+    starved = metrics.value("kubebeast_learner_starved_ratio")
+    busy, cpu_busy = metrics.value("kubebeast_inference_busy_ratio"), _cpu_busy_ratio(looks)
+    parked, lag = _parked_ratio(metrics, rows), metrics.value("kubebeast_policy_lag_updates")
+    loads = make_loads(
+        starved_ratio=starved, inference_busy_ratio=busy, cpu_busy_ratio=cpu_busy, policy_lag_updates=lag
+    )
+    left = max(0, total_steps - step) if step is not None and total_steps is not None else None
+    verdict = judge(
+        is_finished=left == 0, streams=streams, loads=loads, parked_ratio=parked, paused_groups=_paused_groups(now)
+    )
+    return View(
+        source=now.source,
+        run_id=metrics.label("kubebeast_run_info", "run_id"),
+        verdict=verdict,
+        step=step,
+        total_steps=total_steps,
+        steps_per_second=speed,
+        eta_s=left / speed if left is not None and speed else None,
+        episodes=metrics.count("kubebeast_run_episodes"),
+        episode_return_mean=metrics.value("kubebeast_episode_return_mean"),
+        starved_ratio=starved,
+        inference_busy_ratio=busy,
+        cpu_busy_ratio=cpu_busy,
+        parked_ratio=parked,
+        demand_ratio=demand_ratio(loads, parked) if "learner" in loads and parked is not None else None,
+        rollouts_queued=metrics.count("kubebeast_rollouts_queued"),
+        rollout_queue_capacity=metrics.count("kubebeast_rollout_queue_capacity"),
+        streams=streams,
+        envs=metrics.count("kubebeast_envs"),
+        slots=metrics.count("kubebeast_slots"),
+        rows_per_batch=_rows_per_batch(looks),
+        inference_queue_wait=_spread(looks, "kubebeast_inference_queue_wait_seconds"),
+        inference_model=_spread(looks, "kubebeast_inference_seconds", phase="model"),
+        policy_lag_updates=lag,
+        rho_clipped_ratio=metrics.value("kubebeast_rho_clipped_ratio"),
+        policy_entropy_nats=metrics.value("kubebeast_policy_entropy_nats"),
+        checkpoint_age_s=metrics.value("kubebeast_checkpoint_age_seconds"),
+        steps_dropped=_dropped(metrics),
+        troubles=_troubles(metrics),
+        gpus=_gpus(metrics),
+        env_servers=rows,
+        notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *now.notes],
+    )
+
+
+def as_json(view: View) -> dict[str, Any]:
+    """Plain values for JSON: the view's fields, null where a value is unknown."""
+    return asdict(view)
+
+
+def _rows(before: Look | None, now: Look) -> list[EnvServer]:
+    elapsed_s = 0.0 if before is None else now.taken_at_s - before.taken_at_s
+    pods = now.pods if now.streams is not None else {}  # which of them have no stream is known only where streams are
+    return make_rows((before and before.streams) or (), now.streams or (), elapsed_s, pods)
+
+
+def _parked_ratio(metrics: Metrics, rows: Sequence[EnvServer]) -> float | None:
+    """Over the window where streams tell, else of the moment."""
+    over_window = mean(stream.parked_ratio for row in rows for stream in row.streams)
+    if over_window is not None:
+        return over_window
+    parked, streams = metrics.value("kubebeast_streams_parked"), metrics.value("kubebeast_streams")
+    return parked / streams if parked is not None and streams else None
+
+
+def _paused_groups(now: Look) -> list[str]:
+    """The names of all groups, where no pod is wanted of any."""
+    return [group.group for group in now.groups] if all(group.desired == 0 for group in now.groups) else []
+
+
+def _cpu_busy_ratio(looks: Looks) -> float | None:
+    used = rate(looks.before, looks.now, "kubebeast_machine_cpu_seconds_total")
+    num_cpus = looks.now.metrics.value("kubebeast_machine_cpus")
+    return min(1.0, used / num_cpus) if used is not None and num_cpus else None
+
+
+def _rows_per_batch(looks: Looks) -> float | None:
+    names = "kubebeast_inference_rows_total", "kubebeast_inference_batches_total"
+    rows, batches = (growth(looks.before, looks.now, name) for name in names)
+    return rows / batches if rows is not None and batches else None
+
+
+def _spread(looks: Looks, name: str, **labels: str) -> Spread:
+    before = {} if looks.before is None else looks.before.metrics.buckets(name, **labels)
+    return Spread(*quantiles(before, looks.now.metrics.buckets(name, **labels), (0.5, 0.99)))
+
+
+def _troubles(metrics: Metrics) -> dict[str, int]:
+    counts = {name: metrics.count(metric) for name, metric in TROUBLES.items()}
+    refused = metrics.by_label("kubebeast_connections_refused_total", "reason")
+    # Probes of the port are closed, too.
+    counts["connections without a stream"] = round(sum(refused.values()) - refused.get("closed", 0.0))
+    return {name: count for name, count in counts.items() if count}
+
+
+def _dropped(metrics: Metrics) -> int | None:
+    outcomes = metrics.by_label("kubebeast_steps_total", "outcome")
+    dropped = [count for outcome, count in outcomes.items() if outcome.startswith("dropped_")]
+    return round(sum(dropped)) if dropped else None
+
+
+def _gpus(metrics: Metrics) -> list[Gpu]:
+    busy, used, total = (
+        metrics.by_label(f"kubebeast_gpu_{name}", "device")
+        for name in ("busy_ratio", "memory_used_bytes", "memory_total_bytes")
+    )
+    return [
+        Gpu(device, busy.get(device), used.get(device), total.get(device)) for device in sorted({*busy, *used, *total})
+    ]

@@ -1,0 +1,1 @@
+"""A trained model plays: evaluation, rendering, export."""

@@ -1,0 +1,151 @@
+"""`kubebeast eval`: plays whole episodes with a checkpoint and states the settings beside the score."""
+
+import contextlib
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
+from kubebeast_learner.config import EvalConfig
+from kubebeast_learner.models import ModelSpecError
+from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, open_env, play
+from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.run.checkpoint import CheckpointError
+
+MAX_ENVS = 32
+"""Episodes played at a time, one in each environment: none is left out for being long."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """A score and what it was obtained with."""
+
+    env: str
+    preset: str
+    env_kwargs: Mapping[str, Any]
+    """Arguments of the environment or overrides of the preset."""
+    notes: list[str]
+    """How that differs from the training, and what had to be assumed."""
+    repeat_action_probability: float | None
+    """Sticky actions; None for environments that are not Atari's, as the two below."""
+    noop_max: int | None
+    frameskip: int | None
+    mode: str
+    seed: int
+    checkpoint: str
+    step: int
+    episodes: list[PlayedEpisode]
+
+    @property
+    def mean_return(self) -> float:
+        return float(np.mean([episode.episode_return for episode in self.episodes]))
+
+    @property
+    def std_return(self) -> float:
+        """Of the population of played episodes."""
+        return float(np.std([episode.episode_return for episode in self.episodes]))
+
+
+def run(config: EvalConfig) -> int:
+    """The command. Returns the exit status; ConfigError when there is nothing that could play."""
+    console = Console()
+    torch.set_num_threads(1)  # a handful of rows is too little to share; threads would only wait for each other
+    try:
+        with _output_to_stderr():  # what environments print is not the result
+            evaluation = evaluate(config)
+    except (CheckpointError, EnvironmentFailure, ModelSpecError) as error:
+        Console(stderr=True).print(f"kubebeast eval: {error}", markup=False, soft_wrap=True)
+        return 1
+    if config.json:
+        result = asdict(evaluation)
+        print(json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return}))
+    else:
+        print_table(evaluation, console)
+    return 0
+
+
+@contextlib.contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """What Python and C code write to standard output goes to standard error."""
+    sys.stdout.flush()
+    descriptor = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
+
+
+def evaluate(config: EvalConfig) -> Evaluation:
+    """Plays config.episodes episodes on the CPU.
+
+    Raises ConfigError, CheckpointError, EnvironmentFailure or ModelSpecError.
+    """
+    trained = load_trained(config)
+    played = choose_env(config, trained)
+    generator = torch.Generator().manual_seed(config.seed)
+
+    episodes: list[PlayedEpisode] = []
+    while len(episodes) < config.episodes:
+        num_envs = min(MAX_ENVS, config.episodes - len(episodes))
+        seed = config.seed + len(episodes)
+        make = partial(make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, **played.arguments)
+        with open_env(make, trained, played.env_id) as env:
+            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps)
+    return Evaluation(
+        env=played.env_id,
+        preset=played.config.preset,
+        env_kwargs=played.config.kwargs,
+        notes=played.notes,
+        **_atari_settings(played),
+        mode=config.mode,
+        seed=config.seed,
+        checkpoint=str(trained.path),
+        step=trained.step,
+        episodes=episodes,
+    )
+
+
+def print_table(evaluation: Evaluation, console: Console) -> None:
+    """Episodes, mean and standard deviation, and every setting that the score depends on."""
+    title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
+    table = Table("episode", "return", "length", title=title, min_width=len(title))
+    for number, episode in enumerate(evaluation.episodes, start=1):
+        length = f"{episode.length:,}" + (" (cut off)" if episode.cut_off else "")
+        table.add_row(str(number), f"{episode.episode_return:g}", length)
+    table.add_section()
+    table.add_row("mean ± std", f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}", "")
+    console.print(table)
+    settings = {"preset": evaluation.preset}
+    if evaluation.env_kwargs:
+        settings["env_kwargs"] = json.dumps(evaluation.env_kwargs)
+    if evaluation.frameskip is not None:
+        settings |= {
+            "sticky actions": f"{evaluation.repeat_action_probability:g}",
+            "no-ops": f"up to {evaluation.noop_max}",
+            "frame skip": str(evaluation.frameskip),
+        }
+    settings |= {"actions": evaluation.mode, "seed": str(evaluation.seed), "checkpoint": evaluation.checkpoint}
+    text = ", ".join(f"{name} {value}" for name, value in settings.items())
+    for line in (f"whole episodes, unclipped returns; {text}", *evaluation.notes):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _atari_settings(played: PlayedEnv) -> Mapping[str, Any]:
+    """What an Atari preset does that scores depend on."""
+    atari = find_atari(**played.arguments, evaluation=True)
+    settings = None if atari is None else atari.settings
+    return {name: getattr(settings, name, None) for name in ("repeat_action_probability", "noop_max", "frameskip")}

@@ -1,0 +1,109 @@
+"""What the file beside an export tells a program without KubeBeast: its tensors, and the environment it plays."""
+
+from typing import Any
+
+from kubebeast_envserver.envs.factory import find_action_meanings, find_atari
+from kubebeast_learner.actors.env_spec import Leaf
+from kubebeast_learner.config import ConfigError, PlayConfig
+from kubebeast_learner.models import Model
+from kubebeast_learner.play.playing import PlayedEnv, choose_env
+from kubebeast_learner.play.trained_model import TrainedModel
+
+
+def describe(trained: TrainedModel) -> dict[str, Any]:
+    """Plain values: where the model is from, its environment in full, all inputs and outputs in order."""
+    return {
+        "env": trained.env_id,
+        "step": trained.step,
+        "checkpoint": trained.path.name,
+        "environment": _environment(trained),
+        "reward_clipping": trained.settings.get("reward_clipping"),
+        "inputs": [
+            *map(_observation, trained.env_spec.observation),
+            _tensor("reward", "float32", ["B"], "since the row before, not clipped; 0 in the first row of an episode"),
+            _tensor("last_action", "int64", ["B"], "that was chosen in the row before; 0 in the first of an episode"),
+            _tensor("is_first", "bool", ["B"], "the first row of an episode, which forgets core_state"),
+            *_core_state(trained.model),
+        ],
+        "outputs": outputs(trained.model),
+    }
+
+
+def outputs(model: Model) -> list[dict[str, Any]]:
+    """Names, dtypes, shapes and meanings, "B" for the number of environments."""
+    actions = "one for each action, in the environment's order; the largest is the greedy one's"
+    return [
+        _tensor("policy_logits", "float32", ["B", model.num_actions], actions),
+        _tensor("baseline", "float32", ["B"], "estimated return from here on, of rewards as they were clipped"),
+        *_core_state(model),
+    ]
+
+
+def _environment(trained: TrainedModel) -> dict[str, Any]:
+    """As `kubebeast eval` makes it; None for what cannot be known here."""
+    try:
+        played = choose_env(PlayConfig(), trained)
+    except ConfigError as error:  # ale-py may be missing
+        told = trained.env_config
+        return {
+            "id": trained.env_id,
+            "preset": told and told.preset,
+            "kwargs": told and dict(told.kwargs),
+            "atari": None,
+            "action_meanings": None,
+            "notes": [str(error)],
+        }
+    return {
+        "id": played.env_id,
+        "preset": played.config.preset,
+        "kwargs": dict(played.config.kwargs),
+        "atari": _atari(played),
+        "action_meanings": _action_meanings(played),
+        "notes": played.notes,
+    }
+
+
+def _atari(played: PlayedEnv) -> dict[str, Any] | None:
+    game = find_atari(**played.arguments)
+    if game is None:
+        return None
+    settings = game.settings
+    return {
+        "game": game.game,
+        "vector_env": settings.ale_arguments(),
+        "frame_stack": settings.frame_stack,
+        "fire_after_life": settings.fire_after_life,
+        "episodic_life": {"training": settings.episodic_life, "evaluation": False},
+    }
+
+
+def _action_meanings(played: PlayedEnv) -> list[str] | None:
+    try:
+        return find_action_meanings(**played.arguments)
+    except Exception:  # the environment's own code, which need not run where a model is exported
+        return None
+
+
+def _observation(leaf: Leaf) -> dict[str, Any]:
+    meaning = ""
+    if leaf.frame_stack > 1:
+        meaning = f"{leaf.frame_stack} frames, oldest first; where an episode begins, its first frame in all places"
+    elif leaf.num_categories > 0:
+        meaning = f"categories 0 to {leaf.num_categories - 1}"
+    return _tensor(f"observation.{leaf.path}".rstrip("."), leaf.dtype, ["B", *leaf.row_shape], meaning)
+
+
+def _core_state(model: Model) -> list[dict[str, Any]]:
+    return [
+        _tensor(
+            f"core_state.{index}",
+            str(state.dtype).removeprefix("torch."),
+            [state.shape[0], "B", *state.shape[2:]],
+            "from the step before; anything in the first row of an episode",
+        )
+        for index, state in enumerate(model.initial_state(1))
+    ]
+
+
+def _tensor(name: str, dtype: str, shape: list[Any], meaning: str) -> dict[str, Any]:
+    return {"name": name, "dtype": dtype, "shape": shape, "meaning": meaning}

@@ -1,0 +1,137 @@
+"""A trained model plays whole episodes; LSTM state, last action and reward are carried as in training."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kubebeast_common.env_config import EnvConfig
+from kubebeast_envserver.envs.factory import HostedEnv, resolve_config
+from kubebeast_learner.actors.env_spec import EnvSpec, describe
+from kubebeast_learner.config import ConfigError, PlayConfig
+from kubebeast_learner.config.checks import parse_env_kwargs
+from kubebeast_learner.models import Model, ModelInputs
+from kubebeast_learner.models.contract import require_choice
+from kubebeast_learner.play.trained_model import TrainedModel
+
+EnvT = TypeVar("EnvT", bound=HostedEnv)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedEpisode:
+    episode_return: float
+    length: int
+    cut_off: bool = False
+    """Longer than max_episode_steps: the return up to there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedEnv:
+    """The environment that is played, and what a reader of the score should know about the choice."""
+
+    env_id: str
+    config: EnvConfig
+    notes: list[str]
+    """Where it is not the training run's, and what had to be assumed."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of make_vector_env."""
+        return {"env": self.env_id, "preset": self.config.preset, "env_kwargs": dict(self.config.kwargs)}
+
+
+def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
+    """The environment of the training run, made as it was there, as far as `config` says nothing else.
+
+    ConfigError for an environment, a preset or arguments that do not go together.
+    """
+    env_id = config.env or trained.env_id
+    same = env_id == trained.env_id
+    told = trained.env_config if same else None
+    preset: Any = config.preset if config.preset != "train" else told.preset if told else "auto"
+    kwargs = parse_env_kwargs(config.env_kwargs) if config.env_kwargs else dict(told.kwargs) if told else {}
+    try:
+        played = resolve_config(env_id, preset, kwargs)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    notes = []
+    if same and told is None:
+        notes.append(f"the run does not tell how its environment was made; assumed: {played}")
+    elif not same or played != told:
+        notes.append(f"trained on {describe(trained.env_id, trained.env_config)}")
+    return PlayedEnv(env_id, played, notes)
+
+
+def open_env(make: Callable[[], EnvT], trained: TrainedModel, env_id: str) -> closing[EnvT]:
+    """The environment that `make` makes, closed at the end of the context. ConfigError where the model cannot play."""
+    try:
+        env = make()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    played_on = EnvSpec.of(env_id, env.spec_observation, env.spec_action)
+    if difference := trained.env_spec.difference(played_on):
+        env.close()
+        raise ConfigError(f"env = {env_id!r}: {trained.path} was trained on another environment: {difference}")
+    return closing(env)
+
+
+@torch.inference_mode()
+def play(
+    env: HostedEnv,
+    model: Model,
+    mode: Literal["greedy", "sample"],
+    generator: torch.Generator,
+    max_episode_steps: int,
+    watch: Callable[[], None] | None = None,
+) -> list[PlayedEpisode]:
+    """One whole episode in each environment of `env`, in their order.
+
+    watch: called after the reset and after every step, the last one included.
+    Raises EnvironmentFailure, also where only one of several environments fails.
+    """
+    played: list[PlayedEpisode | None] = [None] * env.num_envs
+    running_return = np.zeros(env.num_envs)
+    rows = env.reset()
+    last_action = torch.zeros(env.num_envs, dtype=torch.int64)
+    core_state = model.initial_state(env.num_envs)
+    for _ in range(max_episode_steps):
+        if watch is not None:
+            watch()
+        is_first = torch.from_numpy(rows.is_first)
+        inputs = ModelInputs(
+            observation=tuple(torch.from_numpy(np.array(leaf)).unsqueeze(0) for leaf in rows.observation),
+            reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
+            last_action=last_action.masked_fill(is_first, 0).unsqueeze(0),
+            is_first=is_first.unsqueeze(0),
+        )
+        output, core_state = model(inputs, core_state)
+        require_choice(output.policy_logits[0], torch.from_numpy(~(rows.terminated | rows.truncated)))
+        last_action = _choose(output.policy_logits[0], mode, generator)
+        rows = env.step([_as_leaf(last_action, env.spec_action[0].dtype)])
+        rows.require_whole()
+        running_return += rows.rewards
+        for index, episode_return, length in rows.episodes:
+            played[index] = played[index] or PlayedEpisode(episode_return, length)
+        if all(played):
+            break
+    if watch is not None:
+        watch()
+    return [
+        episode or PlayedEpisode(float(running_return[index]), max_episode_steps, cut_off=True)
+        for index, episode in enumerate(played)
+    ]
+
+
+def _choose(policy_logits: torch.Tensor, mode: str, generator: torch.Generator) -> torch.Tensor:
+    """int64 [B] from [B, A]."""
+    if mode == "greedy":
+        return policy_logits.argmax(-1)
+    return torch.multinomial(policy_logits.softmax(-1), 1, generator=generator).squeeze(-1)
+
+
+def _as_leaf(action: torch.Tensor, dtype: str) -> NDArray[Any]:
+    return action.numpy().astype(dtype)

@@ -1,0 +1,69 @@
+"""A trained model as the commands that use one find it on the disk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubebeast_common.env_config import EnvConfig
+from kubebeast_envserver.envs.factory import resolve_config
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig
+from kubebeast_learner.config.sources import section_from_settings
+from kubebeast_learner.models import Model, ModelSpecError, make_model
+from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore, load
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainedModel:
+    model: Model
+    """On the CPU, in float32, in evaluation mode."""
+    env_spec: EnvSpec
+    """Of the environment it was trained on."""
+    settings: Mapping[str, Any]
+    """Of its training, flat."""
+    path: Path
+    """The file it came from."""
+    step: int
+    """Env-steps it was trained for."""
+
+    @property
+    def env_id(self) -> str:
+        return self.env_spec.env_id
+
+    @property
+    def env_config(self) -> EnvConfig | None:
+        """How the environment was made; None where neither env-server nor settings tell."""
+        if self.env_spec.env_config is not None or "preset" not in self.settings:
+            return self.env_spec.env_config
+        try:
+            return resolve_config(self.env_id, self.settings["preset"])
+        except ValueError:  # ale-py may be missing here
+            return None
+
+
+def load_trained(config: CheckpointConfig) -> TrainedModel:
+    """The named file's model, or that of the run's newest readable checkpoint. Raises ConfigError, CheckpointError."""
+    path, state = find_checkpoint(config)
+    env_spec = EnvSpec.from_plain(state["env_spec"])
+    try:
+        model = make_model(env_spec.observation, env_spec.action, section_from_settings(ModelConfig, state["config"]))
+        model.load_state_dict(state["learner"]["model"])
+    except (ModelSpecError, RuntimeError) as error:
+        raise CheckpointError(f"checkpoint {path} does not fit its model: {' '.join(str(error).split())}") from error
+    model.eval()
+    return TrainedModel(model=model, env_spec=env_spec, settings=state["config"], path=path, step=state["step"])
+
+
+def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:
+    """Path and state of the named file, or of the run's newest readable checkpoint. ConfigError when there is none."""
+    if config.checkpoint is not None:
+        path = config.checkpoint.expanduser()
+        if not path.is_file():
+            raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
+        return path, load(path)
+    folder = config.savedir.expanduser() / config.xpid
+    found = CheckpointStore(folder, keep=1).load_newest()
+    if found is None:
+        raise ConfigError(f"xpid = {config.xpid!r}: there is no checkpoint in {folder}")
+    return found

@@ -1,0 +1,257 @@
+"""What is known about a run at one moment: the data behind the live table, the JSON lines and logs.csv."""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple, Protocol
+
+from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.run.task_returns import RECENT_EPISODES, TaskEpisode, TaskReturns
+
+WINDOW_S = 30.0
+
+
+class FinishedEpisode(TaskEpisode, Protocol):
+    """kubebeast_native.Episode is one."""
+
+    @property
+    def length(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One moment of a run. None where there is nothing to tell yet."""
+
+    step: int
+    total_steps: int
+    num_updates: int
+    num_skipped_updates: int
+    process_updates: int
+    """By this process, as the next two; those above are over all lives of the run."""
+    process_skipped_updates: int
+    process_episodes: int
+    elapsed_s: float
+    """Since this process began to train."""
+    sps: float | None
+    """Trained steps a second over the last WINDOW_S."""
+    eta_s: float | None
+    episodes: int
+    mean_episode_return: float | None
+    """Unclipped, over the newest RECENT_EPISODES episodes of each task; the mean over the tasks, however many episodes
+    each has."""
+    mean_episode_step: float | None
+    """Over the newest RECENT_EPISODES episodes, of whatever task."""
+    last_update: UpdateStats | None
+    starved_ratio: float | None
+    """Share of the last WINDOW_S that the learner waited for rollouts."""
+    waited_s: float
+    """All that time since this process started."""
+    inference_busy_ratio: float | None
+    """Share of the last WINDOW_S that the inference threads worked; None where actors run the model themselves."""
+    learner_queue_size: int
+    learner_queue_capacity: int
+    rows_per_inference: float | None
+    """Over the last WINDOW_S, as sps."""
+    streams: int
+    envs: int
+    actor_restarts: int
+    env_failures: int | None
+    """Environments that failed under way since this process started; it and the steps below are for env-servers."""
+    steps_in_flight: int | None
+    """Sampled by this process, neither delivered nor dropped."""
+    steps_dropped_partial: int | None
+    """By this process: of unrolls that a stream's end left too short."""
+    steps_dropped_stale: int | None
+    """By this process: of unrolls older than max_policy_lag."""
+    checkpoint_age_s: float | None
+    checkpoint_time_s: float | None
+    """When the last one was saved, in seconds since 1970."""
+    checkpoint_bytes: int | None
+    checkpoint_failures: int
+
+    def flat(self) -> dict[str, Any]:
+        """Every value by name, the last update's among them, in the same order always."""
+        values = asdict(self)
+        update = values.pop("last_update") or {}
+        return values | {field.name: update.get(field.name) for field in fields(UpdateStats)}
+
+
+class RunStats:
+    """Collects what happens in a run. Counters go on where a resumed run stopped. For one thread."""
+
+    def __init__(
+        self, *, total_steps: int, learner_queue_capacity: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._total_steps = total_steps
+        self._learner_queue_capacity = learner_queue_capacity
+        self._clock = clock
+        self._started_at = clock()
+        self._waited_s = 0.0
+        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0, 0.0)])
+        self._tasks = TaskReturns()
+        self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
+        self._untaken_returns: list[float] = []
+        self._checkpoint: _Checkpoint | None = None
+        self._last_update: UpdateStats | None = None
+        self.step = 0
+        self.num_updates = 0
+        self.num_skipped_updates = 0
+        self.num_episodes = 0
+        self.checkpoint_failures = 0
+        self._resumed = _Counts(0, 0, 0)
+
+    def begin(self) -> None:
+        """Training begins; time from before, spent waiting for the first env-server, does not count as elapsed."""
+        self._started_at = self._clock()
+        self._window = deque([_Totals(self._started_at, self.step, 0, 0, self._waited_s, 0.0)])
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around a wait for rollouts."""
+        since = self._clock()
+        try:
+            yield
+        finally:
+            self._waited_s += self._clock() - since
+
+    def add_update(self, update: UpdateStats) -> None:
+        """Counts one batch; a skipped one was consumed without changing the weights."""
+        self.step += update.num_transitions
+        self.num_updates += not update.skipped
+        self.num_skipped_updates += update.skipped
+        self._last_update = update
+
+    def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
+        episodes = list(episodes)
+        self._tasks.add(episodes)
+        for episode in episodes:
+            self._lengths.append(int(episode.length))
+            self._untaken_returns.append(float(episode.episode_return))
+            self.num_episodes += 1
+
+    def note_checkpoint(self, num_bytes: int) -> None:
+        """One was saved."""
+        self._checkpoint = _Checkpoint(self._clock(), time.time(), num_bytes)
+
+    def note_failed_checkpoint(self) -> None:
+        self.checkpoint_failures += 1
+
+    def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
+        """actors: Actors.stats()."""
+        batches, rows = actors["inference_batches"], actors["inference_rows"]
+        busy_s, num_threads = actors.get("inference_busy_us", 0) / 1e6, actors.get("inference_threads", 0)
+        now = _Totals(self._clock(), self.step, batches, rows, self._waited_s, busy_s)
+        since = self._slide_window(now)
+        window_s = now.time_s - since.time_s
+        checkpoint = self._checkpoint
+        sps = _ratio(now.step - since.step, window_s)
+        return Snapshot(
+            step=self.step,
+            total_steps=self._total_steps,
+            num_updates=self.num_updates,
+            num_skipped_updates=self.num_skipped_updates,
+            process_updates=self.num_updates - self._resumed.num_updates,
+            process_skipped_updates=self.num_skipped_updates - self._resumed.num_skipped_updates,
+            process_episodes=self.num_episodes - self._resumed.num_episodes,
+            elapsed_s=now.time_s - self._started_at,
+            sps=sps,
+            eta_s=max(0, self._total_steps - self.step) / sps if sps else None,
+            episodes=self.num_episodes,
+            mean_episode_return=_mean(self._tasks.means().values()),
+            mean_episode_step=_mean(self._lengths),
+            last_update=self._last_update,
+            starved_ratio=_share(now.waited_s - since.waited_s, window_s),
+            waited_s=now.waited_s,
+            inference_busy_ratio=_share(now.busy_s - since.busy_s, window_s * num_threads),
+            learner_queue_size=actors["rollouts_queued"],
+            learner_queue_capacity=self._learner_queue_capacity,
+            rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
+            streams=actors["streams"],
+            envs=actors["envs"],
+            actor_restarts=actors["restarts"],
+            env_failures=actors.get("env_interruptions"),
+            steps_in_flight=actors.get("steps_in_flight"),
+            steps_dropped_partial=actors.get("steps_dropped_partial"),
+            steps_dropped_stale=actors.get("steps_dropped_stale"),
+            checkpoint_age_s=None if checkpoint is None else now.time_s - checkpoint.at,
+            checkpoint_time_s=None if checkpoint is None else checkpoint.time_s,
+            checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
+            checkpoint_failures=self.checkpoint_failures,
+        )
+
+    def mean_of_last(self, num_episodes: int) -> dict[str, float]:
+        """By task, the mean unclipped return of its newest episodes, at most RECENT_EPISODES."""
+        return self._tasks.means(num_episodes)
+
+    def take_episode_returns(self) -> tuple[float, ...]:
+        """Unclipped returns of the episodes since the last call: PolyBeast's column episode_returns."""
+        returns = tuple(self._untaken_returns)
+        self._untaken_returns.clear()
+        return returns
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values for a checkpoint."""
+        return {
+            "num_updates": self.num_updates,
+            "num_skipped_updates": self.num_skipped_updates,
+            "num_episodes": self.num_episodes,
+            "task_returns": self._tasks.state_dict(),
+            "lengths": list(self._lengths),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
+        """Goes on at `step`; speed counts from here. env_id: the task of returns that were saved without one."""
+        self.step = step
+        self.num_updates = state["num_updates"]
+        self.num_skipped_updates = state["num_skipped_updates"]
+        self.num_episodes = state["num_episodes"]
+        self._resumed = _Counts(self.num_updates, self.num_skipped_updates, self.num_episodes)
+        self._tasks.load_state_dict(state["task_returns"] if "task_returns" in state else {env_id: state["returns"]})
+        self._lengths.extend(state["lengths"])
+        self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s, 0.0)])
+
+    def _slide_window(self, now: "_Totals") -> "_Totals":
+        """The totals of about WINDOW_S ago."""
+        self._window.append(now)
+        while self._window[1].time_s <= now.time_s - WINDOW_S:
+            self._window.popleft()
+        return self._window[0]
+
+
+class _Totals(NamedTuple):
+    time_s: float
+    step: int
+    batches: int
+    rows: int
+    waited_s: float
+    busy_s: float
+
+
+class _Counts(NamedTuple):
+    """What earlier lives of the run have done."""
+
+    num_updates: int
+    num_skipped_updates: int
+    num_episodes: int
+
+
+class _Checkpoint(NamedTuple):
+    at: float
+    time_s: float
+    num_bytes: int
+
+
+def _share(part_s: float, whole_s: float) -> float | None:
+    """At most 1: the two are not read at the same instant."""
+    return min(1.0, part_s / whole_s) if whole_s > 0 else None
+
+
+def _ratio(amount: float, per: float) -> float | None:
+    return amount / per if amount > 0 and per > 0 else None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    items = list(values)
+    return sum(items) / len(items) if items else None

@@ -1,0 +1,1 @@
+"""The training loop, its process, and what others may know of it."""

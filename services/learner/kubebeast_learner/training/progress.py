@@ -1,0 +1,134 @@
+"""Shows a run on the terminal: a live table where there is one, one JSON line at a time elsewhere."""
+
+import datetime
+import math
+import sys
+from typing import Literal, Protocol, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from kubebeast_common.log import JsonFormatter, line
+from kubebeast_learner.run.stats import Snapshot
+
+Mode = Literal["auto", "table", "json", "none"]
+
+
+class Progress(Protocol):
+    interval_s: float
+    """How often `show` wants to be called."""
+
+    def show(self, snapshot: Snapshot) -> None: ...
+    def close(self) -> None:
+        """Gives the terminal back. Idempotent."""
+
+
+def make_progress(mode: Mode, title: str, log_interval_s: float, console: Console) -> Progress:
+    """auto is the table where `console` is a terminal, else JSON lines on standard output."""
+    if mode == "auto":
+        mode = "table" if console.is_interactive else "json"
+    if mode == "table":
+        return TableProgress(title, console)
+    return JsonProgress(log_interval_s, sys.stdout if mode == "json" else None)
+
+
+class JsonProgress:
+    """One line of JSON a snapshot: a line of the log with every field of Snapshot, null where unknown.
+
+    Nothing without a stream.
+    """
+
+    def __init__(self, interval_s: float, stream: TextIO | None) -> None:
+        self.interval_s = interval_s
+        self._stream = stream
+
+    def show(self, snapshot: Snapshot) -> None:
+        if self._stream is None:
+            return
+        values = {name: _finite(value) for name, value in snapshot.flat().items()}
+        print(line(__name__, "progress", JsonFormatter().format, **values), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+class TableProgress:
+    """A table that redraws itself in place; log messages through the same console scroll above it."""
+
+    interval_s = 0.5
+
+    def __init__(self, title: str, console: Console) -> None:
+        self._title = title
+        self._live = Live(console=console, auto_refresh=False)
+        self._live.start()
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._live.update(render(snapshot, self._title), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def render(snapshot: Snapshot, title: str) -> Panel:
+    """The live table of one moment."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    for justify in ("left", "right", "left", "right"):
+        table.add_column(justify=justify)
+    cells = iter(_cells(snapshot))
+    for left, right in zip(cells, cells, strict=True):
+        table.add_row(*left, *right)
+    body = Table.grid(expand=True)
+    body.add_row(ProgressBar(total=snapshot.total_steps, completed=min(snapshot.step, snapshot.total_steps)))
+    body.add_row(table)
+    troubles = {
+        "restarts of actors": snapshot.actor_restarts,
+        "failed environments": snapshot.env_failures,
+        "steps too old": snapshot.steps_dropped_stale,
+        "failed checkpoints": snapshot.checkpoint_failures,
+    }
+    if any(troubles.values()):
+        body.add_row(f"[yellow]{', '.join(f'{name} {count:,}' for name, count in troubles.items() if count)}[/]")
+    return Panel(body, title=escape(title), title_align="left")
+
+
+def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Name and value of everything in the table, two to a row."""
+    now = snapshot.flat()
+    episodes = f"{snapshot.episodes:,} ({_number(snapshot.mean_episode_step, ',.0f')})"
+    return [
+        ("steps", f"{snapshot.step:,} / {snapshot.total_steps:,}"),
+        ("steps/s", _number(snapshot.sps, ",.0f")),
+        ("elapsed", _duration(snapshot.elapsed_s)),
+        ("remaining", _duration(snapshot.eta_s)),
+        ("mean return", _number(snapshot.mean_episode_return, ".2f")),
+        ("episodes (mean length)", episodes),
+        ("total loss", _number(now["total_loss"], ".3f")),
+        ("policy gradient loss", _number(now["pg_loss"], ".3f")),
+        ("baseline loss", _number(now["baseline_loss"], ".3f")),
+        ("entropy", _number(now["entropy"], ".3f")),
+        ("gradient norm", _number(now["grad_norm"], ".2f")),
+        ("learning rate", _number(now["learning_rate"], ".2e")),
+        ("rollout queue", f"{snapshot.learner_queue_size} / {snapshot.learner_queue_capacity}"),
+        ("policy lag", _number(now["policy_lag"], ".1f")),
+        ("actors (environments)", f"{snapshot.streams} ({snapshot.envs})"),
+        ("rows per inference", _number(snapshot.rows_per_inference, ".1f")),
+        ("checkpoint age", _duration(snapshot.checkpoint_age_s)),
+        ("updates (skipped)", f"{snapshot.num_updates:,} ({snapshot.num_skipped_updates})"),
+    ]
+
+
+def _number(value: float | None, spec: str) -> str:
+    return "-" if value is None else format(value, spec)
+
+
+def _duration(seconds: float | None) -> str:
+    return "-" if seconds is None else str(datetime.timedelta(seconds=round(seconds)))
+
+
+def _finite(value: float | int | None) -> float | int | None:
+    """JSON has no infinity and no NaN."""
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,77 @@
+"""The contract's own words: the table of rows and the additions of its minor versions, as the .proto has them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PROTO = Path(__file__).resolve().parents[2] / "protos/kubebeast_protos/v1/actor_pool.proto"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: what an environment may send at a step."""
+
+    episode: str
+    """DUE or UNDER_WAY: of the environment, before the row."""
+    name: str
+    is_first: bool
+    terminated: bool
+    truncated: bool
+    interrupted: bool
+    rewarded: bool
+    """Whether the reward may be other than 0."""
+    whole_stack: bool
+    """Whether all frames of a stack are sent, and not the newest alone."""
+    then: str
+    """DUE or UNDER_WAY, after the row."""
+    minor: int
+    """Both sides' minor version must be at least this."""
+
+    @property
+    def flags(self) -> tuple[bool, bool, bool, bool]:
+        """is_first, terminated, truncated and interrupted."""
+        return self.is_first, self.terminated, self.truncated, self.interrupted
+
+
+DUE, UNDER_WAY = "due", "under way"
+"""Whether the next row of an environment opens an episode, or belongs to one."""
+
+
+def _read_rows(text: str) -> list[Row]:
+    rows = []
+    for line in re.findall(rf"^//   ((?:{DUE}|{UNDER_WAY}) .*)$", text, re.MULTILINE):
+        episode, name, *flags, reward, frames, then, minor = (cell.strip() for cell in line.split("|"))
+        assert reward in ("0", "finite") and frames in ("stack", "newest") and then in (DUE, UNDER_WAY), line
+        is_first, terminated, truncated, interrupted = (bool(int(flag)) for flag in flags)
+        rows.append(
+            Row(
+                episode=episode,
+                name=name,
+                is_first=is_first,
+                terminated=terminated,
+                truncated=truncated,
+                interrupted=interrupted,
+                rewarded=reward == "finite",
+                whole_stack=frames == "stack",
+                then=then,
+                minor=int(minor),
+            )
+        )
+    return rows
+
+
+ROWS = _read_rows(PROTO.read_text())
+
+
+def rows_when(episode: str, minor: int) -> list[Row]:
+    """The rows that an environment may send, whose episode is DUE or UNDER_WAY."""
+    return [row for row in ROWS if row.episode == episode and row.minor <= minor]
+
+
+def _read_additions(text: str) -> dict[str, int]:
+    lines = re.findall(r"^//   minor ([1-9]\d*): (.*)\.$", text, re.MULTILINE)
+    return {name: int(minor) for minor, names in lines for name in names.split(", ")}
+
+
+ADDITIONS = _read_additions(PROTO.read_text())
+"""What has been added since minor version 0, e.g. "Observations.interrupted", and the version that has it."""

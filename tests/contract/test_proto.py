@@ -1,0 +1,29 @@
+"""The .proto agrees with itself: its comments, its table of rows, its list of additions, its descriptors."""
+
+import re
+
+from kubebeast_protos.v1 import PROTOCOL_MINOR
+from tests.contract.rows import ADDITIONS, DUE, PROTO, ROWS, UNDER_WAY
+
+
+def test_the_table_has_a_row_for_every_state_and_no_two_alike() -> None:
+    assert {row.episode for row in ROWS} == {row.then for row in ROWS} == {DUE, UNDER_WAY}
+    assert len({(row.episode, row.flags) for row in ROWS}) == len(ROWS)
+
+
+def test_the_row_after_a_final_row_is_first_and_no_other_is() -> None:
+    for row in ROWS:
+        assert row.is_first == row.whole_stack == (row.episode == DUE), row
+        assert (row.terminated or row.truncated) == (row.then == DUE), row
+
+
+def test_interrupted_rows_are_as_old_as_their_field() -> None:
+    assert {row.minor for row in ROWS if row.interrupted} == {ADDITIONS["Observations.interrupted"]}
+    assert {row.minor for row in ROWS if not row.interrupted} == {0}
+
+
+def test_every_addition_is_marked_where_it_is_declared_and_none_is_missing_from_the_list() -> None:
+    declared = re.findall(r"\bSince minor (\d+)\.\n\s*(?:[\w.]+ )?(\w+) [={]", PROTO.read_text())
+    listed = {(name.rpartition(".")[2].lower(), minor) for name, minor in ADDITIONS.items()}
+    assert {(name.lower(), int(minor)) for minor, name in declared} == listed
+    assert max(ADDITIONS.values()) == PROTOCOL_MINOR

@@ -1,0 +1,96 @@
+"""What is evaluated is what was trained, wherever the environments ran and whoever knew how they are made."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.training_process import TIMEOUT_S, command, environment, run, training_command
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+
+KWARGS = {"max_episode_steps": 5}
+"""No policy lets CartPole fall so soon: every episode of an environment made with these has so many decisions."""
+FLAGS = ["--total-steps=200", "--model=mlp", "--recipe=none"]
+ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--num-streams=1", "--envs-per-stream=4"]
+
+
+def evaluate(savedir: Path, *flags: str) -> dict[str, Any]:
+    done = run(command("eval", f"--savedir={savedir}", "--xpid=run", "--episodes=2", "--json", *flags))
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@contextlib.contextmanager
+def learner(savedir: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of `kubebeast learner` whose log is its output, and where it listens."""
+    words = command("learner", f"--savedir={savedir}", "--xpid=run", "--address=127.0.0.1:0", *FLAGS, *flags)
+    words += ["--unroll-length=10", "--batch-size=2", "--compile=off", "--progress=none", "--log-format=text"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        try:
+            yield process, wait_for(process, r"listening on (\S+)")
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], pattern: str) -> str:
+    """The first group of the next line of its log with the pattern."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if match := re.search(pattern, line):
+            return match[1]
+    raise AssertionError(f"no {pattern} in\n{''.join(lines)}")
+
+
+@contextlib.contextmanager
+def env_server(address: str, *flags: str) -> Iterator[subprocess.Popen[str]]:
+    words = [*ENV_SERVER, f"--address={address}", *flags]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("name", ["train", "mono"])
+def test_one_machine(name: str, tmp_path: Path) -> None:
+    done = run(training_command(name, tmp_path, *FLAGS, f"--env-kwargs={json.dumps(KWARGS)}"))
+    assert done.returncode == 0, done.stderr
+    result = evaluate(tmp_path)
+    assert [episode["length"] for episode in result["episodes"]] == [5, 5]
+    assert (result["env_kwargs"], result["notes"]) == (KWARGS, [])
+    meta = json.loads((tmp_path / "run" / "meta.json").read_text())
+    assert meta["environment"] == {"env": "CartPole-v1", "preset": "none", "kwargs": KWARGS}
+
+
+def test_env_servers_elsewhere_tell_the_learner(tmp_path: Path) -> None:
+    with (
+        learner(tmp_path) as (process, address),
+        env_server(address, "--env=CartPole-v1", f"--env-kwargs={json.dumps(KWARGS)}"),
+    ):
+        assert process.wait(TIMEOUT_S) == 0
+    result = evaluate(tmp_path)
+    assert [episode["length"] for episode in result["episodes"]] == [5, 5]
+    assert (result["env"], result["env_kwargs"], result["notes"]) == ("CartPole-v1", KWARGS, [])
+    other = evaluate(tmp_path, "--env-kwargs={}")
+    assert min(episode["length"] for episode in other["episodes"]) > 5
+    assert other["notes"] == [f"trained on CartPole-v1 with preset none, kwargs {json.dumps(KWARGS)}"]
+
+
+def test_a_group_that_comes_first_does_not_decide_for_the_others(tmp_path: Path) -> None:
+    with learner(tmp_path, "--env=CartPole-v1") as (process, address), env_server(address, "--env=Acrobot-v1") as early:
+        refused = wait_for(process, r"refused: (UNAVAILABLE: the run waits for .*)")
+        assert refused == "UNAVAILABLE: the run waits for its first env-server of CartPole-v1, this one has Acrobot-v1"
+        assert early.poll() is None, "it tries again"
+        with env_server(address, "--env=CartPole-v1"):
+            assert process.wait(TIMEOUT_S) == 0
+    assert evaluate(tmp_path)["env"] == "CartPole-v1"

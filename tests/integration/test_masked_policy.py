@@ -1,0 +1,63 @@
+"""A policy that masks actions learns, plays and is exported; one that leaves none is explained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.integration.masked_game import LENGTH
+from tests.integration.training_process import TIMEOUT_S, command, rows, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * TIMEOUT_S)]
+
+GAME = "tests.integration.masked_game"
+PLACES = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
+
+
+def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
+    return command(
+        name,
+        f"--env={GAME}:{game}",
+        f"--model={GAME}:{model}",
+        "--num-actors=4",
+        "--unroll-length=7",
+        "--batch-size=4",
+        "--learning-rate=0.02",
+        "--total-steps=8000",
+        "--log-interval-s=0.5",
+        f"--savedir={savedir}",
+        "--xpid=run",
+        {"train": "--num-servers=1", "mono": "--num-actor-processes=1"}[name],
+    )
+
+
+@pytest.mark.parametrize("name", ["train", "mono"])
+def test_a_policy_that_masks_actions_learns_and_never_takes_one(name: str, tmp_path: Path) -> None:
+    process = run(train(name, "Strict-v0", "Net", tmp_path), **PLACES)
+    assert process.returncode == 0, process.stderr
+    last = rows(tmp_path / "run")[-1]
+    assert float(last["mean_episode_return"]) > 0.8 * LENGTH
+    assert 0.0 < float(last["entropy"]) < 1.0
+    assert (int(last["num_skipped_updates"]), last["actor_restarts"]) == (0, "0")
+    assert last["env_failures"] in ("0", ""), "an illegal action raises"
+
+    trained = [f"--savedir={tmp_path}", "--xpid=run"]
+    for mode in ("greedy", "sample"):
+        played = run(command("eval", *trained, "--episodes=3", f"--mode={mode}", "--json"), **PLACES)
+        assert played.returncode == 0, played.stderr
+        assert [episode["length"] for episode in json.loads(played.stdout)["episodes"]] == [LENGTH] * 3
+    for format, suffix in (("export", "pt2"), ("torchscript", "pt")):
+        out = tmp_path / f"model.{suffix}"
+        exported = run(command("export", *trained, f"--format={format}", f"--out={out}"), **PLACES)
+        assert exported.returncode == 0, exported.stderr
+    actor = torch.export.load(tmp_path / "model.pt2").module()
+    hint, legal = torch.eye(4)[:1], torch.tensor([[1, 0, 0, 1]], dtype=torch.int8)
+    policy_logits, _ = actor(hint, legal, torch.zeros(1), torch.zeros(1, dtype=torch.int64), torch.zeros(1) == 1)
+    assert policy_logits.isneginf().tolist() == [[False, True, True, False]]
+
+
+def test_a_policy_that_leaves_no_action_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    process = run(train("mono", "Lenient-v0", "MasksAll", tmp_path), **PLACES)
+    assert process.returncode == 1
+    assert "actions are masked by -inf" in process.stderr and "Traceback" not in process.stderr

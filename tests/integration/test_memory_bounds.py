@@ -1,0 +1,166 @@
+"""No peer can take the learner's memory, whether its messages are large or only become large when inflated."""
+
+import multiprocessing
+import queue
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+import kubebeast_native as native
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from kubebeast_protos.v1 import actor_pool_pb2_grpc
+from tests.integration.null_training import NullTraining, hello
+
+BOMB_BYTES = 40 << 20
+"""What 40 kB of a compressed message inflate to: below the limit of NullTraining."""
+WAIT_S = 60.0
+WAIT_MS = 60_000
+"""To compress a bomb takes a while."""
+SEND_ALL = [("grpc.max_send_message_length", -1)]
+ADVICE = "switch the compression of the channel off"
+
+
+@pytest.fixture
+def training() -> Iterator[NullTraining]:
+    with NullTraining(handshake_timeout_ms=WAIT_MS, step_timeout_ms=WAIT_MS) as running:
+        yield running
+
+
+class PeakMemory:
+    """How much more memory than before this process has had since this was made."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
+        self._before = self._peak_bytes()
+
+    def growth_bytes(self) -> int:
+        return self._peak_bytes() - self._before
+
+    def _peak_bytes(self) -> int:
+        (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) << 10
+
+
+def call_act(channel: Connection, address: str, compression: grpc.Compression, first_messages: list[bytes]) -> None:
+    """A client that sends the messages and then zeros, each after a reply to the one before; sends how it ended."""
+    requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    with grpc.insecure_channel(address, SEND_ALL, compression) as dialled:
+        act = dialled.stream_stream("/kubebeast.v1.ActorPool/Act", bytes, bytes)
+        call = act(iter(requests.get, None), timeout=WAIT_S)
+        replies = iter(call)
+        try:
+            for message in first_messages:
+                requests.put(message)
+                next(replies)
+            requests.put(bytes(BOMB_BYTES))
+            next(replies)
+        except grpc.RpcError:
+            channel.send((call.code().name, call.details()))
+        finally:
+            requests.put(None)
+
+
+def serve_play(channel: Connection) -> None:
+    """An env-server that answers the first call by the bomb; sends its address, then the End that it receives."""
+
+    def play(requests: Iterator[bytes], _: grpc.ServicerContext) -> Iterator[bytes]:
+        yield bytes(BOMB_BYTES)
+        for request in requests:
+            end = pb.ActResponse.FromString(request).end
+            channel.send((end.code, end.detail))
+
+    server = grpc.server(futures.ThreadPoolExecutor(1), compression=grpc.Compression.Gzip)
+    handler = grpc.stream_stream_rpc_method_handler(play, bytes, bytes)
+    play_only = grpc.method_handlers_generic_handler("kubebeast.v1.EnvServer", {"Play": handler})
+    server.add_generic_rpc_handlers((play_only,))
+    channel.send(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+    server.start()
+    channel.recv()
+    server.stop(0)
+
+
+class Child:
+    """Runs `function(channel, *args)` in a process of its own, whose memory is not the learner's."""
+
+    def __init__(self, function: Callable[..., None], *args: object) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._channel, theirs = context.Pipe()
+        self._process = context.Process(target=function, args=(theirs, *args), daemon=True)
+        self._process.start()
+
+    def receive(self) -> Any:
+        assert self._channel.poll(WAIT_S), "the child sends nothing"
+        return self._channel.recv()
+
+    def stop(self) -> None:
+        self._channel.send(None)
+        self._process.join()
+
+
+@pytest.mark.parametrize("greets", [False, True], ids=["before-hello", "after-hello"])
+def test_a_bomb_of_a_client_ends_its_stream_and_takes_no_memory(training: NullTraining, greets: bool) -> None:
+    memory = PeakMemory()
+    # The Hello is too small for gRPC to compress.
+    child = Child(call_act, training.address, grpc.Compression.Gzip, [hello().SerializeToString()] if greets else [])
+
+    code, details = child.receive()
+
+    assert code == "INVALID_ARGUMENT"
+    assert ADVICE in details
+    assert memory.growth_bytes() < BOMB_BYTES / 2
+    training.wait_for_batches(2)
+    assert training.endings.empty()
+    child.stop()
+
+
+def test_a_bomb_of_an_env_server_that_is_dialled_ends_its_stream_and_takes_no_memory() -> None:
+    child = Child(serve_play)
+    address = child.receive()
+    pool = native.ActorPool(address="", run_id="bombs", unroll_length=4, batch_size=2, handshake_timeout_ms=WAIT_MS)
+    pool.start()
+    memory = PeakMemory()
+    pool.dial([(address, "")])
+
+    code, detail = child.receive()
+
+    assert code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert ADVICE in detail
+    assert memory.growth_bytes() < BOMB_BYTES / 2
+    pool.close()
+    child.stop()
+
+
+def test_an_honest_client_that_compresses_reads_what_to_do(training: NullTraining) -> None:
+    first = hello(env_id="long enough to be worth compressing " * 100)
+    with grpc.insecure_channel(training.address, compression=grpc.Compression.Gzip) as channel:
+        act = actor_pool_pb2_grpc.ActorPoolStub(channel).Act
+        with pytest.raises(grpc.RpcError, match=f"(?s)INVALID_ARGUMENT.*{ADVICE}"):
+            list(act(iter([first]), timeout=WAIT_S))
+
+
+def test_messages_on_their_way_take_no_more_than_the_bound() -> None:
+    bound = 8 << 20
+    pool = native.ActorPool(
+        address="127.0.0.1:0",
+        run_id="bounds",
+        unroll_length=4,
+        batch_size=2,
+        max_message_bytes=1 << 20,
+        max_transport_bytes=bound,
+        handshake_timeout_ms=WAIT_MS,
+    )
+    pool.start()
+    memory = PeakMemory()
+    child = Child(call_act, pool.address, grpc.Compression.NoCompression, [])
+
+    code, _ = child.receive()
+
+    assert code == "RESOURCE_EXHAUSTED"
+    assert memory.growth_bytes() < BOMB_BYTES / 2
+    pool.close()
+    child.stop()

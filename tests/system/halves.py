@@ -1,0 +1,129 @@
+"""The halves together: a real learner and real env-servers, and whether what each knows of the other is true.
+
+Nothing here sleeps: whoever waits looks at every progress line of the learner.
+"""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
+from tests.integration.chaos import books, serial_env, serials, witness
+from tests.integration.chaos.learner_process import LearnerProcess, free_port
+from tests.system import peers
+from tests.system.host import Host, read_metrics
+
+WAIT_S = 40.0
+STEP_TIMEOUT_S = 5
+"""Of the learner, for a stream's environments."""
+TRAINING_FLAGS = (*witness.FLAGS, "--unroll-length=5", "--batch-size=4", "--log-interval-s=0.1")
+LEARNER_FLAGS = (
+    *TRAINING_FLAGS,
+    "--max-offences=0",  # all peers of a test have one host
+    f"--step-timeout-s={STEP_TIMEOUT_S}",
+)
+
+
+class Halves:
+    """A learner that trains, whatever becomes of its env-servers; one of these, the neighbour, is always well."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        frames: int = 1,
+        token_file: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """flags: further ones of the learner, variables: of its process. frames: in the stacks that environments send.
+
+        token_file: of the neighbour.
+        """
+        self.dialled_address = f"127.0.0.1:{free_port()}"
+        """Where the learner looks for an env-server that listens."""
+        self.learner = LearnerProcess(
+            folder, *LEARNER_FLAGS, f"--dial={self.dialled_address}", *flags, variables=variables
+        )
+        self._folder = folder
+        self._frames = frames
+        self._numbers = itertools.count()
+        self.neighbour = self.host(*([f"--token-file={token_file}"] if token_file else []), num_envs=2)
+        """An env-server that is always well."""
+
+    def __enter__(self) -> Self:
+        self.learner.start()
+        self.learner.wait_listening()
+        self.neighbour.start()
+        self.wait_until(lambda: self.learner.newest["step"] > 0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.neighbour.kill()
+        self.learner.kill()
+
+    def host(
+        self,
+        *flags: str,
+        listens: bool = False,
+        version: tuple[int, int] = (PROTOCOL_VERSION, PROTOCOL_MINOR),
+        variables: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> Host:
+        """A further env-server, in its context. listens: the learner dials it. version: of the contract that it speaks,
+        major and minor. settings: of Host.
+        """
+        major, minor = version
+        variables = {
+            peers.FRAME_STACK: str(self._frames),
+            peers.MAJOR: str(major),
+            peers.MINOR: str(minor),
+            **(variables or {}),
+        }
+        folder = self._folder / f"host-{next(self._numbers)}"
+        if listens:
+            return Host(folder, "", f"--listen={self.dialled_address}", *flags, variables=variables, **settings)
+        return Host(folder, self.learner.address, *flags, variables=variables, **settings)
+
+    def wait_until(self, condition: Callable[[], bool], *hosts: Host) -> None:
+        """Looks at every progress line; AssertionError when the condition stays false, or one of `hosts` has ended."""
+        deadline = time.monotonic() + WAIT_S
+
+        def is_met(_: object) -> bool:
+            if condition():
+                return True
+            logs = "\n".join(host.log_path.read_text()[-3000:] for host in hosts)
+            assert all(host.pid is not None for host in hosts), f"an env-server has ended:\n{logs}"
+            assert time.monotonic() < deadline, f"the condition stays false:\n{logs}\n{self.learner.log()[-3000:]}"
+            return False
+
+        self.learner.wait_until(is_met)
+
+    @contextlib.contextmanager
+    def nobody_else_suffers(self) -> Iterator[None]:
+        """The learner lives, has logged no error, and trains on what the neighbour plays; its books balance."""
+        if not self.learner.is_running:  # another test's failure is not this one's
+            self.learner.start()
+        num_errors = len(self.learner.errors())
+        yield
+        before = self.neighbour.decisions()
+        self.wait_until(lambda: all(count > before[env] + 20 for env, count in self.neighbour.decisions().items()))
+        assert self.learner.is_running and len(self.learner.errors()) == num_errors
+        assert self.neighbour.metrics()["connects_total/lost"] == 0
+        assert books.imbalance(self.learner.books()) == 0
+        tally = serials.tally(witness.testimony(self.learner.folder))
+        assert (tally.torn, tally.duplicated, tally.unreadable) == (0, 0, 0)
+
+    def metrics(self) -> dict[str, float]:
+        """The learner's, as read_metrics."""
+        return read_metrics(self.learner.http_address, "kubebeast_")
+
+    def delivered(self, host: Host) -> int:
+        """Transitions of the host's environments that the learner was trained on."""
+        instances = serial_env.accounts(host.folder)["instance"]
+        lives = witness.testimony(self.learner.folder)
+        return serials.tally([runs[np.isin(runs[:, 0], instances)] for runs in lives]).delivered

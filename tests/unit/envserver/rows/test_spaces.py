@@ -1,0 +1,104 @@
+"""Spaces to leaves and back."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubebeast_envserver.rows.spaces import DTYPES, Leaf, UnsupportedSpaceError, flatten, leaves_of, unflatten
+
+boxes = st.builds(
+    lambda shape, dtype: spaces.Box(0, 1, tuple(shape), np.dtype(dtype).type),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.sampled_from([dtype for dtype in DTYPES if dtype != "bool"]),
+)
+discretes = st.builds(lambda n, start: spaces.Discrete(n, start=start), st.integers(1, 5), st.integers(-3, 3))
+multi_discretes = st.builds(spaces.MultiDiscrete, st.lists(st.integers(1, 4), min_size=1, max_size=3))
+multi_binaries = st.builds(spaces.MultiBinary, st.integers(1, 4))
+leaf_spaces = boxes | discretes | multi_discretes | multi_binaries
+any_space = st.recursive(
+    leaf_spaces,
+    lambda entries: (
+        st.dictionaries(st.sampled_from("abcd"), entries, min_size=1, max_size=3).map(spaces.Dict)
+        | st.lists(entries, min_size=1, max_size=3).map(spaces.Tuple)
+    ),
+    max_leaves=5,
+)
+
+KEYS_WITHOUT_ORDER: Any = {1: spaces.Discrete(2), "a": spaces.Discrete(2)}
+
+
+def sample_batch(space: spaces.Space[Any], num_envs: int) -> Any:
+    empty: Any = create_empty_array(space, n=num_envs)
+    return concatenate(space, [space.sample() for _ in range(num_envs)], empty)
+
+
+@given(space=any_space, num_envs=st.integers(1, 3))
+@settings(max_examples=100, deadline=None)
+def test_a_batch_survives_flattening(space: spaces.Space[Any], num_envs: int) -> None:
+    batch = sample_batch(space, num_envs)
+    leaves, arrays = leaves_of(space), flatten(space, batch)
+    for leaf, array in zip(leaves, arrays, strict=True):
+        assert array.shape == (num_envs, *leaf.row_shape)
+        assert array.dtype == np.dtype(leaf.dtype)
+        assert array.flags.c_contiguous
+        if leaf.num_categories:
+            assert ((array >= 0) & (array < leaf.num_categories)).all()
+    again = unflatten(space, arrays)
+    rows = list(iterate(batch_space(space, num_envs), again))
+    assert len(rows) == num_envs
+    for row in rows:
+        assert space.contains(row)
+    for first, second in zip(arrays, flatten(space, again), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_a_structure_is_flattened_by_sorted_key_and_index() -> None:
+    space = spaces.Dict(
+        {
+            "z": spaces.Discrete(3, start=5),
+            "agent": spaces.Tuple([spaces.Box(0, 255, (2, 2), np.uint8), spaces.MultiDiscrete([2, 4])]),
+        }
+    )
+    assert leaves_of(space) == [
+        Leaf("agent.0", "uint8", (2, 2)),
+        Leaf("agent.1.0", "int64", (), num_categories=2),
+        Leaf("agent.1.1", "int64", (), num_categories=4),
+        Leaf("z", "int64", (), num_categories=3),
+    ]
+
+
+def test_categories_start_at_zero_on_the_wire_and_at_start_in_the_environment() -> None:
+    space = spaces.Discrete(3, start=-1)
+    assert unflatten(space, [np.array([0, 2])]).tolist() == [-1, 1]
+    assert flatten(space, np.array([-1, 1]))[0].tolist() == [0, 2]
+
+
+def test_a_frame_stack_is_part_of_the_row_shape() -> None:
+    assert Leaf("", "uint8", (84, 84), frame_stack=4).row_shape == (4, 84, 84)
+    assert Leaf("", "uint8", (84, 84)).row_shape == (84, 84)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Dict({"mission": spaces.Text(8)}), "at 'mission': .*Text space.*wrapper"),
+        (spaces.Sequence(spaces.Discrete(2)), "the space .*Sequence space"),
+        (spaces.Box(0, 1, (2,), np.float16), "dtype float16.*float32"),
+        (spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}), "share the path 'a.b'"),
+        (spaces.Dict(KEYS_WITHOUT_ORDER), "the space .*keys of several types"),
+        (spaces.Dict({}), "nothing that could be sent"),
+    ],
+)
+def test_a_space_that_cannot_be_sent_is_refused(space: spaces.Space[Any], message: str) -> None:
+    with pytest.raises(UnsupportedSpaceError, match=message):
+        leaves_of(space)
+
+
+def test_too_many_action_leaves_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 arrays are more"):
+        unflatten(spaces.Discrete(2), [np.zeros(1), np.zeros(1)])

@@ -1,0 +1,71 @@
+"""Unrolls in shared memory, and their way into batches."""
+
+import pytest
+import torch
+
+from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_learner.actors.mono import blocks
+from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory
+from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.config import ConfigError
+
+SPEC = EnvSpec(
+    "Test-v0",
+    (Leaf("board", "uint8", (3, 3), 2, 0), Leaf("speed", "float64", (), 1, 0)),
+    (Leaf("", "int64", (), 1, 4),),
+)
+LAYOUT = BlockLayout(SPEC, unroll_length=5, num_logits=4, state_shapes=((2, 7),))
+
+
+def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.zeros(shape, dtype=dtype)
+
+
+def tensors(rollout: Rollout) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+
+    def collect(tensor: torch.Tensor) -> torch.Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(collect, rollout)
+    return found
+
+
+def test_a_block_has_the_shapes_and_types_of_the_environment_and_the_model() -> None:
+    block = LAYOUT.make(3, allocate)
+    board, speed = block.observation
+    assert (board.shape, board.dtype) == ((6, 3, 2, 3, 3), torch.uint8)
+    assert (speed.shape, speed.dtype) == ((6, 3), torch.float64)
+    assert block.policy_logits.shape == (5, 3, 4)
+    assert block.core_state[0].shape == (2, 3, 7)
+    assert (block.unroll_length, block.batch_size) == (5, 3)
+
+
+def test_blocks_share_memory_without_overlap() -> None:
+    memory = shared_memory(2 * LAYOUT.num_bytes(3))
+    first, second = LAYOUT.blocks_in(memory, 3)
+    all_tensors = [*tensors(first), *tensors(second)]
+    for number, tensor in enumerate(all_tensors):
+        tensor.fill_(number % 2)
+    for number, tensor in enumerate(all_tensors):
+        assert (tensor == number % 2).all()
+    again, _ = LAYOUT.blocks_in(memory, 3)
+    assert again.rewards.data_ptr() == first.rewards.data_ptr()
+
+
+def test_columns_of_several_blocks_become_one_batch() -> None:
+    source, other, batch = (LAYOUT.make(size, allocate) for size in (3, 2, 4))
+    for number, tensor in enumerate([*tensors(source), *tensors(other)]):
+        columns = torch.arange(tensor.shape[1]).view(1, -1, *[1] * (tensor.ndim - 2))
+        tensor.copy_((columns + number) % 2)
+    copy_columns(source, 1, batch, 0, 2)
+    copy_columns(other, 0, batch, 2, 2)
+    for mixed, left, right in zip(tensors(batch), tensors(source), tensors(other), strict=True):
+        assert torch.equal(mixed, torch.cat([left[:, 1:3], right], dim=1))
+
+
+def test_more_than_the_shared_memory_holds_is_refused() -> None:
+    assert blocks.SHARED_MEMORY.is_dir()
+    with pytest.raises(ConfigError, match="lower num_actors, num_buffers or unroll_length"):
+        shared_memory(1 << 50)

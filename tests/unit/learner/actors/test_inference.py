@@ -1,0 +1,278 @@
+"""The inference worker against a pool that hands out prepared batches and keeps the replies."""
+
+import ctypes
+import queue
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from kubebeast_learner.actors.inference import CoreStateTable, InferenceError, InferenceWorker, sample_actions
+from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.models import Model, ModelInputs
+from kubebeast_learner.models.actor_critic import ActorCritic
+from tests.unit.learner.algorithm.learning_data import make_mlp
+
+A = 3
+TIMEOUT_S = 30.0
+
+
+@dataclass
+class Reply:
+    actions: list[NDArray[Any]]
+    policy_logits: NDArray[np.float32]
+    baseline: NDArray[np.float32]
+    policy_version: int
+    core_state: NDArray[np.float32] | None
+
+
+@dataclass
+class FakeBatch:
+    """As kubebeast_native.InferenceBatch, of the VECTOR leaf."""
+
+    replies: "queue.SimpleQueue[Reply]"
+    slots: NDArray[np.int32]
+    is_first: NDArray[np.bool_]
+    unroll_start: NDArray[np.bool_]
+    observation: list[NDArray[Any]] = field(init=False)
+    rewards: NDArray[np.float32] = field(init=False)
+    last_actions: list[NDArray[Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.observation = [np.random.rand(self.num_rows, 5).astype(np.float32)]
+        self.rewards = np.random.rand(self.num_rows).astype(np.float32)
+        self.last_actions = [np.random.randint(A, size=self.num_rows)]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.slots)
+
+    def reply(self, *outputs: Any) -> None:
+        self.replies.put(Reply(*outputs))
+
+    def model_inputs(self) -> ModelInputs:
+        observation, reward, last_action, is_first = (
+            torch.from_numpy(x).unsqueeze(0)
+            for x in (self.observation[0], self.rewards, self.last_actions[0], self.is_first)
+        )
+        return ModelInputs((observation,), reward, last_action, is_first)
+
+
+class FakePool:
+    def __init__(self) -> None:
+        self.batches: queue.SimpleQueue[FakeBatch | Exception] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
+
+    def next_inference(self, timeout_ms: int) -> Any:
+        try:
+            item = self.batches.get(timeout=timeout_ms / 1000)
+        except queue.Empty:
+            return None
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+    def ask(
+        self, slots: list[int], *, is_first: list[bool] | None = None, unroll_start: list[bool] | None = None
+    ) -> tuple[FakeBatch, Reply]:
+        no = [False] * len(slots)
+        flags = (np.array(flag or no) for flag in (is_first, unroll_start))
+        batch = FakeBatch(self.replies, np.array(slots, np.int32), *flags)
+        self.batches.put(batch)
+        return batch, self.replies.get(timeout=TIMEOUT_S)
+
+
+@pytest.fixture
+def pool() -> FakePool:
+    return FakePool()
+
+
+def make_worker(pool: FakePool, model: Model, **options: Any) -> tuple[InferenceWorker, WeightPublisher]:
+    weights = WeightPublisher(model, version=1)
+    if model.core_state_size:
+        options["core_states"] = CoreStateTable(model, max_envs=8)
+    worker = InferenceWorker(pool, weights, **options)
+    worker.start()
+    return worker, weights
+
+
+def test_reply_holds_the_models_outputs(pool: FakePool) -> None:
+    model = make_mlp(A)
+    worker, weights = make_worker(pool, model, action_dtype="int32")
+    batch, reply = pool.ask([4, 0, 2])
+    worker.stop()
+    with torch.no_grad(), weights.acquire() as (replica, _):
+        output, _ = replica(batch.model_inputs(), ())
+    np.testing.assert_allclose(reply.policy_logits, output.policy_logits[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(reply.baseline, output.baseline[0], rtol=1e-5, atol=1e-6)
+    assert reply.policy_logits.dtype == reply.baseline.dtype == np.float32
+    (actions,) = reply.actions
+    assert actions.dtype == np.int32
+    assert actions.shape == (3,)
+    assert ((actions >= 0) & (actions < A)).all()
+    assert reply.policy_version == 1
+    assert reply.core_state is None
+    assert worker.stats.num_batches == 1
+    assert worker.stats.num_rows == 3
+    assert worker.stats.busy_s > 0
+
+
+def test_newly_published_weights_act_at_once(pool: FakePool) -> None:
+    model = make_mlp(A)
+    assert isinstance(model, ActorCritic)
+    worker, weights = make_worker(pool, model)
+    pool.ask([0])
+    with torch.no_grad():
+        model.baseline.weight.zero_()
+        model.baseline.bias.fill_(42.0)
+    weights.publish(2)
+    _, reply = pool.ask([0])
+    worker.stop()
+    assert reply.policy_version == 2
+    assert reply.baseline == 42.0
+
+
+def test_core_states_follow_their_slots(pool: FakePool) -> None:
+    model = make_mlp(A, use_lstm=True)
+    worker, _ = make_worker(pool, model)
+    state = {slot: model.initial_state(1) for slot in range(8)}
+    generator = np.random.default_rng(0)
+    for _ in range(6):
+        slots = generator.permutation(8)[:3].tolist()
+        is_first = (generator.random(3) < 0.3).tolist()
+        batch, reply = pool.ask(slots, is_first=is_first, unroll_start=[True, False, True])
+        assert reply.core_state is not None
+        expected_before = [model.pack_core_state(state[slots[row]]) for row in (0, 2)]
+        np.testing.assert_allclose(reply.core_state, torch.cat(expected_before), rtol=1e-5, atol=1e-6)
+        inputs = batch.model_inputs()
+        for row, slot in enumerate(slots):
+            one = ModelInputs((inputs.observation[0][:, [row]],), *(x[:, [row]] for x in inputs[1:]))
+            with torch.no_grad():
+                output, state[slot] = model(one, state[slot])
+            np.testing.assert_allclose(reply.baseline[row], output.baseline.item(), rtol=1e-4, atol=1e-5)
+    worker.stop()
+
+
+def test_unroll_start_gets_the_state_from_before_is_first_is_applied(pool: FakePool) -> None:
+    worker, _ = make_worker(pool, make_mlp(A, use_lstm=True))
+    pool.ask([5])
+    _, reply = pool.ask([5], is_first=[True], unroll_start=[True])
+    worker.stop()
+    assert reply.core_state is not None
+    assert np.abs(reply.core_state).sum() > 0
+
+
+def test_batch_without_unroll_start_sends_no_rows_of_state(pool: FakePool) -> None:
+    model = make_mlp(A, use_lstm=True)
+    worker, _ = make_worker(pool, model)
+    _, reply = pool.ask([1, 2])
+    worker.stop()
+    assert reply.core_state is not None
+    assert reply.core_state.shape == (0, model.core_state_size)
+
+
+def test_same_seed_draws_the_same_actions(pool: FakePool) -> None:
+    draws = []
+    for seed in (3, 3, 4):
+        worker, _ = make_worker(pool, make_mlp(A), seed=seed)
+        np.random.seed(0)
+        draws.append(pool.ask([0] * 64)[1].actions[0].tolist())
+        worker.stop()
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_samples_have_the_softmax_distribution() -> None:
+    logits = torch.tensor([2.0, 0.0, -1.0, -torch.inf])
+    generator = torch.Generator().manual_seed(0)
+    num_samples = 20_000
+    actions = sample_actions(logits.expand(num_samples, -1), generator)
+    assert actions.dtype == torch.int64
+    frequencies = actions.bincount(minlength=4) / num_samples
+    torch.testing.assert_close(frequencies, logits.softmax(0), rtol=0, atol=0.01)
+
+
+def test_error_in_the_thread_reaches_the_caller(pool: FakePool) -> None:
+    worker, _ = make_worker(pool, make_mlp(A))
+    worker.raise_error()
+    pool.batches.put(OSError("the pool broke"))
+    worker.join(TIMEOUT_S)
+    with pytest.raises(InferenceError, match="the pool broke") as caught:
+        worker.raise_error()
+    assert isinstance(caught.value.__cause__, OSError)
+    with pytest.raises(InferenceError, match="the pool broke"):
+        worker.stop()
+
+
+def test_batch_the_model_cannot_take_ends_the_worker_with_its_error(pool: FakePool) -> None:
+    worker, _ = make_worker(pool, make_mlp(A))
+    batch = FakeBatch(pool.replies, np.zeros(1, np.int32), np.zeros(1, np.bool_), np.zeros(1, np.bool_))
+    batch.observation = [np.zeros((1, 9), np.float32)]
+    pool.batches.put(batch)
+    worker.join(TIMEOUT_S)
+    with pytest.raises(InferenceError):
+        worker.raise_error()
+
+
+def test_pool_that_closes_while_stopping_is_no_error() -> None:
+    entered, closed = threading.Event(), threading.Event()
+
+    class ClosingPool(FakePool):
+        def next_inference(self, timeout_ms: int) -> Any:
+            entered.set()
+            closed.wait(TIMEOUT_S)
+            raise RuntimeError("closed")
+
+    worker, _ = make_worker(ClosingPool(), make_mlp(A))
+    assert entered.wait(TIMEOUT_S)
+    stopper = threading.Thread(target=worker.stop)
+    stopper.start()
+    assert worker.stopping.wait(TIMEOUT_S)
+    closed.set()
+    stopper.join(TIMEOUT_S)
+    worker.raise_error()
+
+
+def test_idle_worker_stops(pool: FakePool) -> None:
+    worker, _ = make_worker(pool, make_mlp(A))
+    worker.stop(TIMEOUT_S)
+
+
+def openmp_threads() -> int:
+    """Threads that a parallel region of the calling thread would get."""
+    libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libgomp" in line}
+    return int(ctypes.CDLL(libraries.pop()).omp_get_max_threads())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_worker_computes_with_as_many_threads_as_were_set(pool: FakePool) -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+    torch.set_num_threads(before + 1)
+    try:
+        worker = InferenceWorker(pool, WeightPublisher(make_mlp(A)))
+        next_inference = pool.next_inference
+
+        def look(timeout_ms: int) -> Any:
+            seen.append(openmp_threads())
+            return next_inference(timeout_ms)
+
+        pool.next_inference = look  # type: ignore[method-assign]
+        worker.start()
+        pool.ask([0])
+        worker.stop()
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {before + 1}
+
+
+def test_a_masked_action_is_never_drawn() -> None:
+    logits = torch.randn(20_000, A)
+    logits[:, 1] = -torch.inf
+    drawn = sample_actions(logits, torch.Generator().manual_seed(0))
+    assert set(drawn.tolist()) == {0, 2}

@@ -1,0 +1,273 @@
+"""The learner: exact updates, skipped updates, state, precision and compilation."""
+
+import functools
+import logging
+import subprocess
+import sys
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from kubebeast_learner.algorithm.learner import MAX_SKIPPED_UPDATES, DivergedError, Learner
+from kubebeast_learner.algorithm.precision import low_precision_dtype, should_compile
+from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
+from kubebeast_learner.models import Model, ModelSpecError, make_model
+from tests.unit.learner.algorithm.learning_data import FRAMES, discrete, loss_of, make_mlp, random_rollout
+
+TOTAL_STEPS = 1000
+
+
+def make_learner(
+    optimizer: OptimizerConfig | None = None, loss: LossConfig | None = None, model: Model | None = None, **options: Any
+) -> Learner:
+    optimizer = optimizer or OptimizerConfig(learning_rate=1e-3)
+    return Learner(model or make_mlp(), optimizer, loss or LossConfig(), total_steps=TOTAL_STEPS, **options)
+
+
+def weights(learner: Learner) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in learner.model.parameters()])
+
+
+def gradient_of(learner: Learner, rollout: Rollout) -> torch.Tensor:
+    model = deepcopy(learner.model)
+    output, _ = model(rollout.model_inputs, rollout.core_state)
+    loss = loss_of(output, rollout)
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss.total, list(model.parameters()))])
+
+
+def broken(rollout: Rollout) -> Rollout:
+    return replace(rollout, rewards=torch.full_like(rollout.rewards, torch.nan))
+
+
+def test_first_rmsprop_step_is_the_textbook_one() -> None:
+    """square_avg = (1 - alpha) g^2, step = lr g / (sqrt(square_avg) + epsilon)."""
+    learner = make_learner(OptimizerConfig(learning_rate=0.01, alpha=0.9, epsilon=0.1, grad_norm_clipping=0.0))
+    rollout = random_rollout()
+    before, gradient = weights(learner), gradient_of(learner, rollout)
+    stats = learner.update(rollout, step=0)
+    expected = before - 0.01 * gradient / ((0.1 * gradient.square()).sqrt() + 0.1)
+    torch.testing.assert_close(weights(learner), expected)
+    assert stats.grad_norm == pytest.approx(gradient.norm().item(), rel=1e-5)
+    assert stats.learning_rate == 0.01
+    assert not stats.skipped
+
+
+def test_large_gradients_are_scaled_to_the_norm() -> None:
+    # epsilon and learning rate cancel: plain gradient descent.
+    learner = make_learner(OptimizerConfig(learning_rate=1e6, alpha=0.0, epsilon=1e6, grad_norm_clipping=0.5))
+    rollout = random_rollout()
+    before, gradient = weights(learner), gradient_of(learner, rollout)
+    assert gradient.norm() > 0.5
+    stats = learner.update(rollout, step=0)
+    torch.testing.assert_close(before - weights(learner), 0.5 * gradient / gradient.norm(), rtol=1e-4, atol=1e-5)
+    assert stats.grad_norm == pytest.approx(gradient.norm().item(), rel=1e-5)
+
+
+def test_learning_rate_zero_changes_nothing_but_the_version() -> None:
+    learner = make_learner()
+    before = weights(learner)
+    stats = learner.update(random_rollout(), step=TOTAL_STEPS)
+    assert stats.learning_rate == 0
+    assert stats.version == learner.version == 1
+    torch.testing.assert_close(weights(learner), before, rtol=0, atol=0)
+
+
+def test_learning_rate_and_entropy_cost_follow_their_schedules() -> None:
+    optimizer = OptimizerConfig(learning_rate=0.01, learning_rate_final=0.002, alpha=0.0, epsilon=1e6)
+    loss = LossConfig(entropy_cost=0.1, entropy_schedule="linear", entropy_cost_final=0.02)
+    learner = make_learner(optimizer, loss)
+    seen = [learner.update(random_rollout(), step) for step in (0, TOTAL_STEPS // 2, TOTAL_STEPS)]
+    assert [stats.learning_rate for stats in seen] == pytest.approx([0.01, 0.006, 0.002])
+    assert [stats.entropy_cost for stats in seen] == pytest.approx([0.1, 0.06, 0.02])
+    for stats in seen:
+        expected = -stats.entropy_cost * stats.entropy * stats.num_transitions
+        assert stats.entropy_loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_replayed_unrolls_are_trained_on_and_count_as_no_steps() -> None:
+    rollout = random_rollout()
+    replayed = replace(rollout, num_replayed=1)
+    replayed.policy_version[:, -1] = -1000
+    learners = make_learner(), make_learner()
+    fresh, stats = (learner.update(batch, 0) for learner, batch in zip(learners, (rollout, replayed), strict=True))
+    torch.testing.assert_close(weights(learners[0]), weights(learners[1]), rtol=0, atol=0)
+    assert stats.num_transitions == rollout.valid[:, :-1].sum()
+    assert stats.num_transitions < fresh.num_transitions == rollout.valid.sum()
+    assert stats.policy_lag == 0
+
+
+def test_stats_describe_the_batch() -> None:
+    learner = make_learner()
+    rollout = random_rollout()
+    learner.update(rollout, 0)
+    stats = learner.update(rollout, 0)
+    assert stats.num_transitions == rollout.valid.sum()
+    assert stats.policy_lag == 1.0  # version 1 was updated by rows of version 0
+    assert stats.total_loss == pytest.approx(stats.pg_loss + stats.baseline_loss + stats.entropy_loss, rel=1e-4)
+    assert stats.entropy_loss == pytest.approx(-0.0006 * stats.entropy * stats.num_transitions, rel=1e-4)
+
+
+def test_baseline_loss_falls_on_a_repeated_batch() -> None:
+    """Without discounting the targets stay where they are: the baseline learns to predict each reward."""
+    learner = make_learner(OptimizerConfig(learning_rate=3e-3), LossConfig(discounting=0.0))
+    rollout = random_rollout()
+    losses = [learner.update(rollout, 0).baseline_loss for _ in range(200)]
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_update_that_is_not_finite_is_skipped_and_counted() -> None:
+    learner = make_learner()
+    learner.update(random_rollout(), 0)
+    before, state = weights(learner), deepcopy(learner.optimizer.state_dict())
+    stats = learner.update(broken(random_rollout()), 0)
+    assert stats.skipped
+    assert learner.num_skipped == 1
+    assert stats.version == learner.version == 1
+    torch.testing.assert_close(weights(learner), before, rtol=0, atol=0)
+    torch.testing.assert_close(learner.optimizer.state_dict()["state"], state["state"], rtol=0, atol=0)
+    assert not learner.update(random_rollout(seed=2), 0).skipped
+
+
+def test_many_skipped_updates_in_a_row_stop_training() -> None:
+    learner = make_learner()
+    for _ in range(MAX_SKIPPED_UPDATES - 1):
+        learner.update(broken(random_rollout()), 0)
+    learner.update(random_rollout(), 0)
+    for _ in range(MAX_SKIPPED_UPDATES - 1):
+        learner.update(broken(random_rollout()), 0)
+    with pytest.raises(DivergedError, match=f"{MAX_SKIPPED_UPDATES} updates in a row"):
+        learner.update(broken(random_rollout()), 0)
+
+
+def test_a_policy_without_an_action_ends_the_training_at_once() -> None:
+    rollout = random_rollout()
+    nothing = torch.full_like(rollout.policy_logits, -torch.inf)
+    in_padding = rollout.policy_logits.where(rollout.valid.unsqueeze(-1), nothing)
+    assert not make_learner().update(replace(rollout, policy_logits=in_padding), 0).skipped
+    with pytest.raises(ModelSpecError, match=r"all 3 actions are masked by -inf in .* rows: .* leave an action"):
+        make_learner().update(replace(rollout, policy_logits=nothing), 0)
+
+
+@pytest.mark.parametrize("optimizer", [OptimizerConfig(momentum=0.5), OptimizerConfig(optimizer="adam")])
+def test_restored_learner_continues_exactly(optimizer: OptimizerConfig, tmp_path: object) -> None:
+    learner, restored = make_learner(optimizer), make_learner(optimizer)
+    learner.update(random_rollout(seed=1), 0)
+    torch.save(learner.state_dict(), f"{tmp_path}/state.pt")
+    restored.load_state_dict(torch.load(f"{tmp_path}/state.pt", weights_only=True))
+    assert restored.version == 1
+    for each in (learner, restored):
+        each.update(random_rollout(seed=2), 0)
+    torch.testing.assert_close(weights(restored), weights(learner), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("saved", "resumed"),
+    [
+        (OptimizerConfig(), OptimizerConfig(alpha=0.5, epsilon=0.3, learning_rate=0.02)),
+        (OptimizerConfig(), OptimizerConfig(momentum=0.9)),
+        (OptimizerConfig(momentum=0.9), OptimizerConfig(momentum=0.0)),
+        (OptimizerConfig(optimizer="adam"), OptimizerConfig(optimizer="adam", epsilon=0.3)),
+    ],
+)
+def test_restored_learner_goes_on_with_its_own_settings(saved: OptimizerConfig, resumed: OptimizerConfig) -> None:
+    learner, restored = make_learner(saved), make_learner(resumed)
+    learner.update(random_rollout(seed=1), 0)
+    restored.load_state_dict(deepcopy(learner.state_dict()))
+    learner.optimizer.param_groups[0].update(eps=resumed.epsilon)
+    if resumed.optimizer == "rmsprop":
+        learner.optimizer.param_groups[0].update(alpha=resumed.alpha, momentum=resumed.momentum)
+        for state in learner.optimizer.state.values():
+            state.setdefault("momentum_buffer", torch.zeros_like(state["square_avg"]))
+    learner._optimizer_config = resumed
+    for each in (learner, restored):
+        each.update(random_rollout(seed=2), 0)
+    torch.testing.assert_close(weights(restored), weights(learner), rtol=0, atol=0)
+
+
+def test_recurrent_models_train_from_the_stored_core_state() -> None:
+    model = make_mlp(use_lstm=True)
+    learner = make_learner(model=model)
+    states = [tuple(scale * torch.ones_like(x) for x in model.initial_state(4)) for scale in (0.0, 1.0)]
+    losses = [learner.update(random_rollout(core_state=state), TOTAL_STEPS).total_loss for state in states]
+    assert losses[0] != pytest.approx(losses[1])
+
+
+def test_bf16_torso_leaves_weights_and_heads_in_float32() -> None:
+    torch.manual_seed(0)
+    model = make_model([FRAMES], [discrete(3)], ModelConfig(model="shallow"))
+    learners = [make_learner(model=deepcopy(model), precision=precision) for precision in ("fp32", "bf16")]
+    frames = torch.randint(256, (3, 2, *FRAMES.row_shape), dtype=torch.uint8)
+    rollout = random_rollout(2, 2, observation=(frames,))
+    exact, rounded = (learner.update(rollout, 0) for learner in learners)
+    assert {parameter.dtype for parameter in learners[1].model.parameters()} == {torch.float32}
+    assert exact.total_loss != rounded.total_loss
+    assert rounded.total_loss == pytest.approx(exact.total_loss, rel=0.05)
+
+
+def test_precision_and_compile_follow_the_model_and_the_device() -> None:
+    conv, mlp, lstm = make_model([FRAMES], [discrete(3)], ModelConfig()), make_mlp(), make_mlp(use_lstm=True)
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert low_precision_dtype("bf16", conv, cpu) == torch.bfloat16
+    assert low_precision_dtype("fp32", conv, cpu) == torch.float32
+    assert low_precision_dtype("bf16", mlp, cpu) == torch.float32
+    assert [should_compile("auto", model, device) for model in (mlp, lstm) for device in (cpu, cuda)] == [
+        False, True, False, False,
+    ]  # fmt: skip
+    assert should_compile("on", mlp, cpu)
+    assert not should_compile("off", mlp, cuda)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_compiled_update_equals_the_eager_one_and_is_compiled_once() -> None:
+    torch.compiler.reset()
+    loss = LossConfig(entropy_cost=0.1, entropy_schedule="cosine")
+    eager, compiled = (make_learner(loss=loss, compile=compile) for compile in ("off", "on"))
+    for seed in (1, 2, 3):
+        expected, actual = (learner.update(random_rollout(seed=seed), 100 * seed) for learner in (eager, compiled))
+        assert actual.total_loss == pytest.approx(expected.total_loss, rel=1e-4)
+    torch.testing.assert_close(weights(compiled), weights(eager), rtol=1e-4, atol=1e-6)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+def test_a_compiled_update_leaves_the_memory_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.compiler.reset()
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    model = make_mlp(use_lstm=True)
+    eager, compiled = (make_learner(model=deepcopy(model), compile=compile) for compile in ("off", "on"))
+    for seed in (1, 2, 3):
+        for learner in (eager, compiled):
+            learner.update(random_rollout(seed=seed, core_state=model.initial_state(4)), 0)
+    torch.testing.assert_close(weights(compiled), weights(eager))
+    (break_reason,) = torch._dynamo.utils.counters["graph_break"]
+    assert "torch.compiler.disable" in break_reason
+
+
+def test_a_process_that_acts_does_not_load_the_compiler() -> None:
+    code = "import sys, kubebeast_learner.actors.mono.actor_process; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_without_a_working_compiler_the_update_runs_eagerly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_compiler(function: object, **options: object) -> object:
+        def fail(rollout: Rollout, entropy_cost: torch.Tensor) -> object:
+            raise RuntimeError("no C++ compiler\nlong explanation")
+
+        return fail
+
+    monkeypatch.setattr(torch, "compile", no_compiler)
+    eager, learner = make_learner(compile="off"), make_learner(compile="on")
+    with caplog.at_level(logging.WARNING):
+        for each in (eager, learner):
+            each.update(random_rollout(), 0)
+            each.update(random_rollout(), 0)
+    torch.testing.assert_close(weights(learner), weights(eager), rtol=0, atol=0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "torch.compile failed, the update runs without it: no C++ compiler"
+    ]

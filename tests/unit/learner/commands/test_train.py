@@ -1,0 +1,89 @@
+"""The processes behind `kubebeast train` and `kubebeast learner`: what they refuse, and how they end."""
+
+import re
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubebeast_learner.commands import train
+from kubebeast_learner.config import (
+    ConfigError,
+    LearnerConfig,
+    LocalFleetConfig,
+    ModelConfig,
+    PoolConfig,
+    RolloutConfig,
+    RunConfig,
+    TrainConfig,
+)
+from kubebeast_learner.run.checkpoint import CheckpointStore
+
+PATIENCE_S = 60.0
+
+
+def ask(port: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"address": ""}, "address = '': .*or dial names theirs"),
+        ({"token_file": Path("nowhere")}, "token_file = 'nowhere': No such file"),
+    ],
+)
+def test_a_learner_nobody_can_reach_makes_no_run(settings: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    config = LearnerConfig(run=RunConfig(savedir=tmp_path), pool=PoolConfig(**settings))
+    with pytest.raises(ConfigError, match=reason):
+        train.learn(config)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("dial", "a:1"), ("token_file", Path("tokens"))])
+def test_what_local_env_servers_do_not_know_is_refused(name: str, value: Any, tmp_path: Path) -> None:
+    config = TrainConfig(run=RunConfig(savedir=tmp_path), pool=PoolConfig(**{"address": "", name: value}))
+    with pytest.raises(ConfigError, match=f"{name} = '{value}': is for kubebeast learner"):
+        train.train(config)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_http_address_in_use_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = RunConfig(savedir=tmp_path, xpid="run", progress="none")
+        config = LearnerConfig(run=run, pool=PoolConfig(address="127.0.0.1:0", http_address=address))
+        assert train.learn(config) == 2
+    assert f"http_address = '{address}': Address already in use" in caplog.text
+
+
+def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: dict[str, tuple[int, str]] = {}
+    save = CheckpointStore.save
+
+    def ask_and_save(store: CheckpointStore, state: dict[str, Any]) -> Path:
+        port = re.search(r"serving HTTP on port (\d+)", caplog.text)
+        assert port is not None
+        answers.update({path: ask(port[1], path) for path in ("/readyz", "/healthz")})
+        return save(store, state)
+
+    monkeypatch.setattr(CheckpointStore, "save", ask_and_save)
+    config = TrainConfig(
+        run=RunConfig(xpid="run", savedir=tmp_path, total_steps=40, compile="off", progress="none"),
+        rollout=RolloutConfig(unroll_length=5, batch_size=2),
+        model=ModelConfig(model="mlp"),
+        pool=PoolConfig(address="", http_address="127.0.0.1:0"),
+        fleet=LocalFleetConfig(env="CartPole-v1", num_actors=2, num_servers=1),
+    )
+    assert train.train(config) == 0
+    assert answers == {"/readyz": (503, "draining\n"), "/healthz": (200, "ok\n")}

@@ -1,0 +1,43 @@
+"""Recipes are found by environment id and hold settings that exist."""
+
+import pytest
+
+from kubebeast_learner.config import ConfigError, MonoConfig, TrainConfig
+from kubebeast_learner.config.recipes import RECIPES, choose_recipe
+from kubebeast_learner.config.sources import setting_types
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        ("CartPole-v1", "CartPole-v1"),
+        ("PongNoFrameskip-v4", "atari"),
+        ("ALE/Breakout-v5", "atari"),
+        ("kubebeast_envserver.catch:Catch-v0", "Catch"),
+        ("MyCartPole-v1", None),
+        ("Acrobot-v1", None),
+    ],
+)
+def test_auto_goes_by_the_whole_environment_id(env_id: str, name: str | None) -> None:
+    recipe = choose_recipe("auto", env_id)
+    assert (recipe and recipe.name) == name
+
+
+def test_a_named_recipe_is_taken_for_any_environment() -> None:
+    recipe = choose_recipe("atari", "Acrobot-v1")
+    assert recipe is not None and recipe.name == "atari"
+
+
+def test_none_is_no_recipe() -> None:
+    assert choose_recipe("none", "CartPole-v1") is None
+
+
+def test_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, Catch, atari"):
+        choose_recipe("chess", "CartPole-v1")
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_every_setting_of_a_recipe_exists(recipe: object) -> None:
+    known = setting_types(TrainConfig).keys() | setting_types(MonoConfig).keys()
+    assert recipe.settings.keys() <= known  # type: ignore[attr-defined]

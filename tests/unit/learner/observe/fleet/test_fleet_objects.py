@@ -1,0 +1,96 @@
+"""What is read from Deployments and pods."""
+
+import datetime
+from typing import Any
+
+import pytest
+
+from kubebeast_learner.observe.fleet.api_objects import group_state, pod_state, selector_text
+from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod
+
+NOW = datetime.datetime(2026, 1, 1, 0, 2, tzinfo=datetime.UTC)
+
+
+def test_a_deployment_is_a_group_of_its_label() -> None:
+    group = group_state(deployment("kb-atari", "atari", desired=3, ready=1))
+    assert (group.group, group.deployment, group.release) == ("atari", "kb-atari", "kb")
+    assert (group.desired, group.ready) == (3, 1)
+
+
+def test_a_deployment_without_the_label_is_a_group_of_its_own_name() -> None:
+    item = deployment("mine", "x", ready=0)
+    del item["metadata"]["labels"]["kubebeast/group"]
+    group = group_state(item)
+    assert (group.group, group.ready) == ("mine", 0)
+
+
+def test_pods_are_those_of_the_deployments_selector() -> None:
+    expressions = [
+        {"key": "tier", "operator": "In", "values": ["a", "b"]},
+        {"key": "zone", "operator": "NotIn", "values": ["c"]},
+        {"key": "gpu", "operator": "DoesNotExist"},
+        {"key": "app", "operator": "Exists"},
+    ]
+    text = selector_text({"matchLabels": {"app.kubernetes.io/name": "kubebeast"}, "matchExpressions": expressions})
+    assert text == "app.kubernetes.io/name=kubebeast,tier in (a,b),zone notin (c),!gpu,app"
+
+
+def test_a_running_pod_is_ready_and_has_a_metrics_port() -> None:
+    state = pod_state(pod("p", labels("envserver")), NOW)
+    assert (state.status, state.is_ready, state.node, state.age_s) == ("Running", True, "node1", 120.0)
+    assert (state.metrics_port, state.restarts, state.last_exit) == (9091, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("container", "status", "last_exit"),
+    [
+        (
+            {
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+            },
+            "CrashLoopBackOff",
+            "OOMKilled",
+        ),
+        ({"state": {"waiting": {"reason": "ImagePullBackOff"}}}, "ImagePullBackOff", ""),
+        ({"state": {"terminated": {"reason": "Error", "exitCode": 3}}}, "exit 3", ""),
+        ({"state": {"terminated": {"reason": "Completed", "exitCode": 0}}}, "Completed", ""),
+    ],
+)
+def test_a_container_that_does_not_run_says_why(container: dict[str, Any], status: str, last_exit: str) -> None:
+    state = pod_state(pod("p", {}, ready=False, restartCount=4, **container), NOW)
+    assert (state.status, state.last_exit, state.restarts) == (status, last_exit, 4)
+    assert not state.is_ready and state.metrics_port is None
+
+
+def test_an_init_container_that_fails_is_named_as_one() -> None:
+    item = pod("p", {}, ready=False, state={"waiting": {"reason": "PodInitializing"}})
+    waiting = {"name": "wait", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    finished = {"name": "before", "restartCount": 0, "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+    item["status"]["initContainerStatuses"] = [finished, waiting]
+    state = pod_state(item, NOW)
+    assert (state.status, state.restarts) == ("Init:CrashLoopBackOff", 1)
+
+
+def test_a_pod_that_fits_nowhere_is_unschedulable() -> None:
+    item = pod("p", {})
+    del item["spec"]["nodeName"], item["status"]["containerStatuses"]
+    item["status"] |= {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+    }
+    state = pod_state(item, NOW)
+    assert (state.status, state.node, state.is_ready, state.metrics_port) == ("Unschedulable", "", False, None)
+
+
+def test_a_pod_that_is_being_deleted_is_not_ready() -> None:
+    item = pod("p", {})
+    item["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    state = pod_state(item, NOW)
+    assert (state.status, state.is_ready) == ("Terminating", False)
+
+
+def test_an_evicted_pod_says_so() -> None:
+    item = pod("p", {}, ready=False, state={"terminated": {"exitCode": 137}})
+    item["status"] |= {"phase": "Failed", "reason": "Evicted"}
+    assert pod_state(item, NOW).status == "Evicted"

@@ -1,0 +1,175 @@
+"""What `kubebeast top` makes of two looks at a learner."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from kubebeast_learner.observe.scrape import parse_metrics, quantiles
+from kubebeast_learner.observe.top.poller import Look, Looks
+from kubebeast_learner.observe.top.rows import EnvServer, make_rows, sorted_rows
+from kubebeast_learner.observe.top.streams_json import parse_streams
+from kubebeast_learner.observe.top.view import View, as_json, make_view
+from tests.unit.learner.observe.fleet.fleet_objects import pod_state
+from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, stream, streams_page
+
+
+def scrape(metrics_text: str, *streams: dict[str, Any], taken_at_s: float = 0.0) -> Look:
+    return Look(
+        taken_at_s=taken_at_s,
+        source="here",
+        metrics=parse_metrics(metrics_text),
+        streams=parse_streams(streams_page(*streams)),
+        pods={},
+    )
+
+
+def view_of(before: Look | None, now: Look) -> View:
+    return make_view(Looks(before, now, ""))
+
+
+def rows_of(before: list[dict[str, Any]], now: list[dict[str, Any]], elapsed_s: float = 2.0) -> dict[str, EnvServer]:
+    earlier, newest = parse_streams(streams_page(*before)), parse_streams(streams_page(*now))
+    return {row.name: row for row in make_rows(earlier, newest, elapsed_s, {})}
+
+
+def test_rates_and_quantiles_are_over_the_window() -> None:
+    before = scrape(metrics(batches=100), taken_at_s=10.0)
+    view = view_of(before, scrape(metrics(step=3000, batches=300), taken_at_s=12.0))
+    assert (view.run_id, view.step, view.total_steps, view.steps_per_second) == ("run-1", 3000, 5000, 500.0)
+    assert view.eta_s == 4.0 and view.rows_per_batch == 12.0
+    assert view.inference_queue_wait.p50_s == pytest.approx(0.0055)
+    assert view.inference_model.p99_s == pytest.approx(0.00099)
+    assert view.verdict.code == "fleet" and view.steps_dropped == 42
+    assert view.troubles == {"updates that were not finite": 1}
+
+
+def test_connections_without_a_stream_are_a_trouble_unless_they_were_probes() -> None:
+    refused = "# TYPE kubebeast_connections_refused counter\n" + "".join(
+        f'kubebeast_connections_refused_total{{reason="{reason}"}} {count}\n'
+        for reason, count in {"closed": 500, "plaintext": 2, "no_call": 1}.items()
+    )
+    assert view_of(None, scrape(metrics() + refused)).troubles["connections without a stream"] == 3
+
+
+def test_the_cpu_load_is_what_was_used_of_what_there_is() -> None:
+    before = scrape(metrics(cpu_used_s=100.0))
+    view = view_of(before, scrape(metrics(cpu_used_s=107.0), taken_at_s=2.0))
+    assert (view.cpu_busy_ratio, view.verdict.code) == (0.875, "cpu")
+    assert view_of(None, scrape(metrics(cpu_used_s=107.0))).cpu_busy_ratio is None
+
+
+def test_an_older_learner_leaves_values_unknown() -> None:
+    view = view_of(scrape(old_metrics()), scrape(old_metrics(learner_step=1500), taken_at_s=2.0))
+    assert view.steps_per_second == 250.0
+    unknown = (view.starved_ratio, view.slots, view.rows_per_batch, view.steps_dropped, view.inference_model.p50_s)
+    assert unknown == (None,) * 5
+    assert (view.verdict.code, view.troubles, view.env_servers) == ("unknown", {}, [])
+
+
+def test_a_learner_that_started_anew_has_no_rates() -> None:
+    view = view_of(scrape(metrics(batches=300)), scrape(metrics(batches=10), taken_at_s=1.0))
+    assert view.rows_per_batch is None and view.inference_queue_wait.p50_s is None
+
+
+def test_gpus_are_told_apart() -> None:
+    gpus = (
+        'kubebeast_gpu_busy_ratio{device="0"} 0.5\nkubebeast_gpu_busy_ratio{device="1"} 1.0\n'
+        'kubebeast_gpu_memory_used_bytes{device="0"} 1024\n'
+    )
+    first, second = view_of(None, scrape(old_metrics() + gpus)).gpus
+    assert (first.busy_ratio, first.memory_used_bytes) == (0.5, 1024)
+    assert (second.device, second.memory_used_bytes) == ("1", None)
+
+
+def test_numbers_that_json_has_no_word_for_are_unknown() -> None:
+    view = view_of(None, scrape(old_metrics(episode_return_mean=math.nan, learner_starved_ratio=math.inf)))
+    assert (view.episode_return_mean, view.starved_ratio) == (None, None)
+    assert json.loads(json.dumps(as_json(view), allow_nan=False))["source"] == "here"
+
+
+def test_a_quantile_above_the_last_bound_is_that_bound() -> None:
+    assert quantiles({}, {0.1: 0, math.inf: 5}, (0.5,)) == [0.1]
+    assert quantiles({}, {math.inf: 5}, (0.5,)) == [None]
+    assert quantiles({0.1: 3, math.inf: 3}, {0.1: 3, math.inf: 3}, (0.5,)) == [None]
+
+
+def test_an_env_server_is_the_sum_of_its_streams() -> None:
+    before = [stream(peer="a"), stream(peer="b")]
+    now = [
+        stream(peer="a", steps=8800, env_s=21.0, action_s=10.5, connected_s=102.0),
+        stream(peer="b", steps=8400, env_s=21.0, action_s=10.0, connected_s=102.0, parked_s=1.0, phase="parked"),
+    ]
+    (row,) = rows_of(before, now).values()
+    assert (row.num_streams, row.envs, row.steps_per_second, row.age_s) == (2, 16, 600.0, 102.0)
+    assert row.env_s == pytest.approx((0.01 + 0.02) / 2) and row.action_wait_s == pytest.approx(0.0025)
+    assert (row.parked_ratio, row.phase) == (0.25, "1 env, 1 parked")
+    assert [part.name for part in row.streams] == ["a", "b"]
+
+
+def test_a_step_that_outlasts_the_window_counts_with_what_it_took_so_far() -> None:
+    stuck = rows_of([stream()], [stream(env_s=22.0, connected_s=102.0)])["kb-envserver-a"]
+    parked = rows_of([stream(phase="parked")], [stream(phase="parked", parked_s=2.0, connected_s=102.0)])
+    assert (stuck.env_s, stuck.steps_per_second) == (2.0, 0.0)
+    assert (parked["kb-envserver-a"].env_s, parked["kb-envserver-a"].parked_ratio) == (None, 1.0)
+
+
+def test_a_stream_that_is_new_has_no_rates() -> None:
+    row = rows_of([stream()], [stream(instance_id="2", steps=10, connected_s=1.0)])["kb-envserver-a"]
+    assert (row.steps_per_second, row.env_s, row.parked_ratio, row.age_s) == (None, None, None, 1.0)
+
+
+def test_environments_far_above_the_median_are_slow() -> None:
+    names = [f"pod-{i}" for i in range(5)]
+    now = [stream(name, steps=8800, env_s=24.0 if name == "pod-3" else 20.1, connected_s=102.0) for name in names]
+    rows = rows_of([stream(name) for name in names], now)
+    assert [name for name, row in rows.items() if row.is_slow] == ["pod-3"]
+
+
+def test_rows_are_sorted_and_what_is_unknown_comes_last() -> None:
+    before = [stream("b"), stream("a"), stream("slow")]
+    now = [
+        stream("b", steps=9600, env_s=20.1, connected_s=102.0),
+        stream("a", steps=8800, env_s=20.1, action_s=11.0, connected_s=102.0),
+        stream("slow", steps=8008, env_s=22.0, connected_s=102.0),
+        stream("new", connected_s=500.0),
+    ]
+    rows = rows_of(before, now).values()
+    assert [row.name for row in sorted_rows(rows, "env")] == ["slow", "a", "b", "new"]
+    assert [row.name for row in sorted_rows(rows, "steps")] == ["b", "a", "slow", "new"]
+    assert sorted_rows(rows, "wait")[0].name == "a" and sorted_rows(rows, "age")[0].name == "new"
+    assert [row.name for row in sorted_rows(rows, "name")] == ["a", "b", "new", "slow"]
+
+
+def test_pods_without_a_stream_have_a_row_that_says_why() -> None:
+    pods = {
+        "kb-envserver-a": pod_state("kb-envserver-a", restarts=3),
+        "kb-envserver-b": pod_state("kb-envserver-b", status="CrashLoopBackOff", is_ready=False),
+    }
+    serving, broken = make_rows((), parse_streams(streams_page(stream())), 0.0, pods)
+    assert (serving.pod, serving.node, serving.restarts) == ("kb-envserver-a", "node1", 3)
+    assert (broken.name, broken.num_streams, broken.phase) == ("kb-envserver-b", 0, "CrashLoopBackOff")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("<html>", "/streams is not JSON"),
+        ("[" * 100_000, "/streams is nested too deeply"),
+        ("[]", "/streams has no list named streams"),
+        ('{"streams": [1]}', "streams[0] is not an object"),
+        (streams_page(stream(), stream(steps="many")), "streams[1].steps is not a finite number"),
+        (streams_page(stream(env_s=math.nan)), "streams[0].env_s is not a finite number"),
+        (streams_page(stream(num_envs=True)), "streams[0].num_envs is not a finite number"),
+        (streams_page(stream(env_id=None)), "streams[0].env_id is not a text"),
+    ],
+)
+def test_what_is_wrong_with_a_list_of_streams_is_named(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason.replace("[", r"\[").replace("]", r"\]")):
+        parse_streams(text)
+
+
+def test_texts_of_peers_are_printable_and_short() -> None:
+    (reading,) = parse_streams(streams_page(stream("\x1b[31m" + "x" * 1000)))
+    assert reading.env_server_id.isprintable() and len(reading.env_server_id) == 253

@@ -1,0 +1,53 @@
+"""Runs with untrained models for the tests of the commands that play, show or export one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kubebeast_common.env_config import EnvConfig
+from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
+from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
+from kubebeast_learner.config.sources import as_settings
+from kubebeast_learner.models import make_model
+from kubebeast_learner.run import checkpoint
+from kubebeast_learner.run.checkpoint import CheckpointStore
+
+STEP = 1234
+
+
+def write_run(
+    folder: Path, env: str, model: ModelConfig, *, preset: Any = "auto", kwargs: dict[str, Any] | None = None
+) -> Path:
+    """A run folder with the checkpoint of an untrained model for `env`, which knows how that was made."""
+    hosted = make_vector_env(env, 1, preset, kwargs)
+    hosted.close()
+    leaves = hosted.spec_observation, hosted.spec_action
+    return write_checkpoint(folder, env, *leaves, model, env_config=resolve_config(env, preset, kwargs))
+
+
+def write_checkpoint(
+    folder: Path,
+    env: str,
+    observation: Sequence[Leaf],
+    action: Sequence[Leaf],
+    model: ModelConfig,
+    *,
+    env_config: EnvConfig | None = None,
+    settings: TrainingConfig | None = None,
+) -> Path:
+    """env_config: None for a run whose env-servers did not tell. settings: of the command that trained."""
+    torch.manual_seed(0)
+    state = {
+        "format": checkpoint.FORMAT,
+        "step": STEP,
+        "env_spec": EnvSpec.of(env, observation, action, env_config).to_plain(),
+        "config": as_settings(replace(settings or LearnerConfig(), model=model)),
+        "learner": {"model": make_model(observation, action, model).state_dict()},
+    }
+    CheckpointStore(folder, keep=1).save(state)
+    return folder

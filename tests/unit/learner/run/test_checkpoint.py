@@ -1,0 +1,230 @@
+"""Checkpoints survive crashes, full disks and damaged files."""
+
+import errno
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from kubebeast_learner.run import checkpoint
+from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
+
+
+def state(step: int, **more: Any) -> dict[str, Any]:
+    learner = {"model": {"weight": torch.arange(1000.0) + step}}
+    return {"format": checkpoint.FORMAT, "step": step, "env_spec": {}, "config": {}, "learner": learner, **more}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_saved_state_comes_back(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    path = store.save(state(7, rng=checkpoint.rng_state()))
+    found = store.load_newest()
+    assert found is not None and found[0] == path
+    assert found[1]["step"] == 7
+    torch.testing.assert_close(found[1]["learner"]["model"]["weight"], torch.arange(1000.0) + 7)
+
+
+def test_newest_is_the_highest_step_and_old_ones_go(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (9, 100, 20):
+        store.save(state(step))
+    assert [path.name for path in store.paths()] == ["checkpoint-000000000100.pt", "checkpoint-000000000020.pt"]
+
+
+def test_empty_and_missing_folders_hold_no_checkpoint(tmp_path: Path) -> None:
+    assert CheckpointStore(tmp_path, keep=1).load_newest() is None
+    assert CheckpointStore(tmp_path / "missing", keep=1).load_newest() is None
+
+
+def test_crash_before_the_rename_leaves_the_older_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    store.save(state(1))
+
+    def crash(source: object, target: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(state(2))
+    found = store.load_newest()
+    assert found is not None and found[1]["step"] == 1
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "weights.safetensors"]
+
+
+def test_what_a_killed_process_was_writing_is_never_read_and_goes_with_the_next_save(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    path = store.save(state(1))
+    for unfinished in ("checkpoint-000000000002.pt.tmp", "weights.safetensors.tmp"):
+        (tmp_path / unfinished).write_bytes(path.read_bytes()[:100])
+    found = store.load_newest()
+    assert found is not None and found[1]["step"] == 1
+    store.save(state(3))
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "checkpoint-000000000003.pt", "weights.safetensors"]
+
+
+def test_data_is_on_disk_before_the_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def noted(name: str, function: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            order.append(name)
+            function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
+    monkeypatch.setattr(os, "replace", noted("replace", os.replace))
+    CheckpointStore(tmp_path, keep=3).save(state(1))
+    assert order == ["fsync", "replace", "fsync"] * 2  # the checkpoint, then the weights
+
+
+def test_full_disk_is_an_error_that_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+
+    def disk_full(value: object, file: Any) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        store.save(state(2))
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "weights.safetensors"]
+
+
+def test_a_disk_that_fills_up_after_the_checkpoint_keeps_the_older_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+    replace = os.replace
+
+    def disk_full(source: Path, target: Path) -> None:
+        if target.name == "weights.safetensors":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", disk_full)
+    store.save(state(2))
+    assert names(tmp_path) == ["checkpoint-000000000002.pt", "weights.safetensors"]
+    assert checkpoint.load(tmp_path / "weights.safetensors")["step"] == 1
+    assert "weights.safetensors not written" in caplog.text and "No space left" in caplog.text
+
+
+def test_weights_are_the_newest_and_say_what_they_are_for(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    config = {"model": "mlp", "hidden_sizes": [8], "env": "CartPole-v1", "preset": "none", "savedir": "/secret"}
+    for step in (1, 2):
+        store.save(state(step, env_spec={"env_id": "CartPole-v1"}, config=config))
+    path = tmp_path / "weights.safetensors"
+    loaded = checkpoint.load(path)
+    assert loaded["step"] == 2 and loaded["env_spec"] == {"env_id": "CartPole-v1"}
+    assert loaded["config"] == {name: value for name, value in config.items() if name != "savedir"}
+    torch.testing.assert_close(loaded["learner"]["model"]["weight"], torch.arange(1000.0) + 2)
+    assert b"/secret" not in path.read_bytes()
+
+
+def test_weights_that_share_memory_are_written_each(tmp_path: Path) -> None:
+    weight = torch.arange(6.0).reshape(2, 3)
+    learner = {"model": {"a": weight, "b": weight, "c": weight.T}}
+    CheckpointStore(tmp_path, keep=1).save(state(1) | {"learner": learner})
+    model = checkpoint.load(tmp_path / "weights.safetensors")["learner"]["model"]
+    assert model["a"].equal(weight) and model["b"].equal(weight) and model["c"].equal(weight.T)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-10], lambda content: b"", lambda content: b"{" * 100])
+def test_damaged_weights_are_an_error_that_names_them(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    CheckpointStore(tmp_path, keep=1).save(state(1))
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"weights.safetensors cannot be read"):
+        checkpoint.load(path)
+
+
+def test_weights_of_another_project_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    safetensors.torch.save_file({"weight": torch.zeros(1)}, path)
+    with pytest.raises(CheckpointError, match=r"other.safetensors.*metadata lack env_spec, settings, step"):
+        checkpoint.load(path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
+def test_damaged_newest_is_passed_over_with_a_warning(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    store.save(state(1))
+    newest = store.save(state(2))
+    content = newest.read_bytes()
+    newest.write_bytes(
+        {"truncated": content[: len(content) // 2], "overwritten": b"\0" * len(content), "empty": b""}[damage]
+    )
+    with caplog.at_level(logging.WARNING):
+        found = store.load_newest()
+    assert found is not None and found[1]["step"] == 1
+    assert str(newest) in caplog.text
+
+
+def test_a_damaged_newest_gives_way_to_the_next_checkpoint(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+    (tmp_path / "checkpoint-000000000300.pt").write_bytes(b"damaged")
+    store.load_newest()
+    store.save(state(200))
+    assert [path.name for path in store.paths()] == ["checkpoint-000000000200.pt"]
+
+
+def test_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:
+    path = CheckpointStore(tmp_path, keep=3).save(state(1))
+    content = bytearray(path.read_bytes())
+    at = content.index((torch.arange(1000.0) + 1).numpy().tobytes())
+    content[at + 100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=str(path)):
+        checkpoint.load(path)
+
+
+def test_nothing_readable_stops_instead_of_starting_afresh(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    store.save(state(1)).write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
+        store.load_newest()
+
+
+def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint-000000000001.pt"
+    torch.save(state(1, extra=Path("a class that weights_only refuses")), path)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        checkpoint.load(path)
+
+
+def test_other_files_and_other_formats_are_refused(tmp_path: Path) -> None:
+    torch.save({"model": {}}, tmp_path / "other.pt")
+    with pytest.raises(CheckpointError, match="not a KubeBeast checkpoint"):
+        checkpoint.load(tmp_path / "other.pt")
+    path = CheckpointStore(tmp_path, keep=1).save(state(1, format=checkpoint.FORMAT + 1))
+    with pytest.raises(CheckpointError, match="format"):
+        checkpoint.load(path)
+
+
+def test_state_without_its_environment_is_refused(tmp_path: Path) -> None:
+    incomplete = state(1)
+    del incomplete["env_spec"]
+    with pytest.raises(ValueError, match="env_spec"):
+        CheckpointStore(tmp_path, keep=1).save(incomplete)
+
+
+def test_random_numbers_go_on_where_they_stopped() -> None:
+    before = checkpoint.rng_state()
+    expected = torch.rand(3)
+    checkpoint.restore_rng_state(before)
+    torch.testing.assert_close(torch.rand(3), expected, rtol=0, atol=0)

@@ -1,0 +1,195 @@
+"""What is told about a run follows from what happened in it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.run.stats import WINDOW_S, RunStats
+from kubebeast_learner.run.task_returns import RECENT_EPISODES
+
+UPDATE = UpdateStats(
+    total_loss=3.0,
+    pg_loss=1.0,
+    baseline_loss=2.5,
+    entropy_loss=-0.5,
+    entropy=0.6,
+    mean_rho=1.0,
+    clipped_rho=0.0,
+    grad_norm=4.0,
+    policy_lag=1.5,
+    num_transitions=100,
+    learning_rate=0.01,
+    entropy_cost=0.01,
+    version=1,
+    skipped=False,
+)
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True)
+class Episode:
+    episode_return: float
+    length: int = 10
+    env_id: str = "Pong"
+
+
+def pool(**values: int) -> Mapping[str, int]:
+    return {
+        "inference_batches": 0,
+        "inference_rows": 0,
+        "rollouts_queued": 0,
+        "streams": 0,
+        "envs": 0,
+        "restarts": 0,
+        **values,
+    }
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stats(clock: Clock) -> RunStats:
+    return RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+
+
+def test_nothing_is_claimed_before_anything_happened(stats: RunStats) -> None:
+    flat = stats.snapshot(pool()).flat()
+    unknown = {
+        "sps",
+        "eta_s",
+        "mean_episode_return",
+        "rows_per_inference",
+        "checkpoint_age_s",
+        "total_loss",
+        "grad_norm",
+    }
+    assert {name for name in unknown if flat[name] is None} == unknown
+    assert flat["step"] == flat["episodes"] == 0
+
+
+def test_flat_has_the_same_names_before_and_after_the_first_update(stats: RunStats) -> None:
+    before = list(stats.snapshot(pool()).flat())
+    stats.add_update(UPDATE)
+    assert list(stats.snapshot(pool()).flat()) == before
+
+
+def test_speed_is_that_of_the_window_and_predicts_the_end(stats: RunStats, clock: Clock) -> None:
+    stats.add_update(UPDATE)
+    clock.now = 10.0
+    first = stats.snapshot(pool())
+    assert (first.sps, first.eta_s) == (10.0, 90.0)
+    clock.now = 10.0 + WINDOW_S
+    stats.add_update(replace(UPDATE, num_transitions=600))
+    second = stats.snapshot(pool())
+    assert second.sps == 600 / WINDOW_S
+    assert second.eta_s == 300 / second.sps
+
+
+def test_a_learner_is_starved_while_it_waits(stats: RunStats, clock: Clock) -> None:
+    assert stats.snapshot(pool()).starved_ratio is None
+    with stats.waiting():
+        clock.now = 3.0
+    clock.now = 4.0
+    assert stats.snapshot(pool()).starved_ratio == 0.75
+    clock.now = 4.0 + WINDOW_S
+    assert stats.snapshot(pool()).starved_ratio == 0.0
+    assert stats.snapshot(pool()).waited_s == 3.0
+
+
+def test_inference_is_busy_as_its_threads_are_on_average(stats: RunStats, clock: Clock) -> None:
+    assert stats.snapshot(pool()).inference_busy_ratio is None
+    clock.now = 4.0
+    assert stats.snapshot(pool(inference_busy_us=6_000_000, inference_threads=2)).inference_busy_ratio == 0.75
+    clock.now = 4.0 + WINDOW_S
+    assert stats.snapshot(pool(inference_busy_us=6_000_000, inference_threads=2)).inference_busy_ratio == 0.0
+
+
+def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats) -> None:
+    looks = [stats.snapshot(pool(inference_batches=10, inference_rows=80)).rows_per_inference for _ in range(3)]
+    assert looks == [8.0, 8.0, 8.0]
+
+
+def test_mean_return_is_over_the_newest_episodes(stats: RunStats) -> None:
+    stats.add_episodes([Episode(0.0)] * 5 + [Episode(2.0)] * RECENT_EPISODES)
+    stats.add_episodes([Episode(4.0, length=30)] * (RECENT_EPISODES // 2))
+    snapshot = stats.snapshot(pool())
+    assert snapshot.episodes == 5 + RECENT_EPISODES + RECENT_EPISODES // 2
+    assert (snapshot.mean_episode_return, snapshot.mean_episode_step) == (3.0, 20.0)
+    assert stats.mean_of_last(20) == {"Pong": 4.0}
+
+
+def test_every_task_has_the_same_weight_in_the_mean_return(stats: RunStats) -> None:
+    stats.add_episodes([Episode(1.0)] * 500 + [Episode(300.0, env_id="Breakout")])
+    assert stats.snapshot(pool()).mean_episode_return == 150.5
+    assert stats.mean_of_last(20) == {"Pong": 1.0, "Breakout": 300.0}
+
+
+def test_every_return_is_taken_once(stats: RunStats) -> None:
+    stats.add_episodes([Episode(1.0)] * (RECENT_EPISODES + 1))
+    stats.add_episodes([Episode(21.0)])
+    assert stats.take_episode_returns() == (1.0,) * (RECENT_EPISODES + 1) + (21.0,)
+    assert stats.take_episode_returns() == ()
+    assert stats.snapshot(pool()).episodes == RECENT_EPISODES + 2
+
+
+def test_a_skipped_update_consumes_its_steps(stats: RunStats) -> None:
+    stats.add_update(UPDATE)
+    stats.add_update(replace(UPDATE, skipped=True))
+    snapshot = stats.snapshot(pool())
+    assert (snapshot.step, snapshot.num_updates, snapshot.num_skipped_updates) == (200, 1, 1)
+
+
+def test_checkpoint_age_and_failures(stats: RunStats, clock: Clock) -> None:
+    clock.now = 5.0
+    stats.note_checkpoint(num_bytes=4096)
+    clock.now = 8.0
+    stats.note_failed_checkpoint()
+    snapshot = stats.snapshot(pool())
+    assert (snapshot.checkpoint_age_s, snapshot.checkpoint_failures) == (3.0, 1)
+    assert snapshot.checkpoint_bytes == 4096
+    assert snapshot.checkpoint_time_s == pytest.approx(time.time(), abs=60)
+
+
+def test_books_of_the_pool_are_passed_on_and_unknown_without_one(stats: RunStats) -> None:
+    snapshot = stats.snapshot(
+        pool(env_interruptions=1, steps_in_flight=20, steps_dropped_partial=3, steps_dropped_stale=4)
+    )
+    assert (snapshot.env_failures, snapshot.steps_in_flight) == (1, 20)
+    assert (snapshot.steps_dropped_partial, snapshot.steps_dropped_stale) == (3, 4)
+    assert stats.snapshot(pool()).steps_in_flight is None
+
+
+def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) -> None:
+    stats.add_update(UPDATE)
+    stats.add_episodes([Episode(7.0)])
+    clock = Clock()
+    resumed = RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+    resumed.load_state_dict(stats.state_dict(), step=100, env_id="Pong")
+    resumed.add_update(UPDATE)
+    clock.now = 10.0
+    snapshot = resumed.snapshot(pool())
+    assert (snapshot.step, snapshot.num_updates, snapshot.episodes, snapshot.sps) == (200, 2, 1, 10.0)
+    assert (snapshot.process_updates, snapshot.process_skipped_updates, snapshot.process_episodes) == (1, 0, 0)
+    assert snapshot.mean_episode_return == 7.0
+
+
+def test_returns_that_were_saved_without_their_task_are_the_environments(stats: RunStats) -> None:
+    stats.add_episodes([Episode(7.0)])
+    state = stats.state_dict()
+    state["returns"] = state.pop("task_returns")["Pong"]
+    resumed = RunStats(total_steps=1000, learner_queue_capacity=16)
+    resumed.load_state_dict(state, step=100, env_id="Pong")
+    assert resumed.mean_of_last(20) == {"Pong": 7.0}

@@ -1,0 +1,45 @@
+"""Values of the chart that a document shows or names, against the chart's schema."""
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from jsonschema import Draft7Validator
+
+from tests.unit.repository.documents import ROOT
+
+CHART = ROOT / "deploy" / "helm" / "kubebeast"
+Tree = dict[str, Any]
+
+
+@functools.cache
+def schema() -> Tree:
+    return dict(json.loads((CHART / "values.schema.json").read_text(encoding="utf-8")))
+
+
+def are_values(document: Any) -> bool:
+    """Whether a YAML document's keys are sections of the chart's values."""
+    return isinstance(document, dict) and set(document) <= set(schema()["properties"])
+
+
+def complaints(values: Tree) -> list[str]:
+    """What Helm would refuse in these values, on top of the chart's own."""
+    values = _over(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), values)
+    return [f"{error.json_path}: {error.message}" for error in Draft7Validator(schema()).iter_errors(values)]
+
+
+def has_path(path: str) -> bool:
+    """Whether there is such a value, e.g. "learner.config.total_steps"."""
+    nested: Any = None
+    for key in reversed(path.split(".")):
+        nested = {key: nested}
+    return all(error.validator != "additionalProperties" for error in Draft7Validator(schema()).iter_errors(nested))
+
+
+def _over(defaults: Any, values: Any) -> Any:
+    """Maps are merged, everything else is replaced."""
+    if not isinstance(defaults, Mapping) or not isinstance(values, Mapping):
+        return values
+    return {**defaults, **{key: _over(defaults.get(key), value) for key, value in values.items()}}

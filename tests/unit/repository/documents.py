@@ -1,0 +1,71 @@
+"""The repository's documents as tests read them: prose, links, headings and fenced blocks of code."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTS = sorted(
+    [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+        ROOT / "deploy" / "helm" / "kubebeast" / "README.md",
+    ]
+)
+_FENCED = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^(?P=indent)```$",
+    flags=re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of code."""
+
+    document: Path
+    line: int
+    language: str
+    title: str
+    """What stands above it on the site: a file's name, or what it needs, e.g. "Needs a cluster"."""
+    text: str
+    """Without the indentation of the fence."""
+
+    def __str__(self) -> str:
+        return f"{name(self.document)}:{self.line}"
+
+
+def name(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    text = document.read_text(encoding="utf-8")
+    for match in _FENCED.finditer(text):
+        body = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
+        line = text.count("\n", 0, match.start()) + 1
+        yield Block(document, line, match["language"], match["title"] or "", body)
+
+
+def prose(document: Path) -> str:
+    """A document without its fenced blocks."""
+    return _FENCED.sub("", document.read_text(encoding="utf-8"))
+
+
+def links(document: Path) -> list[str]:
+    """What its links lead to within the repository."""
+    without_code = re.sub(r"`[^`\n]*`", "``", prose(document))
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", without_code) if ":" not in link]
+
+
+def resolves(link: str, document: Path) -> bool:
+    """Whether a link leads to a file, and to one of its headings where it names one."""
+    path, _, anchor = link.partition("#")
+    target = document.parent / path if path else document
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def anchors(document: Path) -> set[str]:
+    """Of its headings, as GitHub names them."""
+    headings = re.findall(r"^#+ (.+)$", prose(document), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}

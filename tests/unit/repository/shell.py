@@ -1,0 +1,170 @@
+"""Commands that a document shows, word by word, and whether their programs would take them."""
+
+import dataclasses
+import functools
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+
+from kubebeast_envserver import config as envserver
+from kubebeast_learner import cli
+from kubebeast_learner.cli import COMMANDS
+from tests.unit.repository.documents import ROOT
+
+NAMESPACE = {"-n"}
+HELM_VALUES = NAMESPACE | {"-f", "--set", "--set-json", "--wait", "--create-namespace"}
+FLAGS = {
+    "helm install": HELM_VALUES,
+    "helm upgrade": HELM_VALUES | {"--force-conflicts"},
+    "helm rollback": NAMESPACE | {"--wait", "--force-conflicts"},
+    "helm uninstall": NAMESPACE | {"--wait"},
+    "helm template": NAMESPACE,
+    "helm test": NAMESPACE,
+    "kubectl apply": NAMESPACE | {"-f"},
+    "kubectl cp": NAMESPACE,
+    "kubectl create": NAMESPACE | {"--from-literal", "--from-file", "--cert", "--key", "--dry-run", "-o", "--help"},
+    "kubectl delete": NAMESPACE | {"--cascade"},
+    "kubectl describe": NAMESPACE,
+    "kubectl drain": NAMESPACE,
+    "kubectl exec": NAMESPACE,
+    "kubectl get": NAMESPACE | {"-o", "--raw", "-w"},
+    "kubectl logs": NAMESPACE | {"-f", "--previous", "-l"},
+    "kubectl patch": NAMESPACE | {"-p"},
+    "kubectl port-forward": NAMESPACE,
+    "kubectl replace": NAMESPACE | {"-f"},
+    "kubectl rollout": NAMESPACE,
+    "kubectl scale": NAMESPACE | {"--replicas"},
+    "kubectl top": NAMESPACE,
+}
+"""Flags of Helm 3.8 and 4, and of kubectl 1.20 and newer; rollback --force-conflicts is of Helm 4 alone."""
+EVERYWHERE = {"base64", "cd", "echo", "export", "jq", "openssl", "rm", "sleep", "tensorboard"}
+"""Programs of every machine."""
+ELSEWHERE = {
+    *("argocd", "aws", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
+    *("helm", "kubectl"),
+}
+"""Programs that are not of this repository, or need what a test does not have: blocks with them say what they need."""
+_SEPARATOR = re.compile(r" \| | && | & |; |\$\(| -- |^(?:for|done|do)\b.*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every command of a block, alone, in a pipe, in a loop, or in a pod."""
+    for line in text.replace("\\\n", " ").splitlines():
+        without_comment = re.sub(r"(?<!\S)#.*", "", line.strip())
+        without_comment = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace(" | ", "|"), without_comment)
+        for part in _SEPARATOR.split(re.sub(r"<\(.*?\)\)?|\$'\\n'|\$!", "1", without_comment)):
+            words = _words(re.sub(r"\$\w+", "1", part))
+            while words and _ASSIGNMENT.fullmatch(words[0]):
+                words = words[1:]
+            if words:
+                yield words
+
+
+def _words(part: str) -> list[str]:
+    """Of half a command, too, which may open a quote that it does not close."""
+    try:
+        return shlex.split(part)
+    except ValueError:
+        return shlex.split(part.rstrip(')"').replace('"', "").replace("'", ""))
+
+
+def accept(config: object) -> int:
+    """Stands for every command."""
+    return 0
+
+
+def complaint(words: list[str]) -> str:
+    """Why a program would not take these words; "" where it does, or where only others could say."""
+    program, *arguments = words
+    checks: dict[str, Callable[[list[str]], str]] = {
+        "kubebeast": _kubebeast,
+        "kubebeast-envserver": _envserver,
+        "make": _make,
+        "pip": _pip,
+        "python": _python,
+        "helm": lambda arguments: _of_cluster(program, arguments),
+        "kubectl": lambda arguments: _of_cluster(program, arguments),
+    }
+    name = program.removeprefix(".venv/bin/")
+    if name in checks:
+        return checks[name](arguments)
+    if name != program:
+        return "" if name in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").split() else "not in .venv"
+    if "/" in program:
+        return "" if (ROOT / program).is_file() else "no such file"
+    return "" if program in EVERYWHERE | ELSEWHERE else "nobody knows this program"
+
+
+def _kubebeast(arguments: list[str]) -> str:
+    commands_before = dict(COMMANDS)
+    try:
+        for name, command in commands_before.items():
+            COMMANDS[name] = dataclasses.replace(command, target=f"{__name__}:{accept.__name__}")
+        return "" if cli.main(arguments) == 0 else "refused"
+    except SystemExit as exit_:
+        return "" if exit_.code in (0, None) else f"exit status {exit_.code}"
+    finally:
+        COMMANDS.update(commands_before)
+
+
+def _envserver(arguments: list[str]) -> str:
+    try:
+        envserver.parse(arguments, {})
+    except (SystemExit, Exception) as error:
+        return "" if "No such file" in str(error) else str(error)
+    return ""
+
+
+@functools.cache
+def make_targets() -> frozenset[str]:
+    """Targets that `make help` lists."""
+    command = ["make", "-C", str(ROOT), "help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return frozenset(line.split()[0] for line in text.splitlines() if line.startswith("  "))
+
+
+def _make(arguments: list[str]) -> str:
+    """Its targets, and the flags of `kubebeast train` in ARGS."""
+    variables = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    unknown = {argument for argument in arguments if "=" not in argument} - make_targets()
+    if unknown:
+        return f"no target {', '.join(sorted(unknown))}"
+    return _kubebeast(["train", *shlex.split(variables["ARGS"])]) if "ARGS" in variables else ""
+
+
+def _pip(arguments: list[str]) -> str:
+    """Distributions of this repository, and extras that they have."""
+    for argument in arguments:
+        path, _, extras = argument.rstrip("]").partition("[")
+        if path.startswith("./"):
+            project = ROOT / path / "pyproject.toml"
+            if not project.is_file():
+                return f"no distribution in {path}"
+            known = tomllib.loads(project.read_text(encoding="utf-8"))["project"].get("optional-dependencies", {})
+            if extras and not set(extras.split(",")) <= set(known):
+                return f"{path} has no extra {extras}"
+    return ""
+
+
+def _python(arguments: list[str]) -> str:
+    """A module of this repository, which names the flags, or a file."""
+    module = arguments[1] if arguments[0] == "-m" else ""
+    file = ROOT / f"{module.replace('.', '/')}.py" if module else ROOT / arguments[0]
+    if module == "venv":
+        return ""
+    if not file.is_file():
+        return f"no such file: {file.name}"
+    text = file.read_text(encoding="utf-8")
+    flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    missing = [flag for flag in flags if flag not in text and flag.removeprefix("--").replace("-", "_") not in text]
+    return f"{file.name} does not name {', '.join(missing)}" if missing else ""
+
+
+def _of_cluster(program: str, arguments: list[str]) -> str:
+    verb, *rest = arguments[2:] if arguments[0] == "-n" else arguments
+    flags = {word.partition("=")[0] for word in rest if re.match("--?[a-z]", word)}
+    unknown = flags - FLAGS.get(f"{program} {verb}", set())
+    return f"{program} {verb} is not known to take {', '.join(sorted(unknown))}" if unknown else ""

@@ -1,0 +1,101 @@
+"""Promises about the images and about running them on one machine."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubebeast_envserver.config import parse
+from kubebeast_learner.cli import COMMANDS
+from kubebeast_learner.config.sources import setting_types
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
+COMPILERS = re.compile(r"\b(g\+\+|gcc|cmake|clang|build-essential|[\w+.-]+-dev)\b")
+
+
+def stages(dockerfile: Path) -> list[str]:
+    """The text of every stage, from its FROM on."""
+    return re.split(r"^(?=FROM )", dockerfile.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+
+
+def compose() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
+def test_the_final_image_runs_as_a_user_by_number_and_installs_no_compiler(dockerfile: Path) -> None:
+    final = stages(dockerfile)[-1]
+
+    assert re.search(r"^USER 10001:10001$", final, flags=re.MULTILINE)
+    assert COMPILERS.search(final) is None
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
+def test_a_build_pulls_nothing_but_one_base_image_of_a_stated_version(dockerfile: Path) -> None:
+    text = dockerfile.read_text(encoding="utf-8")
+
+    assert "syntax=" not in text
+    assert {stage.split()[1] for stage in stages(dockerfile)} == {"${PYTHON_IMAGE}"}
+    (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", text, flags=re.MULTILINE)
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+", base)
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
+def test_every_library_in_an_image_is_of_a_pinned_version(dockerfile: Path) -> None:
+    commands = stages(dockerfile)[0].replace("\\\n", " ").splitlines()
+    installs = [line for line in commands if "pip install" in line]
+
+    assert installs
+    assert all("-c constraints.txt" in line or "PIP_CONSTRAINT=/src/constraints.txt" in line for line in installs)
+
+
+def requirements(*words: str) -> set[str]:
+    """The names that docker/requirements.py prints, without their versions."""
+    script = [sys.executable, str(ROOT / "docker" / "requirements.py")]
+    printed = subprocess.run([*script, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    return {re.split(r"[<>=\[]", line)[0] for line in printed.splitlines()}
+
+
+def test_third_party_requirements_are_those_of_the_distribution_and_of_our_own_that_it_needs() -> None:
+    names = requirements("services/envserver[atari]")
+
+    assert {"grpcio", "protobuf", "numpy", "gymnasium", "ale-py"} <= names
+    assert "torch" not in names
+    assert not any("kubebeast" in name or name.startswith("./") for name in names)
+
+
+def test_environments_are_in_the_learners_image_only_where_its_extras_name_some() -> None:
+    dockerfile = (ROOT / "docker" / "learner.Dockerfile").read_text(encoding="utf-8")
+    (default,) = re.findall(r"^ARG LEARNER_EXTRAS=(\S+)$", dockerfile, flags=re.MULTILINE)
+    learner = f"services/learner[{default}]"
+
+    assert "gymnasium" not in requirements(learner)
+    assert requirements("--own", learner) == {"./native", "./services/common", "./services/learner"}
+    for extra in ("envs", "video", "atari"):
+        with_environments = f"services/learner[{default},{extra}]"
+        assert "gymnasium" in requirements(with_environments)
+        assert {"./protos", "./services/envserver"} <= requirements("--own", with_environments)
+
+
+def test_the_services_of_one_machine_are_restricted() -> None:
+    for service in compose()["services"].values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert not service["image"].endswith(":latest")
+
+
+def test_the_services_of_one_machine_get_flags_that_exist() -> None:
+    services = compose()["services"]
+    command, *flags = services["learner"]["command"]
+    names = {flag.removeprefix("--").partition("=")[0].replace("-", "_") for flag in flags}
+
+    assert names <= set(setting_types(COMMANDS[command].config_type)) | {"recipe"}
+    config = parse(services["envserver"]["command"], environ={})
+    assert config.address == "learner:4431"

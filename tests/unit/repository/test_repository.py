@@ -1,0 +1,122 @@
+"""Promises about the repository itself: its README's commands exist, its files are rooms, its versions are pinned."""
+
+import dataclasses
+import itertools
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_learner.cli import COMMANDS
+from kubebeast_learner.config.sources import setting_types
+from tests.unit.repository.shell import make_targets
+
+ROOT = Path(__file__).resolve().parents[3]
+MAX_LINES = 350
+MAX_README_LINES = 120
+# Directories of a development machine; a path below them works on that machine only.
+MACHINE_PATH = re.compile(r"(?<![\w.$/~-])/(?:work|root|home/\w+|Users/\w+)/[\w.-]+")
+
+
+def repository_files() -> list[Path]:
+    """What is committed or would be: tracked files and new ones that git does not ignore."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def text_files() -> Iterator[tuple[Path, str]]:
+    for path in repository_files():
+        try:
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(readme().splitlines()) <= MAX_README_LINES
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/start.md"])
+def test_every_make_command_of_a_document_is_a_target(document: str) -> None:
+    commands = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", (ROOT / document).read_text(encoding="utf-8")))
+
+    assert commands
+    assert commands <= make_targets()
+
+
+def test_every_extra_of_the_learner_is_explained() -> None:
+    project = tomllib.loads((ROOT / "services" / "learner" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "start.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert set(project["optional-dependencies"]) == set(rows)
+
+
+def test_every_path_that_contributors_read_exists() -> None:
+    paths = re.findall(r"`([\w.]+/[\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_flag_of_the_readme_is_accepted_by_its_command() -> None:
+    env_server = {field.name for field in dataclasses.fields(EnvServerConfig)}
+    kubebeast = {"config", "recipe", "help"}.union(
+        *(setting_types(command.config_type) for command in COMMANDS.values())
+    )
+    flags = [
+        (line, flag.replace("-", "_"))
+        for line in readme().splitlines()
+        for flag in re.findall(r"(?<![\w-])--([a-z][a-z_-]*)", line)
+    ]
+
+    assert flags
+    unknown = [
+        flag for line, flag in flags if flag not in (env_server if "kubebeast-envserver --" in line else kubebeast)
+    ]
+    assert unknown == []
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    found = [f"{path}: {match}" for path, text in text_files() for match in MACHINE_PATH.findall(text)]
+
+    assert found == []
+
+
+def test_every_source_file_fits_a_room() -> None:
+    sources = [p for p in repository_files() if p.suffix in (".py", ".h", ".cc", ".sh") and "_pb2" not in p.name]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources}
+
+    assert lengths
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    pinned = {normalized(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    wanted = {name for path in repository_files() if path.name == "pyproject.toml" for name in dependencies(path)}
+    development = (ROOT / "requirements-dev.txt").read_text().splitlines()
+    wanted |= {normalized(line) for line in development if line and not line.startswith("#")}
+
+    assert {name for name in wanted - pinned if not name.startswith("kubebeast-")} == set()
+
+
+def dependencies(pyproject: Path) -> set[str]:
+    """Names of what a distribution needs at run time, its extras included."""
+    project = tomllib.loads(pyproject.read_text()).get("project", {})
+    extras = project.get("optional-dependencies", {}).values()
+    return {normalized(line) for line in [*project.get("dependencies", []), *itertools.chain(*extras)]}
+
+
+def normalized(requirement: str) -> str:
+    """The project's name as PEP 503 spells it: "PyYAML>=6" is "pyyaml"."""
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None, requirement
+    return re.sub(r"[-_.]+", "-", name.group()).lower()
