@@ -12,6 +12,7 @@ import psutil
 
 from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_faults import BREAKS_AT, WELL
 from tests.integration.envserver_learner import (
     TIMEOUT_S,
@@ -150,7 +151,7 @@ def ends_with(pool: PlayingPool, process: "subprocess.Popen[str]") -> int:
 
 
 def stream_process(supervisor: int) -> psutil.Process:
-    return next(p for p in psutil.Process(supervisor).children() if "spawn_main" in " ".join(p.cmdline()))
+    return children(supervisor, SPAWNED)[0]
 
 
 def serving_port(process: Any) -> int:

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import grpc
-import psutil
 import pytest
 
 from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import ROOT, TIMEOUT_S, free_address, learner, running, wait_for_log
 
 MODULE = "tests.integration.envserver_faults"
@@ -133,8 +133,7 @@ def test_streams_are_processes_that_end_together() -> None:
 def test_a_killed_stream_process_is_replaced() -> None:
     with learner() as server, running("--env", "Mock", "--address", server.address, "--num-streams", "2") as process:
         instances = {server.next("hello").instance_id for _ in range(2)}
-        victim = next(p for p in psutil.Process(process.pid).children() if "spawn_main" in " ".join(p.cmdline()))
-        victim.kill()
+        children(process.pid, SPAWNED)[0].kill()
         assert server.next("hello").instance_id not in instances
         process.send_signal(signal.SIGTERM)
         assert process.wait(TIMEOUT_S) == ExitCode.OK

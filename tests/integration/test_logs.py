@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
+from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import learner, running
 from tests.integration.training_process import TIMEOUT_S, command, environment, training_command
 from tests.integration.training_process import run as run_command
@@ -99,8 +99,7 @@ def test_the_supervisor_names_the_stream_whose_process_died() -> None:
         assert process.stderr is not None
         lines = entries(process.stderr)
         welcomed = until(lines, says("joined run test"))[-1]
-        victim = next(p for p in psutil.Process(process.pid).children() if "spawn_main" in " ".join(p.cmdline()))
-        victim.kill()
+        children(process.pid, SPAWNED)[0].kill()
         told = until(lines, says("is replaced in"))[-1]
         again = until(lines, says("joined run test"))[-1]
     names = ("run_id", "env_server_id", "instance_id")

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.child_processes import SPAWNED, children
 from tests.integration.training_process import TIMEOUT_S, environment, run, snapshots, training_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
@@ -83,7 +84,7 @@ def next_snapshot(process: subprocess.Popen[str]) -> dict[str, int]:
 
 
 def actors_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    return [child for child in psutil.Process(process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    return children(process.pid, SPAWNED)
 
 
 def test_mono_trains_without_grpc_and_native_code(tmp_path: Path) -> None:

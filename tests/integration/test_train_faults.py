@@ -28,6 +28,7 @@ from kubebeast_learner.config import (
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.stats import Snapshot
 from kubebeast_learner.training import process
+from tests.child_processes import ENV_SERVER, children
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -88,7 +89,7 @@ def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, mo
 
     def kill_one_and_wait_for_its_return(snapshot: Snapshot) -> bool:
         if not killed and snapshot.streams == 2:
-            killed.append(psutil.Process().children()[0])
+            killed.append(children(os.getpid(), ENV_SERVER)[0])
             killed[0].kill()
         if snapshot.actor_restarts == 1 and snapshot.streams == 2:
             returned_at.append(snapshot.step)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.child_processes import SPAWNED, children
 from tests.integration.chaos import serial_env
 from tests.integration.chaos.env_server import WAIT_S, EnvServer
 from tests.system import environments
@@ -65,8 +65,8 @@ class Host(EnvServer):
 
     def kill_stream(self) -> None:
         """SIGKILL to the process of its only stream."""
-        children = psutil.Process(self.pid).children()
-        (stream,) = (child for child in children if "spawn_main" in " ".join(child.cmdline()))
+        assert self.pid is not None
+        (stream,) = children(self.pid, SPAWNED)
         stream.kill()
 
     def failures(self) -> dict[str, int]:

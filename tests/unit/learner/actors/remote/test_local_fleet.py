@@ -18,6 +18,7 @@ from kubebeast_learner.actors.base import ACTOR_FAULTS
 from kubebeast_learner.actors.remote import local_fleet
 from kubebeast_learner.actors.remote.local_fleet import FleetError, LocalFleet, dialable
 from kubebeast_learner.config import LocalFleetConfig
+from tests.child_processes import ENV_SERVER, children
 
 WAIT_S = 60
 
@@ -53,7 +54,7 @@ def make_fleet(
 
 
 def servers() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "kubebeast_envserver" in child.cmdline()]
+    return children(os.getpid(), ENV_SERVER)
 
 
 def kill_server() -> None:
