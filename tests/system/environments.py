@@ -31,7 +31,7 @@ FAILS_AT = 7
 ENOUGH = 30
 """Decisions that show that an environment plays: more than an unroll, and than an episode often takes."""
 EACH_ITS_OWN = "each its own"
-ENV_MS = 1.0
+ENV_MS, LEISURELY_MS = 1.0, 15.0
 """What a step takes, asleep: a fleet that is never done would leave nothing of the machine to the rest."""
 UNUSED = -1
 """Place in the account of an environment that was never reset."""
@@ -112,7 +112,9 @@ WELL = Fault("", "nowhere", lambda *result: result, "")
 class Scripted(Serial):
     """Serial rows. Its place in the account is its number: how many of its kind were reset before it."""
 
-    def __init__(self, fault: str = "", folder: str = "", crowd: int = 1, again: int = 0) -> None:
+    def __init__(
+        self, fault: str = "", folder: str = "", crowd: int = 1, again: int = 0, env_ms: float = ENV_MS
+    ) -> None:
         """Of the `crowd` that is there at the beginning number 0 fails, or each in its own way, which is the one of
         FAULTS with its number. Of those that come later the first `again` fail as number 0 did.
 
@@ -121,7 +123,7 @@ class Scripted(Serial):
         self._folder = Path(folder or os.environ[FOLDER])
         self._name, self._crowd, self._again = fault or os.environ.get(FAULT, ""), crowd, again
         self._fault = WELL
-        super().__init__(str(self._folder), place=UNUSED, env_ms=ENV_MS)
+        super().__init__(str(self._folder), place=UNUSED, env_ms=env_ms)
         replaces = (self._folder / f"{crowd - 1}.claim").exists()
         if replaces and self._name in ("constructor raises", EACH_ITS_OWN) and _claim(self._folder / "constructor"):
             raise OSError("no licence")

@@ -15,7 +15,7 @@ import numpy as np
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from tests.integration.chaos import books, serial_env, serials, witness
 from tests.integration.chaos.learner_process import LearnerProcess, free_port
-from tests.system import peers
+from tests.system import environments, peers
 from tests.system.host import Host, read_metrics
 
 WAIT_S = 40.0
@@ -38,11 +38,12 @@ class Halves:
         *flags: str,
         frames: int = 1,
         token_file: Path | None = None,
+        env_ms: float = environments.ENV_MS,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         """flags: further ones of the learner, variables: of its process. frames: in the stacks that environments send.
 
-        token_file: of the neighbour.
+        token_file, env_ms: of the neighbour, and what a step takes there.
         """
         self.dialled_address = f"127.0.0.1:{free_port()}"
         """Where the learner looks for an env-server that listens."""
@@ -52,7 +53,7 @@ class Halves:
         self._folder = folder
         self._frames = frames
         self._numbers = itertools.count()
-        self.neighbour = self.host(*([f"--token-file={token_file}"] if token_file else []), num_envs=2)
+        self.neighbour = self.host(*([f"--token-file={token_file}"] if token_file else []), num_envs=2, env_ms=env_ms)
         """An env-server that is always well."""
 
     def __enter__(self) -> Self:
@@ -111,7 +112,7 @@ class Halves:
         num_errors = len(self.learner.errors())
         yield
         before = self.neighbour.decisions()
-        self.wait_until(lambda: all(count > before[env] + 20 for env, count in self.neighbour.decisions().items()))
+        self.wait_until(lambda: all(count > before[env] + 10 for env, count in self.neighbour.decisions().items()))
         assert self.learner.is_running and len(self.learner.errors()) == num_errors
         assert self.neighbour.metrics()["connects_total/lost"] == 0
         assert books.imbalance(self.learner.books()) == 0

@@ -26,12 +26,13 @@ class Host(EnvServer):
         env: str = environments.SCRIPTED,
         fault: str = "",
         again: int = 0,
+        env_ms: float = environments.ENV_MS,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         """address: of the learner; "" where the flags say on which port to wait for it."""
         folder.mkdir()
         is_scripted = env.endswith(":Scripted-v0")
-        script = {"fault": fault, "crowd": num_envs, "again": again} if is_scripted else {}
+        script = {"fault": fault, "crowd": num_envs, "again": again, "env_ms": env_ms} if is_scripted else {}
         super().__init__(
             0,
             address,
