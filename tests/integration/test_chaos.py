@@ -103,7 +103,7 @@ def test_training_goes_on_through_a_storm_of_faults_and_recovers_from_it(theatre
 
 def test_a_learner_comes_through_a_storm_and_its_own_death_and_its_env_servers_stay(tmp_path: Path) -> None:
     with (
-        LearnerProcess(tmp_path, *LEARNER_FLAGS) as learner,
+        LearnerProcess(tmp_path, *LEARNER_FLAGS, warm=True) as learner,
         storm.fleet(learner.address, tmp_path, NUM_PLACES, NUM_ENVS) as targets,
     ):
         learner.wait_until(lambda values: values["streams"] == NUM_PLACES)

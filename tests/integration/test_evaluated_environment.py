@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm_start
 from tests.integration.training_process import TIMEOUT_S, command, environment, run, training_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
@@ -29,18 +30,18 @@ def evaluate(savedir: Path, *flags: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def learner(savedir: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def learner(savedir: Path, *flags: str) -> Iterator[tuple[warm_start.Process, str]]:
     """A process of `kubebeast learner` whose log is its output, and where it listens."""
     words = command("learner", f"--savedir={savedir}", "--xpid=run", "--address=127.0.0.1:0", *FLAGS, *flags)
     words += ["--unroll-length=10", "--batch-size=2", "--compile=off", "--progress=none", "--log-format=text"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+    with warm_start.Process(words, env=environment()) as process:
         try:
             yield process, wait_for(process, r"listening on (\S+)")
         finally:
             process.kill()
 
 
-def wait_for(process: subprocess.Popen[str], pattern: str) -> str:
+def wait_for(process: subprocess.Popen[str] | warm_start.Process, pattern: str) -> str:
     """The first group of the next line of its log with the pattern."""
     assert process.stderr is not None
     lines = []

@@ -9,23 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.training_process import TIMEOUT_S, environment
+from tests import warm_start
+from tests.integration.training_process import TIMEOUT_S, command, environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * TIMEOUT_S)]
 
 
-def kubebeast(folder: Path, savedir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def kubebeast(folder: Path, savedir: Path, name: str, *flags: str) -> subprocess.CompletedProcess[str]:
     """Run in `folder`, whose modules are then found."""
-    return subprocess.run(
-        [sys.executable, "-m", "kubebeast_learner", *words, f"--savedir={savedir}", "--xpid=run"],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
+    words = command(name, *flags, f"--savedir={savedir}", "--xpid=run")
+    return warm_start.run(words, cwd=folder, env=environment(), timeout=TIMEOUT_S)
 
 
 @pytest.mark.parametrize("choice", ["--model=my_net:MyNet", "--loss=my_loss:my_loss"])

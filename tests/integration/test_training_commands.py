@@ -11,6 +11,7 @@ import pytest
 import torch
 import yaml
 
+from tests import warm_start
 from tests.integration.training_process import (
     TIMEOUT_S,
     checkpoint_steps,
@@ -139,10 +140,7 @@ def test_a_resume_applies_and_records_what_may_change(trained: Trained) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_a_checkpoint_and_ends_well(tmp_path: Path, name: str, number: signal.Signals) -> None:
     words = training_command(name, tmp_path, "--total-steps=100000000")
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    ) as process:
-        assert process.stdout is not None
+    with warm_start.Process(words, env=environment()) as process:
         step_seen = 0
         while step_seen == 0:
             step_seen = json.loads(process.stdout.readline())["step"]

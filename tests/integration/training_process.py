@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from tests import warm_start
+
 TIMEOUT_S = 180
 FLAGS = [
     "--env=CartPole-v1",
@@ -38,6 +40,9 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run(words: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """words: `python -m PACKAGE ARGUMENTS`, which starts warm, or another command."""
+    if words[1] == "-m":
+        return warm_start.run(words, timeout=TIMEOUT_S, env=environment(**variables))
     return subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(**variables))
 
 

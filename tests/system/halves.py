@@ -48,7 +48,7 @@ class Halves:
         self.dialled_address = f"127.0.0.1:{free_port()}"
         """Where the learner looks for an env-server that listens."""
         self.learner = LearnerProcess(
-            folder, *LEARNER_FLAGS, f"--dial={self.dialled_address}", *flags, variables=variables
+            folder, *LEARNER_FLAGS, f"--dial={self.dialled_address}", *flags, variables=variables, warm=True
         )
         self._folder = folder
         self._frames = frames

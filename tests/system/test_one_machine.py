@@ -56,7 +56,7 @@ def local_training(
 ) -> LearnerProcess:
     variables = {environments.FOLDER: str(folder), **variables}
     flags = (*TRAINING_FLAGS, PROCESSES[command], env, f"--num-actors={num_actors}", *more)
-    return LearnerProcess(folder, *flags, command=command, variables=variables)
+    return LearnerProcess(folder, *flags, command=command, variables=variables, warm=True)
 
 
 def assert_books_are_right(run: LearnerProcess) -> None:

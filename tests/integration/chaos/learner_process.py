@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
+from tests import warm_start
 from tests.integration.chaos import books, witness
 from tests.integration.chaos.env_server import ROOT
 
@@ -44,9 +45,11 @@ class LearnerProcess:
         command: str = "learner",
         total_steps: int = 10**9,
         variables: Mapping[str, str] | None = None,
+        warm: bool = False,
     ) -> None:
         """command: or train or mono, which host the environments that the flags name. variables: of the process's
-        environment, beside those of this one.
+        environment, beside those of this one. warm: as warm_start says, where neither its start nor its memory is
+        measured.
         """
         self.folder = folder
         self.address = f"127.0.0.1:{free_port()}"
@@ -70,6 +73,7 @@ class LearnerProcess:
         ]
         own = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", witness.FOLDER: str(folder)}
         self._environ = {**os.environ, **own, **(variables or {})}
+        self._warm = warm
 
     def __enter__(self) -> Self:
         self.start()
@@ -81,14 +85,7 @@ class LearnerProcess:
     def start(self) -> None:
         """Returns at once."""
         self.listening_at = None
-        self._process = subprocess.Popen(
-            self._command,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self._environ,
-        )
+        self._process = self._launch()
         for target, stream in ((self._read_progress, self._process.stdout), (self._read_log, self._process.stderr)):
             reader = threading.Thread(target=target, args=(stream,))
             reader.start()
@@ -167,6 +164,12 @@ class LearnerProcess:
     def resumed_steps(self) -> list[int]:
         """Where the lives that found a checkpoint began."""
         return [int(step) for step in re.findall(r"resuming \S+ at step (\d+)", self.log())]
+
+    def _launch(self) -> subprocess.Popen[str] | warm_start.Process:
+        if self._warm:
+            return warm_start.Process(self._command, cwd=ROOT, env=self._environ)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self._command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=self._environ)
 
     def _wait(self, condition: Callable[[], bool]) -> bool:
         """Needs the lock; False when the time is up or the learner has ended."""
