@@ -47,8 +47,7 @@ class Metrics:
 
     def label(self, name: str, label: str) -> str:
         """The label's value in any sample of the metric, printable; "" where there is none."""
-        values = (value for labels in self._samples.get(name, {}) for key, value in labels if key == label)
-        return printable(next(values, ""), MAX_LABEL)
+        return next(iter(self.by_label(name, label)), "")
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """The samples by one label, printable, others summed up."""

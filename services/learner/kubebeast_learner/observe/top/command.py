@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from types import FrameType
 
 from rich.console import Console
 from rich.live import Live
@@ -94,11 +93,7 @@ def _no_key(timeout_s: float) -> str:
 @contextlib.contextmanager
 def _sigterm_unwinds() -> Iterator[None]:
     """SIGTERM ends the process through its context managers, which give the terminal back."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield
     finally:
