@@ -5,8 +5,6 @@ from alerts.rule import WHERE, Alert, of_run, unfinished
 _RETURN = "max by (cluster, namespace, job, env_id) (avg_over_time(kubebeast_task_episode_return_mean[$window]))"
 
 _STARTS = "changes(kubebeast_learner_start_time_seconds[$loop])"
-
-
 _STEP = of_run("kubebeast_learner_step")
 
 # Whether the learner is there or not: what the newest of those that were there said last.

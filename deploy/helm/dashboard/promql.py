@@ -46,10 +46,7 @@ def parked_share(window: str = WINDOW, of: str = OF) -> str:
 
 
 def stage_loads(window: str = WINDOW, of: str = OF) -> dict[Stage, str]:
-    """The load of every stage, as make_loads of kubebeast_learner.observe.top.verdict has it.
-
-    Nothing where it is not known.
-    """
+    """The load of every stage, nothing where it is not known: make_loads of kubebeast_learner.observe.top.verdict."""
     return {
         "cpu": f"rate(kubebeast_machine_cpu_seconds_total{of}[{window}]) / kubebeast_machine_cpus{of}",
         "inference": f"kubebeast_inference_busy_ratio{of}",
@@ -65,10 +62,7 @@ def busiest(loads: Mapping[Stage, str], by: str = RELEASE) -> str:
 
 
 def demand(window: str = WINDOW, by: str = RELEASE, of: str = OF) -> str:
-    """How many times the present fleet could be used, as demand_ratio of kubebeast_learner.observe.top.verdict.
-
-    0 at the end.
-    """
+    """How many present fleets could be used, 0 at the end: demand_ratio of kubebeast_learner.observe.top.verdict."""
     return f"""\
 max by ({by}) (
   (kubebeast_learner_step{of} < bool kubebeast_learner_total_steps{of})

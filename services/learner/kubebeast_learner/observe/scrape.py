@@ -85,10 +85,7 @@ def page_text(body: bytes, name: str) -> str:
 
 
 def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
-    """Reads Prometheus's text format. ValueError when the text is something else.
-
-    wanted: names of the samples that are kept; none keeps all.
-    """
+    """Reads Prometheus's text format; ValueError for anything else. wanted: samples that are kept; none keeps all."""
     samples: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
