@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboard import verdict
-from dashboard.queries import queries
+from dashboard.verdict import TEXTS
 from kubebeast_learner.observe.top.verdict import demand_ratio, judge, make_loads
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
+from tests.dashboard_queries import queries
 
 VARIABLES = {
     "cluster": ".*",
@@ -196,7 +196,7 @@ def queries_of(title: str) -> list[str]:
 def test_verdict_and_demand_should_be_those_of_kubebeast_top(case: str, tmp_path: Path) -> None:
     values = HEALTHY | CASES[case]
     code, ratio = shown_by_top(values)
-    number = {name.lower().replace("_", "-"): getattr(verdict, name) for name in dir(verdict) if name.isupper()}[code]
+    number = [*TEXTS].index(code)
     (asked,), (demanded,) = queries_of("Verdict"), queries_of("Fleets that could be used")
 
     expect(

@@ -2,7 +2,7 @@
 
 import json
 
-from dashboard.queries import PanelQuery, queries
+from tests.dashboard_queries import PanelQuery, queries
 from tests.integration.chaos.env_server import ROOT
 from tests.metric_names import exported_metrics
 

@@ -2,8 +2,8 @@
 
 import textwrap
 
-from alerts.overview import alerts
-from alerts.pace import CHART, LOCAL, Pace
+from alerts.overview import ALERTS
+from alerts.pace import CHART, LOCAL, Pace, fill
 from alerts.rule import Alert
 
 _INTRODUCTION = """\
@@ -29,29 +29,29 @@ there is one, name the release, `kubebeast_group` and `pod` the env-server to bl
 def guide_text() -> str:
     """Markdown; its durations are the chart's unless it says otherwise."""
     rows = ["| alert | severity | fires after | on one machine |", "|---|---|---|---|"]
-    for alert in alerts():
-        link = f"[{alert.name}](#{alert.name.lower()})"
+    for name, alert in ALERTS.items():
+        link = f"[{name}](#{name.lower()})"
         rows.append(f"| {link} | {alert.severity} | {_hold(alert, CHART)} | {_hold(alert, LOCAL)} |")
-    return "\n".join([_INTRODUCTION, *rows, "", *map(_section, alerts())])
+    return "\n".join([_INTRODUCTION, *rows, "", *(_section(name, alert) for name, alert in ALERTS.items())])
 
 
 def _hold(alert: Alert, pace: Pace) -> str:
-    return pace.fill(alert.hold) or "at once"
+    return fill(alert.hold, pace) or "at once"
 
 
-def _section(alert: Alert) -> str:
+def _section(name: str, alert: Alert) -> str:
     says = alert.says if "$value" not in alert.says else ""
     parts = [
-        f"## {alert.name}",
+        f"## {name}",
         _wrapped(" ".join(filter(None, (says, alert.meaning)))),
         _wrapped(f"Confirm: {', '.join(f'*{panel}*' for panel in alert.panels)}."),
         "\n".join(_wrapped(f"{number}. {step}", "   ") for number, step in enumerate(alert.steps, start=1)),
-        f"```promql\n{CHART.fill(alert.expr)}\n```",
+        f"```promql\n{fill(alert.expr, CHART)}\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _wrapped(text: str, indent: str = "") -> str:
     return textwrap.fill(
-        CHART.fill(text), 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        fill(text, CHART), 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

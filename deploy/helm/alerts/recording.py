@@ -1,7 +1,7 @@
 """Series that the dashboard, the autoscalers and other rules ask for by name."""
 
-from alerts.rule import Group, Record, of_run
-from dashboard.promql import demand
+from alerts.rule import of_run
+from dashboard.promql import RELEASE, demand
 
 _RETURN = "kubebeast_task_episode_return_mean"
 
@@ -35,12 +35,9 @@ clamp_min(
 )
 * (sum by (cluster, namespace, job) (increase(kubebeast_streams_ended_total{reason!~"bye|closed"}[$long])) > bool 0)"""
 
-RECORDING = Group(
-    "kubebeast.recording",
-    [
-        Record(name="kubebeast_learner_demand_ratio", expr=demand("$demand", "cluster, namespace, job, service")),
-        Record(name="kubebeast_streams_missed", expr=_MISSED),
-        Record(name="kubebeast_task_return_best", expr=_BEST),
-        Record(name="kubebeast_task_return_worst", expr=_WORST),
-    ],
-)
+RECORDING = {
+    "kubebeast_learner_demand_ratio": demand("$demand", f"{RELEASE}, service", of=""),
+    "kubebeast_streams_missed": _MISSED,
+    "kubebeast_task_return_best": _BEST,
+    "kubebeast_task_return_worst": _WORST,
+}

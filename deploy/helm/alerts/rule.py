@@ -13,7 +13,6 @@ WHERE = "{{ $labels.namespace }}/{{ $labels.job }}"
 class Alert:
     """A condition that somebody should know of, and what they should do."""
 
-    name: str
     severity: Literal["critical", "warning", "info"]
     """critical: nothing is learnt, or it will be lost. warning: slower or worse than it need be. info: it costs."""
     expr: str
@@ -30,22 +29,6 @@ class Alert:
     """Titles of the dashboard's panels that confirm it."""
     steps: Sequence[str]
     """What to do, in order."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """A series that Prometheus computes and keeps."""
-
-    name: str
-    expr: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Rules that are evaluated together, one after the other."""
-
-    name: str
-    rules: Sequence[Alert | Record]
 
 
 def unfinished(expr: str) -> str:

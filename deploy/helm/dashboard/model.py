@@ -5,34 +5,15 @@ https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboa
 
 import zlib
 from collections.abc import Iterator, Sequence
+from string import ascii_uppercase
 from typing import Any
 
-from dashboard.grafana import Panel, Query, Row
-from dashboard.variables import DATASOURCE
+from dashboard.grafana import Panel, Row
 
-SCHEMA_VERSION = 41
 GRID_WIDTH = 24
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 Model = dict[str, Any]
-
-
-def dashboard(
-    *, title: str, uid: str, variables: Sequence[Model], matchers: str, starts: str, rows: Sequence[Row]
-) -> Model:
-    """The JSON model. matchers: the label matchers for "%s" in queries. starts: when learners started, in ms."""
-    return {
-        "uid": uid,
-        "title": title,
-        "tags": [uid],
-        "schemaVersion": SCHEMA_VERSION,
-        "editable": True,
-        "graphTooltip": 1,
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "annotations": {"list": [_start_marks(starts.replace("%s", matchers))]},
-        "templating": {"list": [*variables]},
-        "panels": [*_placed(rows, matchers)],
-    }
 
 
 def panel_id(title: str) -> int:
@@ -40,23 +21,8 @@ def panel_id(title: str) -> int:
     return zlib.crc32(title.encode()) & 0x7FFFFFFF
 
 
-def _start_marks(expr: str) -> Model:
-    """A vertical line wherever a learner's process started: the values of `expr` are the times."""
-    return {
-        "name": "Learner started",
-        "datasource": DATASOURCE,
-        "enable": True,
-        "iconColor": "purple",
-        "expr": expr,
-        "useValueForTime": True,
-        "titleFormat": "learner started",
-        "textFormat": "{{namespace}}/{{job}} {{pod}}",
-        "step": "60s",
-    }
-
-
-def _placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
-    """Headings and panels, row below row. A folded row holds its panels itself."""
+def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
+    """Headings and panels, row below row. A folded row holds its panels itself. matchers: for "%s" in queries."""
     y = 0
     for row in rows:
         heading: Model = {
@@ -67,57 +33,60 @@ def _placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
             "gridPos": {"x": 0, "y": y, "w": GRID_WIDTH, "h": 1},
             "panels": [],
         }
-        panels, height = _laid_out(row, y + 1, matchers)
-        yield heading if row.is_open else heading | {"panels": panels}
+        y += 1
+        panels = _laid_out(row, y, matchers)
         if row.is_open:
+            yield heading
             yield from panels
-        y += 1 + (height if row.is_open else 0)
+            y = panels[-1]["gridPos"]["y"] + row.height
+        else:
+            yield heading | {"panels": panels}
 
 
-def _laid_out(row: Row, top: int, matchers: str) -> tuple[list[Model], int]:
-    """The panels from left to right, line below line, and the height of all."""
-    panels, x, y = [], 0, top
-    for panel in row.panels:
-        if x + panel.width > GRID_WIDTH:
+def _laid_out(row: Row, y: int, matchers: str) -> list[Model]:
+    """The panels from left to right, line below line."""
+    panels, x = [], 0
+    for title, panel in row.panels.items():
+        width = panel.width or row.width
+        if x + width > GRID_WIDTH:
             x, y = 0, y + row.height
-        place = {"x": x, "y": y, "w": panel.width, "h": row.height}
-        panels.append(_panel(panel, matchers) | {"gridPos": place})
-        x += panel.width
-    return panels, y + row.height - top
+        place = {"x": x, "y": y, "w": width, "h": row.height}
+        panels.append(_panel(title, panel, matchers) | {"gridPos": place})
+        x += width
+    return panels
 
 
-def _panel(panel: Panel, matchers: str) -> Model:
+def _panel(title: str, panel: Panel, matchers: str) -> Model:
+    is_table, over_time = panel.kind == "table", panel.kind == "timeseries"
     return {
-        "id": panel_id(panel.title),
+        "id": panel_id(title),
         "type": panel.kind,
-        "title": panel.title,
+        "title": title,
         "description": panel.good,
         "datasource": DATASOURCE,
-        "fieldConfig": {"defaults": _defaults(panel), "overrides": _column_units(panel)},
+        "fieldConfig": {
+            "defaults": _defaults(panel),
+            "overrides": [
+                {"matcher": {"id": "byName", "options": name}, "properties": [{"id": "unit", "value": unit}]}
+                for name, unit in panel.column_units.items()
+            ],
+        },
         "options": _options(panel),
-        "transformations": _one_table(panel) if panel.kind == "table" else [],
+        "transformations": _one_table(panel) if is_table else [],
         "targets": [
             {
-                "refId": reference,
+                "refId": ascii_uppercase[number],
                 "datasource": DATASOURCE,
-                "expr": query.expr.replace("%s", matchers),
-                "legendFormat": _legend(panel, query),
-                "instant": panel.kind != "timeseries",
-                "range": panel.kind == "timeseries",
-                "format": "table" if panel.kind == "table" else "time_series",
+                "expr": expr.replace("%s", matchers),
+                # Runs that are looked at side by side are told apart by it; a table has columns for that.
+                "legendFormat": legend if is_table else f"{{{{job}}}} {legend}",
+                "instant": not over_time,
+                "range": over_time,
+                "format": "table" if is_table else "time_series",
             }
-            for reference, query in zip(_references(panel), panel.queries, strict=True)
+            for number, (legend, expr) in enumerate(panel.queries.items())
         ],
     }
-
-
-def _legend(panel: Panel, query: Query) -> str:
-    """Runs that are looked at side by side are told apart by it; a table has columns for that."""
-    return query.legend if panel.kind == "table" else f"{{{{job}}}} {query.legend}"
-
-
-def _references(panel: Panel) -> list[str]:
-    return [chr(ord("A") + index) for index in range(len(panel.queries))]
 
 
 def _defaults(panel: Panel) -> Model:
@@ -131,17 +100,9 @@ def _defaults(panel: Panel) -> Model:
     if panel.levels and panel.kind == "timeseries":
         defaults |= {"custom": {"thresholdsStyle": {"mode": "dashed"}}, "color": {"mode": "palette-classic"}}
     if panel.texts:
-        options = {str(value): {"text": text, "color": colour} for value, (text, colour) in panel.texts.items()}
+        options = {str(value): {"text": text, "color": colour} for value, (text, colour) in enumerate(panel.texts)}
         defaults |= {"mappings": [{"type": "value", "options": options}]}
     return defaults
-
-
-def _column_units(panel: Panel) -> list[Model]:
-    return [
-        {"matcher": {"id": "byName", "options": query.legend}, "properties": [{"id": "unit", "value": query.unit}]}
-        for query in panel.queries
-        if query.unit
-    ]
 
 
 def _options(panel: Panel) -> Model:
@@ -154,7 +115,7 @@ def _options(panel: Panel) -> Model:
         }
     if panel.kind == "table":
         return {
-            "sortBy": [{"displayName": panel.queries[0].legend, "desc": True}],
+            "sortBy": [{"displayName": next(iter(panel.queries)), "desc": True}],
             "footer": {"enablePagination": True},
         }
     return {
@@ -165,10 +126,8 @@ def _options(panel: Panel) -> Model:
 
 def _one_table(panel: Panel) -> list[Model]:
     """All queries side by side, each column under its legend."""
-    names = {
-        f"Value #{reference}" if len(panel.queries) > 1 else "Value": query.legend
-        for reference, query in zip(_references(panel), panel.queries, strict=True)
-    }
+    suffix = " #{}" if len(panel.queries) > 1 else ""
+    names = {"Value" + suffix.format(ascii_uppercase[number]): name for number, name in enumerate(panel.queries)}
     return [
         {"id": "merge", "options": {}},
         {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": names}},

@@ -1,32 +1,99 @@
-"""Which rows the dashboard has, from top to bottom, and what it can be narrowed to."""
+"""Which rows the dashboard has, from top to bottom, and what its reader can choose or fill in.
+
+https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
+https://grafana.com/docs/grafana/latest/dashboards/variables/
+"""
 
 import json
 
-from dashboard import bottleneck, data, fleet, glance, learning, safety, speed
-from dashboard.model import Model, dashboard
-from dashboard.variables import datasource_variable, label_variable, text_variable
+from dashboard.bottleneck import BOTTLENECK
+from dashboard.data import DATA
+from dashboard.fleet import FLEET
+from dashboard.glance import GLANCE
+from dashboard.grafana import Row
+from dashboard.learning import LEARNING
+from dashboard.model import DATASOURCE, Model, placed
+from dashboard.safety import SAFETY
+from dashboard.speed import SPEED
 
+SCHEMA_VERSION = 41
+# Releases are chosen by cluster, namespace and job, which learner and env-servers share.
+MATCHERS = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
 # From the question that matters most down to the one that is asked last.
-ROWS = (glance.GLANCE, learning.LEARNING, speed.SPEED, bottleneck.BOTTLENECK, fleet.FLEET, data.DATA, safety.SAFETY)
-
-
-def dashboard_model() -> Model:
-    """The dashboard. Releases are chosen by cluster, namespace and job, which learner and env-servers share."""
-    variables = [
-        datasource_variable(),
-        label_variable("cluster", "Cluster", "kubebeast_streams"),
-        label_variable("namespace", "Namespace", 'kubebeast_streams{cluster=~"$cluster"}'),
-        label_variable("job", "Release", 'kubebeast_streams{cluster=~"$cluster", namespace=~"$namespace"}'),
-        text_variable("env_server_price", "Dollars per env-server hour", "0.05"),
-        text_variable("learner_price", "Dollars per learner hour", "1.00"),
-    ]
-    matchers = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
-    starts = "kubebeast_learner_start_time_seconds{%s} * 1000"
-    return dashboard(
-        title="KubeBeast", uid="kubebeast", variables=variables, matchers=matchers, starts=starts, rows=ROWS
-    )
+ROWS = (
+    Row("What is going on?", GLANCE, width=4, height=4, is_open=True),
+    Row("Is it learning?", LEARNING, is_open=True),
+    Row("How fast, and for how much?", SPEED),
+    Row("Who is the bottleneck?", BOTTLENECK),
+    Row("Is the fleet healthy?", FLEET),
+    Row("Is the data good?", DATA),
+    Row("Is it safe?", SAFETY, width=6),
+)
 
 
 def dashboard_text() -> str:
-    """The dashboard as the chart's file has it."""
-    return json.dumps(dashboard_model(), indent=2, ensure_ascii=False) + "\n"
+    """The JSON model, as the chart's file has it."""
+    model = {
+        "uid": "kubebeast",
+        "title": "KubeBeast",
+        "tags": ["kubebeast"],
+        "schemaVersion": SCHEMA_VERSION,
+        "editable": True,
+        "graphTooltip": 1,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "annotations": {"list": [_start_marks()]},
+        "templating": {
+            "list": [
+                {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
+                _label("cluster", "Cluster", "kubebeast_streams"),
+                _label("namespace", "Namespace", 'kubebeast_streams{cluster=~"$cluster"}'),
+                _label("job", "Release", 'kubebeast_streams{cluster=~"$cluster", namespace=~"$namespace"}'),
+                _text("env_server_price", "Dollars per env-server hour", "0.05"),
+                _text("learner_price", "Dollars per learner hour", "1.00"),
+            ]
+        },
+        "panels": [*placed(ROWS, MATCHERS)],
+    }
+    return json.dumps(model, indent=2, ensure_ascii=False) + "\n"
+
+
+def _start_marks() -> Model:
+    """A vertical line wherever a learner's process started: the values of `expr` are the times."""
+    return {
+        "name": "Learner started",
+        "datasource": DATASOURCE,
+        "enable": True,
+        "iconColor": "purple",
+        "expr": f"kubebeast_learner_start_time_seconds{{{MATCHERS}}} * 1000",
+        "useValueForTime": True,
+        "titleFormat": "learner started",
+        "textFormat": "{{namespace}}/{{job}} {{pod}}",
+        "step": "60s",
+    }
+
+
+def _label(name: str, label: str, series: str) -> Model:
+    """One, several or all values of the label `name` in a series; all is right for a label that nobody sets, too."""
+    query = f"label_values({series}, {name})"
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": "variable"},
+        "definition": query,
+        "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+        "sort": 1,
+    }
+
+
+def _text(name: str, label: str, default: str) -> Model:
+    """Typed in by the reader."""
+    value = {"text": default, "value": default}
+    options = [value | {"selected": True}]
+    return {"name": name, "label": label, "type": "textbox", "query": default, "current": value, "options": options}

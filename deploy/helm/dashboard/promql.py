@@ -1,4 +1,7 @@
-"""Expressions that the dashboard and the alert rules share. `of`: label matchers in braces, or "" for every release."""
+"""Expressions that the dashboard and the alert rules share.
+
+`of`: label matchers in braces; "{%s}" for those of the dashboard, "" for every release.
+"""
 
 from collections.abc import Mapping
 
@@ -6,24 +9,8 @@ from kubebeast_learner.observe.top.verdict import MIN_LOAD, OLD_UPDATES, Stage
 
 RELEASE = "cluster, namespace, job"
 """Labels that tell a release apart from all others; `cluster` is there where one Prometheus holds several."""
-
-
-def quantile(q: float, histogram: str, window: str, *, of: str = "", by: str = "") -> str:
-    """The q-quantile of what a histogram observed within `window`, for each release and value of the labels `by`."""
-    labels = ", ".join(filter(None, ("le", RELEASE, by)))
-    return f"histogram_quantile({q}, sum by ({labels}) (rate({histogram}_bucket{of}[{window}])))"
-
-
-def mean(histogram: str, window: str, *, of: str = "", by: str = "") -> str:
-    """The mean of what a histogram observed within `window`; nothing where it observed nothing."""
-    total, count = (f"sum by ({by}) (rate({histogram}_{part}{of}[{window}]))" for part in ("sum", "count"))
-    return f"{total}\n/ ({count} > 0)"
-
-
-def parked_share(window: str, *, of: str = "") -> str:
-    """Share of the streams that a full rollout queue held back, 0 without streams."""
-    parked, streams = (f"avg_over_time(kubebeast_{name}{of}[{window}])" for name in ("streams_parked", "streams"))
-    return f"{parked} / clamp_min({streams}, 1)"
+WINDOW = "$__rate_interval"
+OF = "{%s}"
 
 
 def of_release(expr: str, by: str = "", *, aggregate: str = "max") -> str:
@@ -31,35 +18,54 @@ def of_release(expr: str, by: str = "", *, aggregate: str = "max") -> str:
     return f"{aggregate} by ({', '.join(filter(None, (RELEASE, by)))}) ({expr})"
 
 
-def stage_loads(window: str, *, of: str = "") -> dict[Stage, str]:
-    """The load of every stage, as make_loads of kubebeast_learner.observe.top.verdict has it.
+def total(expr: str, by: str = "") -> str:
+    return of_release(expr, by, aggregate="sum")
 
-    Nothing where it is not known.
-    """
-    cpu = f"rate(kubebeast_machine_cpu_seconds_total{of}[{window}]) / kubebeast_machine_cpus{of}"
-    lag = f"avg_over_time(kubebeast_policy_lag_updates{of}[{window}]) / {OLD_UPDATES:g}"
+
+def rate(counter: str, matchers: str = "") -> str:
+    """matchers: beside those of the dashboard."""
+    return f"rate({counter}{{{', '.join(filter(None, ('%s', matchers)))}}}[{WINDOW}])"
+
+
+def quantile(q: float, histogram: str, by: str = "") -> str:
+    """The q-quantile of what a histogram observed, for each release and value of the labels `by`."""
+    labels = ", ".join(filter(None, ("le", RELEASE, by)))
+    return f"histogram_quantile({q}, sum by ({labels}) ({rate(f'{histogram}_bucket')}))"
+
+
+def mean(histogram: str, by: str, window: str = WINDOW, of: str = OF) -> str:
+    """The mean of what a histogram observed within `window`, as `quantile`; nothing where it observed nothing."""
+    observed, count = (total(f"rate({histogram}_{part}{of}[{window}])", by) for part in ("sum", "count"))
+    return f"{observed}\n/ ({count} > 0)"
+
+
+def parked_share(window: str = WINDOW, of: str = OF) -> str:
+    """Share of the streams that a full rollout queue held back, 0 without streams."""
+    parked, streams = (f"avg_over_time(kubebeast_{name}{of}[{window}])" for name in ("streams_parked", "streams"))
+    return f"{parked} / clamp_min({streams}, 1)"
+
+
+def stage_loads(window: str = WINDOW, of: str = OF) -> dict[Stage, str]:
+    """The load of every stage, nothing where it is not known: make_loads of kubebeast_learner.observe.top.verdict."""
     return {
-        "cpu": cpu,
+        "cpu": f"rate(kubebeast_machine_cpu_seconds_total{of}[{window}]) / kubebeast_machine_cpus{of}",
         "inference": f"kubebeast_inference_busy_ratio{of}",
         "learner": f"1 - kubebeast_learner_starved_ratio{of}",
-        "lag": lag,
+        "lag": f"avg_over_time(kubebeast_policy_lag_updates{of}[{window}]) / {OLD_UPDATES:g}",
     }
 
 
-def busiest(loads: Mapping[Stage, str], by: str) -> str:
+def busiest(loads: Mapping[Stage, str], by: str = RELEASE) -> str:
     """The greatest of the loads that are known, from MIN_LOAD to 1."""
     parts = [f'label_replace({load}, "stage", "{stage}", "", "")' for stage, load in loads.items()]
     return f"clamp(\n  max by ({by}) (\n    " + "\n    or ".join(parts) + f"\n  ),\n  {MIN_LOAD:g}, 1\n)"
 
 
-def demand(window: str, by: str, *, of: str = "") -> str:
-    """How many times the present fleet could be used, as demand_ratio of kubebeast_learner.observe.top.verdict.
-
-    0 at the end.
-    """
+def demand(window: str = WINDOW, by: str = RELEASE, of: str = OF) -> str:
+    """How many present fleets could be used, 0 at the end: demand_ratio of kubebeast_learner.observe.top.verdict."""
     return f"""\
 max by ({by}) (
   (kubebeast_learner_step{of} < bool kubebeast_learner_total_steps{of})
-  * (1 - {parked_share(window, of=of)})
+  * (1 - {parked_share(window, of)})
 )
-/ {busiest(stage_loads(window, of=of), by)}"""
+/ {busiest(stage_loads(window, of), by)}"""

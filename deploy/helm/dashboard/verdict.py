@@ -1,35 +1,33 @@
 """The verdict of `kubebeast top` as one PromQL expression, a number for each."""
 
-from dashboard.promql import RELEASE, busiest, demand, of_release, parked_share, stage_loads
-from kubebeast_learner.observe.top.verdict import LIMIT, LIMITS, PARKED, STARVED, Stage
+from dashboard.promql import OF, busiest, demand, of_release, parked_share, stage_loads
+from kubebeast_learner.observe.top.verdict import LIMIT, LIMITS, PARKED, STARVED
 
-FINISHED, NO_STREAMS, FLEET, CPU, INFERENCE, LEARNER, LAG, BALANCED = range(8)
 TEXTS = {
-    FINISHED: ("Finished", "blue"),
-    NO_STREAMS: ("No env-server plays", "red"),
-    FLEET: ("Fleet starves the learner", "orange"),
-    CPU: ("The learner's CPUs are the limit", "orange"),
-    INFERENCE: ("Inference is the limit", "orange"),
-    LEARNER: ("Learner holds the fleet back", "orange"),
-    LAG: ("The data are old", "orange"),
-    BALANCED: ("Balanced", "green"),
+    "finished": ("Finished", "blue"),
+    "no-streams": ("No env-server plays", "red"),
+    "fleet": ("Fleet starves the learner", "orange"),
+    "cpu": ("The learner's CPUs are the limit", "orange"),
+    "inference": ("Inference is the limit", "orange"),
+    "learner": ("Learner holds the fleet back", "orange"),
+    "lag": ("The data are old", "orange"),
+    "balanced": ("Balanced", "green"),
 }
-_CODES: dict[Stage, int] = {"cpu": CPU, "inference": INFERENCE, "learner": LEARNER}
+"""Text and colour by the code of kubebeast_learner.observe.top.verdict; their places are the numbers."""
 
 
-def verdict(window: str, *, of: str) -> str:
+def verdict() -> str:
     """The first condition that holds counts, in the order of kubebeast_learner.observe.top.verdict.judge."""
-    loads = {stage: f"clamp_max({of_release(load)}, 1)" for stage, load in stage_loads(window, of=of).items()}
-    starved = of_release(f"kubebeast_learner_starved_ratio{of}")
-    parked = of_release(parked_share(window, of=of))
+    loads = {stage: f"clamp_max({of_release(load)}, 1)" for stage, load in stage_loads().items()}
+    starved, parked = of_release(f"kubebeast_learner_starved_ratio{OF}"), of_release(parked_share())
     waits = f"({starved} >= {STARVED} or {parked} >= {PARKED})"
-    stages = busiest({stage: loads[stage] for stage in LIMITS}, RELEASE)
-    conditions = {
-        FINISHED: of_release(f"kubebeast_learner_step{of} >= kubebeast_learner_total_steps{of}"),
-        NO_STREAMS: of_release(f"kubebeast_streams{of} == 0"),
-        FLEET: f"{demand(window, RELEASE, of=of)}\n>= 1 / (1 - {STARVED})",
-        **{_CODES[stage]: f"{loads[stage]} >= {LIMIT} and {loads[stage]} >= {stages} and {waits}" for stage in LIMITS},
-        LAG: f"{loads['lag']} >= {LIMIT}",
-        BALANCED: starved,
+    stages = busiest({stage: loads[stage] for stage in LIMITS})
+    conditions: dict[str, str] = {
+        "finished": of_release(f"kubebeast_learner_step{OF} >= kubebeast_learner_total_steps{OF}"),
+        "no-streams": of_release(f"kubebeast_streams{OF} == 0"),
+        "fleet": f"{demand()}\n>= 1 / (1 - {STARVED})",
+        **{stage: f"{loads[stage]} >= {LIMIT} and {loads[stage]} >= {stages} and {waits}" for stage in LIMITS},
+        "lag": f"{loads['lag']} >= {LIMIT}",
+        "balanced": starved,
     }
-    return "\nor ".join(f"({condition}) * 0 + {code}" for code, condition in conditions.items())
+    return "\nor ".join(f"({conditions[code]}) * 0 + {number}" for number, code in enumerate(TEXTS))

@@ -29,8 +29,6 @@ ENVSERVER_OWNED = frozenset(
 """Settings that the chart's templates give, some from values of their own."""
 
 _TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string", Path: "string"}
-
-
 _MAY_BE_NULL = ("passthrough", "probe", "stringMap")
 """Definitions of what an object is made without where it is null."""
 

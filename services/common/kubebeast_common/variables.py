@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 PREFIX = "KUBEBEAST_"
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_A_SERVICE = re.compile(r"(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
-
-
 _SLIP = 0.9
 """Similarity of a word and its slip of the pen. Settings of different programs are less similar."""
 

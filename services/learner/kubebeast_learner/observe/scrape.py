@@ -47,8 +47,7 @@ class Metrics:
 
     def label(self, name: str, label: str) -> str:
         """The label's value in any sample of the metric, printable; "" where there is none."""
-        values = (value for labels in self._samples.get(name, {}) for key, value in labels if key == label)
-        return printable(next(values, ""), MAX_LABEL)
+        return next(iter(self.by_label(name, label)), "")
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """The samples by one label, printable, others summed up."""
@@ -86,10 +85,7 @@ def page_text(body: bytes, name: str) -> str:
 
 
 def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
-    """Reads Prometheus's text format. ValueError when the text is something else.
-
-    wanted: names of the samples that are kept; none keeps all.
-    """
+    """Reads Prometheus's text format; ValueError for anything else. wanted: samples that are kept; none keeps all."""
     samples: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

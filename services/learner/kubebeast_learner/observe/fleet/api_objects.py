@@ -110,10 +110,6 @@ def _exit_text(terminated: JsonObject) -> str:
 def _metrics_port(spec: JsonObject, status: JsonObject) -> int | None:
     """The port named http of a container that runs."""
     running = {c["name"] for _, c in _containers(status) if "running" in (c.get("state") or {})}
-    ports: list[dict[str, Any]] = [
-        port
-        for container in spec["containers"]
-        if container["name"] in running
-        for port in container.get("ports") or []
-    ]
+    containers = [container for container in spec["containers"] if container["name"] in running]
+    ports = [port for container in containers for port in container.get("ports") or []]
     return next((port["containerPort"] for port in ports if port.get("name") == HTTP_PORT), None)

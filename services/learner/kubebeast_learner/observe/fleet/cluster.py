@@ -8,7 +8,7 @@ import contextlib
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import urllib3
 from kubernetes import client
@@ -16,7 +16,6 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from kubebeast_learner.observe.fleet.api_objects import JsonObject
-from kubebeast_learner.observe.fleet.connection import Connection
 from kubebeast_learner.observe.fleet.errors import NotFoundError, RefusedError, UnavailableError, WatchError
 from kubebeast_learner.observe.scrape import MAX_PAGE_BYTES, page_text
 
@@ -31,12 +30,12 @@ MESSAGE_CHARS = 500
 class Cluster:
     """One namespace of a cluster. Every method blocks for its answers and raises WatchError; from any thread."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.namespace = connection.namespace
-        self._server = connection.server
-        self._apps = client.AppsV1Api(connection.api)
-        self._core = client.CoreV1Api(connection.api)
-        self._autoscaling = client.AutoscalingV1Api(connection.api)
+    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+        self.namespace = namespace
+        self.server: str = api.configuration.host
+        self._apps = client.AppsV1Api(api)
+        self._core = client.CoreV1Api(api)
+        self._autoscaling = client.AutoscalingV1Api(api)
 
     def deployments(self, selector: str) -> list[JsonObject]:
         return self._list(self._apps.list_namespaced_deployment, label_selector=selector)
@@ -60,9 +59,6 @@ class Cluster:
         body = self._ask(fetch, f"{pod}:{port}", self.namespace, path, max_bytes=MAX_PAGE_BYTES + 1)
         return page_text(body, f"/{path} of pod {pod}")
 
-    def metrics(self, pod: str, port: int) -> str:
-        return self.page(pod, port, "metrics")
-
     def require_namespace(self) -> None:
         """WatchError when the namespace is known not to exist; listing its objects does not tell."""
         try:
@@ -82,7 +78,7 @@ class Cluster:
                 items += page["items"]
                 token = page["metadata"].get("continue")
             except (ValueError, KeyError, TypeError) as error:
-                raise UnavailableError(f"{self._server} does not answer like a Kubernetes API server") from error
+                raise UnavailableError(f"{self.server} does not answer like a Kubernetes API server") from error
             if not token:
                 return items
             position = {"_continue": token}
@@ -92,18 +88,17 @@ class Cluster:
         timeout_s = (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S)
         try:
             with contextlib.closing(call(*arguments, _preload_content=False, _request_timeout=timeout_s)) as answer:
-                body: bytes = answer.read(max_bytes)
+                return cast(bytes, answer.read(max_bytes))
         except ApiException as error:
             raise self._explained(error) from error
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
             reason = getattr(error, "reason", None) or error
-            raise UnavailableError(f"the API server {self._server} cannot be reached: {reason}") from error
-        return body
+            raise UnavailableError(f"the API server {self.server} cannot be reached: {reason}") from error
 
     def _explained(self, error: ApiException) -> WatchError:
         message = _message(error)
         if error.status == 401:
-            return WatchError(f"the API server {self._server} does not accept the credentials: {message}")
+            return WatchError(f"the API server {self.server} does not accept the credentials: {message}")
         if error.status == 403:
             return RefusedError(f"refused by the API server: {message}", self.namespace)
         if error.status == 404:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from kubernetes import client
 from kubernetes.config import KUBE_CONFIG_DEFAULT_LOCATION, ConfigException, incluster_config, kube_config
 
 from kubebeast_learner.config import ClusterConfig
+from kubebeast_learner.observe.fleet.cluster import Cluster
 from kubebeast_learner.observe.fleet.errors import WatchError
 from kubebeast_learner.observe.fleet.pod_metrics import MAX_SCRAPES
 
@@ -24,15 +24,7 @@ _merge_kubeconfigs: Callable[[str], Any] = kube_config.KubeConfigMerger
 _make_loader: Callable[..., Any] = kube_config.KubeConfigLoader
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    api: client.ApiClient
-    namespace: str
-    server: str
-    """URL of the API server."""
-
-
-def connect(config: ClusterConfig) -> Connection:
+def connect(config: ClusterConfig) -> Cluster:
     """Reads credentials; asks the API server nothing yet. WatchError when there are none that can be used.
 
     In a pod its own cluster is meant, unless --kubeconfig, --context or KUBECONFIG names another.
@@ -51,7 +43,7 @@ def connect(config: ClusterConfig) -> Connection:
     if not settings.verify_ssl:
         # insecure-skip-tls-verify: whoever wrote the kubeconfig knows.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    return Connection(client.ApiClient(settings), config.namespace or namespace, settings.host)
+    return Cluster(client.ApiClient(settings), config.namespace or namespace)
 
 
 def _load_own_cluster(settings: client.Configuration) -> str:

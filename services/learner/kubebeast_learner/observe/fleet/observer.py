@@ -4,6 +4,7 @@ import datetime
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from kubebeast_learner.observe.fleet.api_objects import COMPONENT_SELECTOR, RELEASE_LABEL, group_state, pod_state
 from kubebeast_learner.observe.fleet.cluster import Cluster
@@ -40,7 +41,7 @@ class Observer:
     def __init__(self, cluster: Cluster, release: str) -> None:
         self._cluster = cluster
         self._release = release
-        self._scraper = Scraper(cluster.metrics)
+        self._scraper = Scraper(partial(cluster.page, path="metrics"))
         self._is_first = True
 
     def observe(self) -> FleetState:

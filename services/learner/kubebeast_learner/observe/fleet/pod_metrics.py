@@ -24,10 +24,7 @@ class Scraper:
     """Remembers the last two rounds. One thread calls it."""
 
     def __init__(self, fetch: Callable[[str, int], str], clock: Callable[[], float] = time.monotonic) -> None:
-        """fetch: the text of a pod's /metrics by name and port, from several threads; raises WatchError.
-
-        clock: seconds.
-        """
+        """fetch: the text of a pod's /metrics by name and port, from several threads; WatchError. clock: seconds."""
         self._fetch = fetch
         self._clock = clock
         self._threads = ThreadPoolExecutor(MAX_SCRAPES, thread_name_prefix="scrape")

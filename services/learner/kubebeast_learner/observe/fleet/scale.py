@@ -14,7 +14,7 @@ from kubebeast_learner.observe.fleet.state import GroupState
 def run(config: FleetScaleConfig) -> int:
     """Scales one group. Returns the exit status; does not wait for pods."""
     try:
-        cluster = Cluster(connect(config))
+        cluster = connect(config)
         group = find_group(list_groups(cluster, config.release), config.group, cluster.namespace)
         if not config.force:
             _require_no_autoscaler(cluster, group)

@@ -1,7 +1,7 @@
 """What a fleet is like at one moment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kubebeast_learner.observe.numbers import total
@@ -74,7 +74,7 @@ class FleetState:
     namespace: str
     learners: Sequence[PodState]
     groups: Sequence[GroupState]
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     """What could not be seen, and why."""
 
     @property

@@ -9,7 +9,6 @@ from dataclasses import replace
 from rich.live import Live
 
 from kubebeast_learner.config import FleetConfig
-from kubebeast_learner.observe.fleet.cluster import Cluster
 from kubebeast_learner.observe.fleet.connection import connect
 from kubebeast_learner.observe.fleet.errors import UnavailableError, WatchError, report
 from kubebeast_learner.observe.fleet.observer import Observer
@@ -27,7 +26,7 @@ Show = Callable[[FleetState], None]
 def run(config: FleetConfig) -> int:
     """Shows the fleet once, or until a signal. Returns the exit status."""
     try:
-        observer = Observer(Cluster(connect(config)), config.release)
+        observer = Observer(connect(config), config.release)
         state = observer.observe()
         with _display(config) as show:
             show(state)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kubebeast_learner.observe.fleet.state import FleetState, GroupState, PodState
@@ -13,16 +13,7 @@ PASSING = ("Running", "Pending", "ContainerCreating", "PodInitializing", "Termin
 """Statuses that pods come through without anything being wrong."""
 MIN_PODS = 3
 """Of every group, however low the terminal."""
-COLUMNS: dict[str, JustifyMethod] = {
-    "name": "left",
-    "status": "left",
-    "restarts": "right",
-    "last exit": "left",
-    "streams": "right",
-    "steps/s": "right",
-    "node": "left",
-    "age": "right",
-}
+COLUMNS = ("name", "status", "restarts", "last exit", "streams", "steps/s", "node", "age")
 DISPENSABLE = ("node", "age", "last exit")
 """Columns that a narrow terminal goes without, in this order."""
 

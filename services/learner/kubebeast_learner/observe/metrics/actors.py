@@ -5,18 +5,18 @@ Values are RemoteActors.stats, the native pool's histograms, and what tasks retu
 
 from kubebeast_common.metrics import COUNTER, GAUGE, HISTOGRAM, Row
 
+
+def _each(source: str, *labels: str) -> dict[str, str]:
+    """The values of a metric with one label: "steps_sampled" of "steps" and "sampled"."""
+    return {label: f"{source}_{label}" for label in labels}
+
+
 STEPS = (
     Row(
         COUNTER,
         "kubebeast_steps",
         "Env-steps by what became of them; sampled ones are all the others and kubebeast_steps_in_flight together.",
-        {
-            "sampled": "steps_sampled",
-            "delivered": "steps_delivered",
-            "dropped_partial": "steps_dropped_partial",
-            "dropped_stale": "steps_dropped_stale",
-            "dropped_close": "steps_dropped_close",
-        },
+        _each("steps", "sampled", "delivered", "dropped_partial", "dropped_stale", "dropped_close"),
         ("outcome",),
     ),
     Row(GAUGE, "kubebeast_steps_in_flight", "Env-steps sampled and neither delivered nor dropped.", "steps_in_flight"),
@@ -27,7 +27,7 @@ STEPS = (
         COUNTER,
         "kubebeast_rollouts_dropped",
         "Unrolls dropped: too short, or too old.",
-        {"partial": "rollouts_dropped_partial", "stale": "rollouts_dropped_stale"},
+        _each("rollouts_dropped", "partial", "stale"),
         ("reason",),
     ),
     Row(
@@ -61,10 +61,7 @@ STREAMS = (
         COUNTER,
         "kubebeast_streams_ended",
         "Streams that ended, by reason.",
-        {
-            reason: f"streams_ended_{reason}"
-            for reason in ("bye", "disconnect", "invalid", "timeout", "dropped", "closed")
-        },
+        _each("streams_ended", "bye", "disconnect", "invalid", "timeout", "dropped", "closed"),
         ("reason",),
     ),
     Row(COUNTER, "kubebeast_streams_refused", "Streams refused at their Hello.", "streams_rejected"),
@@ -75,10 +72,7 @@ STREAMS = (
         COUNTER,
         "kubebeast_connections_refused",
         "TCP connections without a stream, by what was seen of them (docs/security.md); probes of the port are closed.",
-        {
-            reason: f"connections_{reason}"
-            for reason in ("blocked", "closed", "silent", "plaintext", "tls", "garbage", "no_call")
-        },
+        _each("connections", "blocked", "closed", "silent", "plaintext", "tls", "garbage", "no_call"),
         ("reason",),
     ),
     Row(COUNTER, "kubebeast_dials_failed", "Env-servers dialled in vain.", "dials_failed"),
@@ -130,7 +124,7 @@ INFERENCE = (
         HISTOGRAM,
         "kubebeast_inference_seconds",
         "Copying the rows of a batch together, the model, and handing out the actions.",
-        {"gather": "inference_gather", "model": "inference_model", "reply": "inference_reply"},
+        _each("inference", "gather", "model", "reply"),
         ("phase",),
     ),
     Row(GAUGE, "kubebeast_inference_threads", "Threads that run the model.", "inference_threads"),

@@ -73,13 +73,12 @@ def print_table(summaries: Sequence[dict[str, Any]], threshold: float | None, ou
     for group in summaries:
         for row in group["runs"]:
             time = datetime.timedelta(seconds=round(3600 * row["hours"]))
-            cells = [f"{row['steps']:,}", str(time), number_text(row["steps_per_second"], ",.0f")]
-            cells.append(number_text(row["mean_return"], ".2f"))
-            table.add_row(row["run"], *cells, *_if(threshold, number_text(row["steps_to_threshold"], ",")))
+            cells = [row["run"], f"{row['steps']:,}", str(time), number_text(row["steps_per_second"])]
+            cells += [number_text(row["mean_return"], ".2f"), number_text(row["steps_to_threshold"], ",")]
+            table.add_row(*cells[: len(table.columns)])
         if len(group["runs"]) > 1:
-            cells = ["", "", "", _spread(group, "mean_return", ".2f")]
-            spread = _if(threshold, _spread(group, "steps_to_threshold", ",.0f"))
-            table.add_row("mean ± std", *cells, *spread, style="bold")
+            spreads = _spread(group, "mean_return", ".2f"), _spread(group, "steps_to_threshold", ",.0f")
+            table.add_row(*("mean ± std", "", "", "", *spreads)[: len(table.columns)], style="bold")
         table.add_section()
     out.print(table)
 
@@ -113,7 +112,3 @@ def _spread(group: dict[str, Any], name: str, spec: str) -> str:
         return "-"
     some = f" ({len(values)} of {len(group['runs'])})" if len(values) < len(group["runs"]) else ""
     return f"{np.mean(values):{spec}} ± {np.std(values):{spec}}{some}"
-
-
-def _if(threshold: float | None, cell: str) -> list[str]:
-    return [] if threshold is None else [cell]

@@ -1,5 +1,6 @@
 """The learning curve of one run, read from its logs.csv."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,12 +85,12 @@ def _binned(
     The newest bin is left out until it is complete, unless it is the only one.
     """
     ends = np.ceil(steps / bin_steps) * bin_steps
-    complete = np.unique(ends[ends <= steps[-1]])
-    bins = [(end, np.flatnonzero(ends == end)) for end in (complete if complete.size else ends[:1])]
-    returns = [np.array([value for row in rows for value in episodes[row]]) for _, rows in bins]
-    kept = [index for index, values in enumerate(returns) if values.size]
-    return (
-        np.array([bins[index][0] for index in kept]),
-        np.array([hours[bins[index][1][-1]] for index in kept]),
-        np.array([returns[index].mean() for index in kept]),
-    )
+    shown = np.flatnonzero(ends <= max(steps[-1], ends[0]))
+    points = []
+    for end, rows in itertools.groupby(shown, key=ends.__getitem__):
+        members = list(rows)
+        returns = [value for row in members for value in episodes[row]]
+        if returns:
+            points.append((end, hours[members[-1]], np.mean(returns)))
+    binned: Values = np.array(points, dtype=np.float64).reshape(-1, 3)
+    return binned[:, 0], binned[:, 1], binned[:, 2]

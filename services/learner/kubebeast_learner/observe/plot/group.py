@@ -11,13 +11,9 @@ import numpy as np
 from kubebeast_learner.observe.plot.curve import Curve
 from kubebeast_learner.run.log_table import Values
 
-SEED_SETTINGS = frozenset({"seed", "xpid", "savedir"})
-PLACE_SETTINGS = frozenset({"address", "pipes_basename"})
-WATCHING_SETTINGS = frozenset(
-    {"checkpoint_interval_minutes", "keep_checkpoints", "log_interval_s", "profile", "progress"}
-)
-"""Settings that decide what is seen of a run, not what it learns."""
-NOT_COMPARED = SEED_SETTINGS | PLACE_SETTINGS | WATCHING_SETTINGS
+WATCHING_SETTINGS = {"checkpoint_interval_minutes", "keep_checkpoints", "log_interval_s", "profile", "progress"}
+"""They decide what is seen of a run, not what it learns."""
+NOT_COMPARED = {"seed", "xpid", "savedir", "address", "pipes_basename"} | WATCHING_SETTINGS
 GRID_POINTS = 400
 MAX_LABEL_SETTINGS = 4
 

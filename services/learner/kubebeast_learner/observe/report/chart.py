@@ -104,8 +104,10 @@ def make_chart(
     )
 
 
-def short_text(value: float, digits: int = 3) -> str:
-    """A number as people write it: 12.4k, 0.0123, 3e-05. digits: of numbers below 100."""
+def short_text(value: float | None, digits: int = 3) -> str:
+    """A number as people write it: 12.4k, 0.0123, 3e-05; "-" where it is not known. digits: of numbers below 100."""
+    if value is None:
+        return "-"
     if abs(value) >= 10_000:
         return EngFormatter(places=1, sep="")(value).replace(".0", "")
     if value == 0 or abs(value) >= 100:

@@ -1,5 +1,6 @@
 """What a run's out.log has to say that somebody should know."""
 
+import contextlib
 import re
 from collections import deque
 from dataclasses import dataclass, field
@@ -40,17 +41,13 @@ def read_out_log(folder: Path) -> OutLog:
     """Reads folder/out.log line by line; an empty one where there is none."""
     log = OutLog()
     current: Message | None = None
-    try:
-        with open(folder / "out.log", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                found = _MESSAGE.match(line)
-                if found is None:
-                    if current is not None:
-                        current.lines.append(line.rstrip("\n"))
-                    continue
+    with contextlib.suppress(OSError), open(folder / "out.log", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            found = _MESSAGE.match(line)
+            if found is not None:
                 current = _noted(log, found)
-    except OSError:
-        return log
+            elif current is not None:
+                current.lines.append(line.rstrip("\n"))
     return log
 
 

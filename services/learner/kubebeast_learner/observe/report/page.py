@@ -70,14 +70,14 @@ def _tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     return [
         (
             "mean return",
-            _value(log.newest("mean_episode_return")),
+            short_text(log.newest("mean_episode_return")),
             "" if returns is None else f"best {short_text(float(returns[returns == returns].max()))}",
         ),
-        ("env-steps", _value(steps), f"of {short_text(total)}" if isinstance(total, (int, float)) else ""),
-        ("steps/s", _value(log.steps_per_second), "mean of the run"),
+        ("env-steps", short_text(steps), f"of {short_text(total)}" if isinstance(total, (int, float)) else ""),
+        ("steps/s", short_text(log.steps_per_second), "mean of the run"),
         ("trained for", "-" if hours is None else str(datetime.timedelta(seconds=round(3600 * hours))), ""),
-        ("episodes", _value(log.newest("episodes")), ""),
-        ("updates", _value(log.newest("num_updates")), f"{number_text(skipped)} skipped" if skipped else ""),
+        ("episodes", short_text(log.newest("episodes")), ""),
+        ("updates", short_text(log.newest("num_updates")), f"{number_text(skipped)} skipped" if skipped else ""),
     ]
 
 
@@ -125,10 +125,6 @@ def _versions(run: RunFolder) -> list[list[str]]:
         changes = " with uncommitted changes" if git.get("is_dirty") else ""
         rows.append(["git commit", f"{str(git.get('commit'))[:12]} ({git.get('branch')}){changes}"])
     return rows + [[f"SLURM {name.replace('_', ' ')}", str(value)] for name, value in run.record("slurm").items()]
-
-
-def _value(value: float | None) -> str:
-    return "-" if value is None else short_text(value)
 
 
 def _gib(num_bytes: Any) -> str:

@@ -1,5 +1,6 @@
 """Series made small and calm enough to be drawn."""
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,17 +49,9 @@ def band_of(steps: Values, episodes: Sequence[Sequence[float]], num_bins: int = 
         return None
     edges = np.linspace(steps[0], steps[-1], num_bins + 1)
     bins = np.clip(np.searchsorted(edges, steps, side="right") - 1, 0, num_bins - 1)
-    values: dict[int, list[float]] = {}
-    ends: dict[int, float] = {}
-    for index, step, returns in zip(bins, steps, episodes, strict=True):
-        if returns:
-            values.setdefault(int(index), []).extend(returns)
-            ends[int(index)] = float(step)
-    if not values:
-        return None
-    found = sorted(values)
-    return Band(
-        xs=np.array([ends[index] for index in found]),
-        low=np.array([min(values[index]) for index in found]),
-        high=np.array([max(values[index]) for index in found]),
-    )
+    points = []
+    for _, rows in itertools.groupby((row for row, returns in enumerate(episodes) if returns), key=bins.__getitem__):
+        members = list(rows)
+        returns = [value for row in members for value in episodes[row]]
+        points.append((steps[members[-1]], min(returns), max(returns)))
+    return Band(*np.array(points).T) if points else None

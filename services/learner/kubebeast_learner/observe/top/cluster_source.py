@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from kubebeast_learner.config import TopConfig
 from kubebeast_learner.observe.fleet.api_objects import COMPONENT_SELECTOR
-from kubebeast_learner.observe.fleet.cluster import Cluster
 from kubebeast_learner.observe.fleet.connection import connect
 from kubebeast_learner.observe.fleet.errors import UnavailableError, WatchError
 from kubebeast_learner.observe.fleet.observer import list_groups, list_pods
@@ -21,7 +20,7 @@ class ClusterSource:
 
     def __init__(self, config: TopConfig) -> None:
         """Asks the API server nothing yet. WatchError when there are no credentials that can be used."""
-        self._cluster = Cluster(connect(config))
+        self._cluster = connect(config)
         self._release = config.release
         self._learner: PodState | None = None
         self._pods: Mapping[str, PodState] = {}
@@ -36,13 +35,9 @@ class ClusterSource:
             raise UnavailableError(f"learner {self._learner.name} serves no metrics, it is {self._learner.status}")
         return self._cluster.page(self._learner.name, self._learner.metrics_port, path)
 
-    def pods(self) -> Mapping[str, PodState]:
+    def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
         self._list()
-        return self._pods
-
-    def groups(self) -> Sequence[GroupState]:
-        self._list()
-        return self._groups
+        return self._pods, self._groups
 
     def _list(self) -> None:
         """Lists pods again when the last list is old."""

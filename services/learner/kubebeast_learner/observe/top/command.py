@@ -6,8 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from types import FrameType
+from dataclasses import asdict, replace
 
 from rich.console import Console
 from rich.live import Live
@@ -20,7 +19,7 @@ from kubebeast_learner.observe.top.poller import INTERVAL_S, Poller
 from kubebeast_learner.observe.top.rows import Order
 from kubebeast_learner.observe.top.screen import draw
 from kubebeast_learner.observe.top.source import DirectSource, Source
-from kubebeast_learner.observe.top.view import View, as_json, make_view
+from kubebeast_learner.observe.top.view import View, make_view
 
 DEFAULT_LEARNER = "http://127.0.0.1:9090"
 FILE_WIDTH = 160
@@ -59,7 +58,7 @@ def _open(config: TopConfig) -> Source:
 
 def _print(view: View, config: TopConfig) -> None:
     if config.json:
-        print(json.dumps(as_json(view)), flush=True)
+        print(json.dumps(asdict(view)), flush=True)
         return
     out = console(FILE_WIDTH)
     out.print(draw(view, config.sort, out.width, streams=config.streams))
@@ -94,11 +93,7 @@ def _no_key(timeout_s: float) -> str:
 @contextlib.contextmanager
 def _sigterm_unwinds() -> Iterator[None]:
     """SIGTERM ends the process through its context managers, which give the terminal back."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield
     finally:

@@ -67,13 +67,14 @@ def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
         notes.append("this learner does not tell of its streams, it is older than this command")
     except ValueError as error:
         notes.append(f"streams are unknown: {error}")
+    pods, groups = source.fleet()
     return Look(
         taken_at_s=taken_at_s,
         source=source.name,
         metrics=metrics,
         streams=streams,
-        pods=source.pods(),
-        groups=source.groups(),
+        pods=pods,
+        groups=groups,
         notes=tuple(notes),
     )
 
@@ -113,17 +114,16 @@ class Poller:
 
     def _run(self) -> None:
         while True:
+            look, problem = None, None
             try:
                 look = take(self._source)
             except WatchError as error:
-                with self._changed:
-                    self._error = error
-                    self._changed.notify_all()
-            else:
-                with self._changed:
-                    self._error = None
+                problem = error
+            with self._changed:
+                self._error = problem
+                if look is not None:
                     self._taken.append(look)
                     while len(self._taken) > 2 and self._taken[1].taken_at_s <= look.taken_at_s - WINDOW_S:
                         self._taken.popleft()
-                    self._changed.notify_all()
+                self._changed.notify_all()
             time.sleep(INTERVAL_S)

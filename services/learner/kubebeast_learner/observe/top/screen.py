@@ -30,16 +30,18 @@ def draw(
     view: View, order: Order, width: int, height: int | None = None, *, streams: bool = False, keys: str = ""
 ) -> RenderableType:
     """width: columns of the terminal. height: lines to fill at most; None: as needed. keys: what can be pressed."""
-    head: list[RenderableType] = [*_title(view, width), _progress(view, width), Text(), *_numbers(view, width)]
+    head: list[RenderableType] = [*_title(view, width), _progress(view, width), Text()]
+    numbers, num_lines = _numbers(view, width)
     foot = [Text(), Text(keys, style="dim", no_wrap=True)] if keys else []
     on_screen = height is not None  # where a line that folds would push the last one out
-    notes = [Text(note, style="yellow", no_wrap=on_screen) for note in (*_troubles(view), *view.notes)]
-    taken = len(head) - 1 + _numbers_height(view, width) + len(notes) + 1 + len(foot)
+    troubles = ", ".join(f"{name}: {count:,.0f}" for name, count in view.troubles.items())
+    notes = [Text(note, style="yellow", no_wrap=on_screen) for note in ([troubles] if troubles else []) + view.notes]
+    taken = len(head) + num_lines + len(notes) + 1 + len(foot)
     body: list[RenderableType] = [Text()]
     if view.env_servers:
         left = None if height is None else height - taken
         body.append(draw_rows(sorted_rows(view.env_servers, order), width, left, streams=streams))
-    return Group(*head, *notes, *body, *foot)
+    return Group(*head, *numbers, *notes, *body, *foot)
 
 
 def _title(view: View, width: int) -> list[Text]:
@@ -73,8 +75,8 @@ def _progress(view: View, width: int) -> RenderableType:
     return line
 
 
-def _numbers(view: View, width: int) -> list[RenderableType]:
-    """Bars of what waits for what on the left, numbers on the right, or below."""
+def _numbers(view: View, width: int) -> tuple[list[RenderableType], int]:
+    """Bars of what waits for what on the left, numbers on the right, or below; and how many lines that takes."""
     bars = Table.grid(padding=(0, 2, 0, 0))
     for justify in ("left", "left", "right"):
         bars.add_column(justify=justify)
@@ -89,15 +91,10 @@ def _numbers(view: View, width: int) -> list[RenderableType]:
     for left, right in zip(_values(view)[::2], _values(view)[1::2], strict=True):
         values.add_row(Text(left[0], style="dim"), left[1], Text(right[0], style="dim"), right[1])
     if width < NARROW:
-        return [bars, values]
+        return [bars, values], bars.row_count + values.row_count
     both = Table.grid(padding=(0, 4, 0, 0))
     both.add_row(bars, values)
-    return [both]
-
-
-def _numbers_height(view: View, width: int) -> int:
-    heights = len(_bars(view)), len(_values(view)) // 2
-    return sum(heights) - 1 if width < NARROW else max(heights)
+    return [both], max(bars.row_count, values.row_count)
 
 
 def _bars(view: View) -> list[tuple[str, float | None, float]]:
@@ -137,10 +134,6 @@ def _values(view: View) -> list[tuple[str, str]]:
         ("steps dropped", number_text(view.steps_dropped)),
         ("GPU memory", f"{sum(used) / GIB:.1f} GiB") if used else ("episodes", number_text(view.episodes)),
     ]
-
-
-def _troubles(view: View) -> list[str]:
-    return [", ".join(f"{name}: {count:,.0f}" for name, count in view.troubles.items())] if view.troubles else []
 
 
 def _spread(spread: Spread) -> str:

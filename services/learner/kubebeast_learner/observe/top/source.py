@@ -26,11 +26,8 @@ class Source(Protocol):
     def page(self, path: str) -> str:
         """A page of the learner's, e.g. metrics. NotFoundError when it has none of that name."""
 
-    def pods(self) -> Mapping[str, PodState]:
-        """The pods of env-servers by name; empty outside of Kubernetes."""
-
-    def groups(self) -> Sequence[GroupState]:
-        """The groups of env-servers, without their pods; empty outside of Kubernetes and where they cannot be read."""
+    def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
+        """Env-servers' pods by name, and their groups; none outside of Kubernetes, no groups where they are secret."""
 
 
 class DirectSource:
@@ -60,8 +57,5 @@ class DirectSource:
             raise WatchError(f"{self.name}/{path} answers {answer.status} {reason}")
         return page_text(body, f"{self.name}/{path}")
 
-    def pods(self) -> Mapping[str, PodState]:
-        return {}
-
-    def groups(self) -> Sequence[GroupState]:
-        return ()
+    def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
+        return {}, ()

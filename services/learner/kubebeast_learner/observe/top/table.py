@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -12,20 +11,6 @@ from kubebeast_learner.observe.numbers import age_text, number_text, time_text
 from kubebeast_learner.observe.table import Cells, draw_table
 from kubebeast_learner.observe.top.rows import EnvServer
 
-COLUMNS: dict[str, JustifyMethod] = {
-    "env-server": "left",
-    "environment": "left",
-    "streams": "right",
-    "envs": "right",
-    "steps/s": "right",
-    "env time": "right",
-    "wait": "right",
-    "parked": "right",
-    "phase": "left",
-    "age": "right",
-    "node": "left",
-    "restarts": "right",
-}
 DISPENSABLE = ("node", "environment", "streams", "age", "restarts", "parked", "envs")
 """Columns that a narrow terminal goes without, in this order."""
 MAX_NAME = 48
@@ -38,7 +23,7 @@ SLOW_STYLE = "bold red"
 def draw_rows(rows: Sequence[EnvServer], width: int, height: int | None, *, streams: bool) -> Table:
     """At most as many rows as fit, and how many there are more.
 
-    rows: sorted. height: lines for all of it, titles included; None: as needed. streams: a row for each stream, too.
+    rows: sorted, at least one. height: lines for all of it, titles included; None: as needed. streams: these, too.
     """
     num_lines = len(rows) + (sum(len(row.streams) for row in rows) if streams else 0)
     num_fitting = num_lines if height is None else max(MIN_ROWS, height - 1)
@@ -49,7 +34,7 @@ def draw_rows(rows: Sequence[EnvServer], width: int, height: int | None, *, stre
     silent = {"node", "restarts"} if all(row.restarts is None for row in rows) else set()
     if len({row.env_id for row in rows if row.env_id}) < 2:
         silent.add("environment")
-    columns = {title: justify for title, justify in COLUMNS.items() if title not in silent}
+    columns = [title for title in _cells(rows[0], "") if title not in silent]
     return draw_table(columns, DISPENSABLE, lines, width, fold=False)
 
 

@@ -1,8 +1,7 @@
 """What is shown of a learner at one moment, worked out from two looks at it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from kubebeast_learner.observe.numbers import mean
 from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
@@ -139,11 +138,6 @@ def make_view(looks: Looks) -> View:
         env_servers=rows,
         notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *now.notes],
     )
-
-
-def as_json(view: View) -> dict[str, Any]:
-    """Plain values for JSON: the view's fields, null where a value is unknown."""
-    return asdict(view)
 
 
 def _rows(before: Look | None, now: Look) -> list[EnvServer]:

@@ -37,11 +37,8 @@ class ScriptedSource:
             raise answer
         return answer
 
-    def pods(self) -> Mapping[str, PodState]:
-        return {"kb-envserver-0": pod_state()}
-
-    def groups(self) -> Sequence[GroupState]:
-        return ()
+    def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
+        return {"kb-envserver-0": pod_state()}, ()
 
 
 def looks_when(poller: Poller, condition: Callable[[Looks], bool]) -> Looks:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from kubebeast_learner.observe.scrape import parse_metrics, quantiles
 from kubebeast_learner.observe.top.poller import Look, Looks
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows, sorted_rows
 from kubebeast_learner.observe.top.streams_json import parse_streams
-from kubebeast_learner.observe.top.view import View, as_json, make_view
+from kubebeast_learner.observe.top.view import View, make_view
 from tests.unit.learner.observe.fleet.fleet_objects import pod_state
 from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, stream, streams_page
 
@@ -86,7 +87,7 @@ def test_gpus_are_told_apart() -> None:
 def test_numbers_that_json_has_no_word_for_are_unknown() -> None:
     view = view_of(None, scrape(old_metrics(episode_return_mean=math.nan, learner_starved_ratio=math.inf)))
     assert (view.episode_return_mean, view.starved_ratio) == (None, None)
-    assert json.loads(json.dumps(as_json(view), allow_nan=False))["source"] == "here"
+    assert json.loads(json.dumps(asdict(view), allow_nan=False))["source"] == "here"
 
 
 def test_a_quantile_above_the_last_bound_is_that_bound() -> None:
