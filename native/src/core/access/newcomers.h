@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -30,8 +31,8 @@ class Newcomers {
 
  private:
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Clock::time_point> late_at_;  // by peer
+  Mutex mutex_;
+  std::unordered_map<std::string, Clock::time_point> late_at_ ABSL_GUARDED_BY(mutex_);  // by peer
 };
 
 }  // namespace kubebeast

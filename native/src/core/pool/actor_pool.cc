@@ -16,6 +16,7 @@ namespace kubebeast {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
 absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t minimum) {
   if (value >= minimum) return absl::OkStatus();
@@ -104,16 +105,16 @@ absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options
 ActorPool::ActorPool(const PoolOptions& options)
     : context_(std::make_shared<PoolContext>(options)),
       buffers_(std::make_shared<BufferPool>()),
-      address_(options.address),
-      dialer_(std::make_shared<Dialer>(context_)) {}
+      dialer_(std::make_shared<Dialer>(context_)),
+      address_(options.address) {}
 
 ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
 
 absl::Status ActorPool::Start() {
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
   if (absl::Status status = Serve(); !status.ok()) {
@@ -121,7 +122,6 @@ absl::Status ActorPool::Start() {
     service_.reset();
     return status;
   }
-  const std::lock_guard lock(mutex_);
   sweeper_ = std::thread([this] { Sweep(); });
   return absl::OkStatus();
 }
@@ -153,7 +153,7 @@ absl::Status ActorPool::Serve() {
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
   if (listener_ == nullptr) return absl::OkStatus();
   Accept(std::move(acceptor));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   address_ = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", listener_->port());
   return absl::OkStatus();
 }
@@ -186,7 +186,7 @@ absl::Status ActorPool::SetEndpoints(const std::vector<Endpoint>& endpoints) {
 }
 
 std::string ActorPool::address() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return address_;
 }
 
@@ -263,18 +263,18 @@ std::vector<StreamInfo> ActorPool::GetStreams() const {
 void ActorPool::Drain(bool finished) {
   context_->registry.Drain(finished);
   dialer_->Stop();
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   if (server_ == nullptr) return;
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
 }
 
 void ActorPool::Close(std::chrono::milliseconds grace) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
-    closing_.notify_all();
+    closing_.NotifyAll();
   }
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   listener_.reset();
   dialer_->Stop();
   context_->registry.Close();
@@ -292,20 +292,24 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
 }
 
 void ActorPool::Sweep() {
-  using std::chrono::milliseconds;
   const milliseconds shortest = std::min(context_->options.handshake_timeout, context_->options.step_timeout);
   const milliseconds tick = std::clamp(shortest / 4, milliseconds(1), milliseconds(250));
-  std::unique_lock lock(mutex_);
-  while (!closing_.wait_for(lock, tick, [this] { return closed_; })) {
-    lock.unlock();
+  while (Rest(tick)) {
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
     for (const std::string& peer : context_->newcomers.TakeLate(now)) {
       context_->AddRefusedConnection(peer, ConnectionRefusal::kNoCall);
     }
     dialer_->Tick(now);
-    lock.lock();
   }
+}
+
+bool ActorPool::Rest(milliseconds time) {
+  const Clock::time_point until = Clock::now() + time;
+  const MutexLock lock(mutex_);
+  while (!closed_ && closing_.WaitUntil(mutex_, until)) {
+  }
+  return !closed_;
 }
 
 }  // namespace kubebeast

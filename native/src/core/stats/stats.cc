@@ -74,19 +74,19 @@ constexpr HistogramEntry kHistograms[] = {
 }  // namespace
 
 void Stats::CountSampled(std::size_t steps) {
-  const std::lock_guard lock(books_mutex_);
+  const MutexLock lock(books_mutex_);
   steps_sampled += static_cast<std::int64_t>(steps);
   steps_in_flight += static_cast<std::int64_t>(steps);
 }
 
 void Stats::CountLeaving(std::size_t steps, Value& where) {
-  const std::lock_guard lock(books_mutex_);
+  const MutexLock lock(books_mutex_);
   where += static_cast<std::int64_t>(steps);
   steps_in_flight -= static_cast<std::int64_t>(steps);
 }
 
 std::vector<std::pair<std::string_view, std::int64_t>> Stats::Snapshot() const {
-  const std::lock_guard lock(books_mutex_);
+  const MutexLock lock(books_mutex_);
   std::vector<std::pair<std::string_view, std::int64_t>> values;
   for (const Entry& entry : kEntries) values.emplace_back(entry.name, (this->*entry.value).load());
   return values;

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stats/histogram.h"
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -89,7 +89,7 @@ class Stats {
   std::vector<std::pair<std::string_view, Histogram::Snapshot>> TakeHistograms() const;
 
  private:
-  mutable std::mutex books_mutex_;  // while steps move from one value to another
+  mutable Mutex books_mutex_;  // while steps move from one value to another
 };
 
 }  // namespace kubebeast

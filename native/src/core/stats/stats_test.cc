@@ -17,7 +17,7 @@ TEST(StatsTest, SnapshotHoldsEveryValueUnderItsOwnName) {
     if (name == "episodes") episodes = value;
   }
   // All members are values but the histograms and the mutex, which are the last ones.
-  EXPECT_EQ(names.size(), (sizeof(Stats) - sizeof(Histograms) - sizeof(std::mutex)) / sizeof(Stats::Value));
+  EXPECT_EQ(names.size(), (sizeof(Stats) - sizeof(Histograms) - sizeof(Mutex)) / sizeof(Stats::Value));
   EXPECT_EQ(episodes, 7);
 }
 

@@ -11,14 +11,14 @@ namespace kubebeast {
 ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
     : pool_(std::move(pool)),
       peer_(std::move(peer)),
-      transport_(&transport),
       connected_at_(Clock::now()),
+      transport_(&transport),
       clock_(connected_at_) {}
 
 ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
 
 void ActorStream::Start() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
   if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
     // Nobody's fault where no stream is taken any more.
@@ -29,12 +29,12 @@ void ActorStream::Start() {
 }
 
 void ActorStream::OnPoolOpen() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ == Phase::kOpen) Welcome(pool_->registry.shape());
 }
 
 void ActorStream::CheckDeadline(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (now < deadline_) return;
   if (phase_ == Phase::kHello) {
     End(Cause::kTimeout,
@@ -49,15 +49,14 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
 }
 
 void ActorStream::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
 }
 
 std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
   const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
-  const auto spent = [&](StreamClock::State state) { return seconds(clock_.Spent(state, now)); };
   return StreamInfo{.env_server_id = env_server_id_,
                     .instance_id = instance_id_,
                     .env_id = env_id_,
@@ -67,14 +66,14 @@ std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
                     .num_steps = num_steps_,
                     .num_episodes = num_episodes_,
                     .connected_s = seconds(now - connected_at_),
-                    .env_s = spent(StreamClock::State::kEnv),
-                    .action_s = spent(StreamClock::State::kInference),
-                    .parked_s = spent(StreamClock::State::kParked)};
+                    .env_s = seconds(clock_.Spent(StreamClock::State::kEnv, now)),
+                    .action_s = seconds(clock_.Spent(StreamClock::State::kInference, now)),
+                    .parked_s = seconds(clock_.Spent(StreamClock::State::kParked, now))};
 }
 
 void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                       const BatchRecord& batch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
   const std::vector<LeafSpec>& leaves = shape_->spec.action;
   std::vector<const std::uint8_t*> actions(leaves.size());
@@ -103,12 +102,12 @@ void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
 }
 
 void ActorStream::Abandon() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   End(Cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
 }
 
 void ActorStream::OnReadDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ == Phase::kEnded) return;
   if (!ok) {
     End(Cause::kDisconnect, absl::OkStatus());
@@ -124,7 +123,7 @@ void ActorStream::OnReadDone(bool ok) {
 }
 
 void ActorStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok) {
     End(Cause::kDisconnect, absl::OkStatus());
@@ -134,7 +133,7 @@ void ActorStream::OnWriteDone(bool ok) {
 }
 
 void ActorStream::OnDone() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   transport_ = nullptr;
   pool_->registry.Remove(this);
 }
@@ -229,7 +228,7 @@ bool ActorStream::Park() {
 }
 
 void ActorStream::Unpark() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
   ticket_.reset();
   pool_->batcher.Join(this);

@@ -3,9 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -27,8 +28,8 @@ class Repetitions {
     std::size_t since = 0;
   };
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, Told> told_;
+  Mutex mutex_;
+  std::unordered_map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -15,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
+#include "sync/mutex.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {
@@ -65,15 +64,15 @@ class StreamRegistry {
  private:
   const Limits limits_;
   const std::string opening_env_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  bool draining_ = false;
-  bool finished_ = false;
-  bool closed_ = false;
-  std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_;
-  std::optional<EnvSpec> spec_;
-  std::shared_ptr<const UnrollShape> shape_;
-  std::vector<std::int32_t> free_slots_;
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::optional<EnvSpec> spec_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::int32_t> free_slots_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "sync/mutex.h"
 #include "wire/tensor_spec.h"
 
 namespace kubebeast {
@@ -46,8 +46,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   Buffer Take(std::size_t bytes);
   void Release(Buffer buffer);
 
-  mutable std::mutex mutex_;
-  std::vector<Buffer> free_;  // oldest first
+  mutable Mutex mutex_;
+  std::vector<Buffer> free_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 
 }  // namespace kubebeast
