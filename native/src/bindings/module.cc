@@ -2,7 +2,7 @@
 #include "absl/synchronization/mutex.h"
 #include "bindings.h"
 #include "google/protobuf/stubs/common.h"
-#include "wire/wire_codec.h"
+#include "wire/protocol.h"
 
 // Known only after a header of the C library.
 #ifdef __GLIBC__

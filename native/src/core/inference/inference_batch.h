@@ -11,7 +11,8 @@
 #include "absl/status/status.h"
 #include "rollouts/unroll.h"
 #include "stats/stats.h"
-#include "wire/array.h"
+#include "tensors/array.h"
+#include "tensors/buffer_pool.h"
 
 namespace kubebeast {
 
@@ -35,7 +36,7 @@ class Actor {
   virtual const std::vector<std::int32_t>& slots() const = 0;
 
   // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
-  // row 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
+  // step 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
   virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                    const BatchRecord& batch) = 0;
 
@@ -46,7 +47,7 @@ class Actor {
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  std::vector<Row> rows;  // history, then the row to act on
+  std::vector<VectorStep> window;  // history, then the step to act on
   bool unroll_start = false;
   std::chrono::steady_clock::time_point since;  // of the wait
 

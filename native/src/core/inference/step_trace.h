@@ -9,7 +9,7 @@
 #include <string>
 
 #include "inference/inference_batch.h"
-#include "wire/wire_codec.h"
+#include "wire/observation_rows.h"
 
 namespace kubebeast {
 

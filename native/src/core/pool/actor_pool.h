@@ -21,11 +21,11 @@
 #include "rollouts/rollout_batch.h"
 #include "stream/pool_context.h"
 #include "sync/mutex.h"
+#include "tensors/buffer_pool.h"
 #include "transport/client_transport.h"
 #include "transport/dialer.h"
 #include "transport/server_transport.h"
 #include "transport/tcp_listener.h"
-#include "wire/array.h"
 
 namespace kubebeast {
 

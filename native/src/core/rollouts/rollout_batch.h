@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "rollouts/unroll.h"
-#include "wire/array.h"
+#include "tensors/array.h"
+#include "tensors/buffer_pool.h"
 
 namespace kubebeast {
 

@@ -22,7 +22,7 @@ class RolloutQueueTest : public ::testing::Test {
     unroll->end = end;
     for (std::size_t t = 0; t <= steps; ++t) {
       const std::uint8_t final = restless ? 1 : 0;
-      unroll->rows.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), outputs, 0});
+      unroll->steps.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), outputs, 0});
     }
     return unroll;
   }

@@ -170,7 +170,7 @@ absl::Status ActorStream::ReceiveHello(const Hello& hello) {
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  compression_ = ChooseCompression(hello);
+  compression_ = hello.offered;
   codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
@@ -208,7 +208,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
     pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
   }
   CountInterruptions(*observation);
-  const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
+  const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
   pool_->rollouts.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);

@@ -20,6 +20,7 @@
 #include "stream/stream_clock.h"
 #include "stream/transport.h"
 #include "sync/mutex.h"
+#include "wire/handshake_codec.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {
@@ -28,9 +29,9 @@ namespace kubebeast {
 //
 //     Hello → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
 //
-// A read is always outstanding, so that the peer's end is noticed in every phase. A step at row 0 of an unroll is
-// parked while the rollout queue is full. The transport holds the stream until its end; then it lives as long as
-// someone owes it an answer, and its slots are free when it is gone. Thread-safe.
+// A read is always outstanding, so that the peer's end is noticed in every phase. Step 0 of an unroll is parked while
+// the rollout queue is full. The transport holds the stream until its end; then it lives as long as someone owes it an
+// answer, and its slots are free when it is gone. Thread-safe.
 class ActorStream final : public Actor, public std::enable_shared_from_this<ActorStream> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -77,9 +78,9 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   absl::Status ReceiveHello(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Welcome(std::shared_ptr<const UnrollShape> shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the newest row must wait for room in the rollout queue; Unpark runs when there is some.
+  // Whether the newest step must wait for room in the rollout queue; Unpark runs when there is some.
   bool Park() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives the newest row to the batcher.
+  // Gives the newest step to the batcher.
   void Submit(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -26,7 +26,7 @@
 #include "stream/pool_events.h"
 #include "stream/repetitions.h"
 #include "stream/stream_registry.h"
-#include "wire/wire_codec.h"
+#include "wire/protocol.h"
 
 namespace kubebeast {
 

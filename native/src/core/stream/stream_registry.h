@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
 #include "sync/mutex.h"
-#include "wire/wire_codec.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 

@@ -8,7 +8,7 @@
 #include "stream/actor_stream.h"
 #include "stream/transport.h"
 #include "sync/mutex.h"
-#include "wire/wire_codec.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 namespace {

@@ -1,11 +1,11 @@
-// The Hello, Welcome and End of wire_codec.h, by the generated parser: small messages, once a stream.
+#include "wire/handshake_codec.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
-#include "wire/wire_codec.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast {
@@ -130,8 +130,6 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.offered = *std::move(offer);
   return hello;
 }
-
-std::vector<Compression> ChooseCompression(const Hello& hello) { return hello.offered; }
 
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression) {
   v1::ActResponse response;

@@ -1,3 +1,5 @@
+#include "wire/handshake_codec.h"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -60,11 +62,6 @@ TEST(HandshakeCodecTest, TakesMissingAndUnknownOffersAsNone) {
   EXPECT_EQ(Decode(message)->offered, (std::vector{Compression::kLz4, Compression::kNone}));
   message.mutable_hello()->set_offered_compression(0, static_cast<v1::Compression>(9));
   EXPECT_EQ(Decode(message)->offered, (std::vector{Compression::kNone, Compression::kNone}));
-}
-
-TEST(HandshakeCodecTest, ChoosesLz4WhereItIsOffered) {
-  const Hello hello = {.offered = {Compression::kNone, Compression::kLz4}};
-  EXPECT_EQ(ChooseCompression(hello), (std::vector{Compression::kNone, Compression::kLz4}));
 }
 
 TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {

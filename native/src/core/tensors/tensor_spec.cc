@@ -1,4 +1,4 @@
-#include "wire/tensor_spec.h"
+#include "tensors/tensor_spec.h"
 
 #include <limits>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kMaxDims = 32;
-// An unroll refers to so many rows before its first.
+// An unroll refers to so many steps before its first.
 constexpr std::uint32_t kMaxFrameStack = 256;
 constexpr std::size_t kMaxPathBytes = 255;
 
