@@ -18,31 +18,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t minimum) {
-  if (value >= minimum) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum));
-}
-
 absl::Status Validate(const PoolOptions& options) {
-  const auto signed_value = [](std::size_t value) { return static_cast<std::int64_t>(value); };
   absl::Status status;
-  status.Update(AtLeast("unroll_length", signed_value(options.unroll_length), 1));
-  status.Update(AtLeast("batch_size", signed_value(options.batch_size), 1));
-  status.Update(AtLeast("min_inference_rows", signed_value(options.inference.min_rows), 1));
-  status.Update(AtLeast("max_inference_rows", signed_value(options.inference.max_rows),
-                        signed_value(options.inference.min_rows)));
-  status.Update(AtLeast("inference_timeout_ms", options.inference.timeout.count(), 0));
+  const auto at_least = [&status](absl::string_view name, auto value, decltype(value) minimum) {
+    if (value >= minimum) return;
+    status.Update(absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum)));
+  };
+  at_least("unroll_length", options.unroll_length, 1);
+  at_least("batch_size", options.batch_size, 1);
+  at_least("min_inference_rows", options.inference.min_rows, 1);
+  at_least("max_inference_rows", options.inference.max_rows, options.inference.min_rows);
+  at_least("inference_timeout_ms", options.inference.timeout.count(), 0);
   // With less room than a batch needs everyone would wait for everyone.
-  status.Update(
-      AtLeast("max_queued_rollouts", signed_value(options.max_queued_rollouts), signed_value(options.batch_size)));
-  status.Update(AtLeast("max_streams", signed_value(options.max_streams), 1));
-  status.Update(AtLeast("max_envs", signed_value(options.max_envs), 1));
-  status.Update(AtLeast("max_envs_per_stream", options.wire.max_envs_per_stream, 1));
-  status.Update(AtLeast("max_message_bytes", signed_value(options.wire.max_message_bytes), 1));
-  status.Update(AtLeast("max_transport_bytes", signed_value(options.max_transport_bytes),
-                        signed_value(options.wire.max_message_bytes)));
-  status.Update(AtLeast("handshake_timeout_ms", options.handshake_timeout.count(), 1));
-  status.Update(AtLeast("step_timeout_ms", options.step_timeout.count(), 1));
+  at_least("max_queued_rollouts", options.max_queued_rollouts, options.batch_size);
+  at_least("max_streams", options.max_streams, 1);
+  at_least("max_envs", options.max_envs, 1);
+  at_least("max_envs_per_stream", options.wire.max_envs_per_stream, 1);
+  at_least("max_message_bytes", options.wire.max_message_bytes, 1);
+  at_least("max_transport_bytes", options.max_transport_bytes, options.wire.max_message_bytes);
+  at_least("handshake_timeout_ms", options.handshake_timeout.count(), 1);
+  at_least("step_timeout_ms", options.step_timeout.count(), 1);
   if (options.max_envs > std::numeric_limits<std::int32_t>::max()) {
     status.Update(absl::InvalidArgumentError(absl::StrCat("max_envs = ", options.max_envs, ": must fit an int32")));
   }
@@ -72,6 +67,10 @@ constexpr int kMaxStreamsPerConnection = 100;
 // The name of the contract's service, for health checks
 // (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
+
+// In the order of FlushReason.
+constexpr Stats::Value Stats::* kFlushes[] = {&Stats::inference_flush_ready, &Stats::inference_flush_all,
+                                              &Stats::inference_flush_timeout};
 
 bool IsUnix(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
@@ -170,8 +169,9 @@ void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcc
       {.on_connection = hand_over,
        .is_blocked = [context = context_](
                          const std::string& peer) { return context->offences.Blocks(HostOfPeer(peer), Clock::now()); },
-       .on_refusal = [context = context_](const std::string& peer,
-                                          ConnectionRefusal refusal) { context->AddRefusedConnection(peer, refusal); },
+       .on_refusal = [context = context_](
+                         const std::string& peer,
+                         const ConnectionRefusal& refusal) { context->AddRefusedConnection(peer, refusal); },
        .on_error = [context = context_](const absl::Status& status) { context->AddAcceptFailure(status); }});
 }
 
@@ -207,17 +207,7 @@ absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::ch
   Stats& stats = *context_->stats;
   ++stats.inference_batches;
   stats.inference_rows += static_cast<std::int64_t>(batch->num_rows);
-  switch (batch->reason) {
-    case FlushReason::kReady:
-      ++stats.inference_flush_ready;
-      break;
-    case FlushReason::kAll:
-      ++stats.inference_flush_all;
-      break;
-    case FlushReason::kTimeout:
-      ++stats.inference_flush_timeout;
-      break;
-  }
+  ++(stats.*kFlushes[static_cast<std::size_t>(batch->reason)]);
   return std::make_unique<InferenceBatch>(std::move(batch->items), context_->registry.shape(), *buffers_,
                                           context_->stats);
 }
@@ -298,7 +288,7 @@ void ActorPool::Sweep() {
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
     for (const std::string& peer : context_->newcomers.TakeLate(now)) {
-      context_->AddRefusedConnection(peer, ConnectionRefusal::kNoCall);
+      context_->AddRefusedConnection(peer, connection_refusal::kNoCall);
     }
     dialer_->Tick(now);
   }

@@ -80,11 +80,6 @@ class BoundedQueue {
     }
   }
 
-  absl::StatusOr<std::vector<T>> Pop(std::size_t count, Clock::time_point deadline) {
-    std::vector<T> none;
-    return Pop(count, deadline, [](const T&) { return false; }, none);
-  }
-
   // Wakes every waiter, refuses further items and returns those that nobody took. Idempotent.
   std::vector<T> Close() {
     std::map<Ticket, std::function<void()>> dropped;

@@ -22,7 +22,7 @@ void ActorStream::Start() {
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
   if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
     // Nobody's fault where no stream is taken any more.
-    End(absl::IsResourceExhausted(status) ? Cause::kInvalid : Cause::kClosed, status);
+    End(absl::IsResourceExhausted(status) ? end_cause::kInvalid : end_cause::kClosed, status);
     return;
   }
   transport_->Read(&read_);
@@ -37,10 +37,10 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
   const MutexLock lock(mutex_);
   if (now < deadline_) return;
   if (phase_ == Phase::kHello) {
-    End(Cause::kTimeout,
+    End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
   } else if (phase_ == Phase::kStep) {
-    End(Cause::kTimeout,
+    End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
                                                  pool_->options.step_timeout.count(), " ms")));
   } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
@@ -50,7 +50,7 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
 
 void ActorStream::Close() {
   const MutexLock lock(mutex_);
-  End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
+  End(end_cause::kClosed, absl::UnavailableError("the learner is shutting down"));
 }
 
 std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
@@ -103,20 +103,20 @@ void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
 
 void ActorStream::Abandon() {
   const MutexLock lock(mutex_);
-  End(Cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
+  End(end_cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
 }
 
 void ActorStream::OnReadDone(bool ok) {
   const MutexLock lock(mutex_);
   if (phase_ == Phase::kEnded) return;
   if (!ok) {
-    End(Cause::kDisconnect, absl::OkStatus());
+    End(end_cause::kDisconnect, absl::OkStatus());
     return;
   }
   try {
-    if (const absl::Status status = Receive(); !status.ok()) End(Cause::kInvalid, status);
+    if (const absl::Status status = Receive(); !status.ok()) End(end_cause::kInvalid, status);
   } catch (const std::exception& error) {
-    End(Cause::kDropped, absl::InternalError(error.what()));
+    End(end_cause::kDropped, absl::InternalError(error.what()));
   }
   read_.Clear();
   if (phase_ != Phase::kEnded) transport_->Read(&read_);
@@ -126,7 +126,7 @@ void ActorStream::OnWriteDone(bool ok) {
   const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok) {
-    End(Cause::kDisconnect, absl::OkStatus());
+    End(end_cause::kDisconnect, absl::OkStatus());
   } else if (phase_ != Phase::kEnded && !next_write_.empty()) {
     Send(std::exchange(next_write_, {}));
   }
@@ -156,7 +156,7 @@ absl::Status ActorStream::Receive() {
   if (!request.ok()) return request.status();
   if (const Bye* bye = std::get_if<Bye>(&*request)) {
     bye_detail_ = bye->detail;
-    End(Cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
+    End(end_cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
     return absl::OkStatus();
   }
   return ReceiveStep(std::move(std::get<std::shared_ptr<const ObservationRows>>(*request)));
@@ -209,7 +209,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   }
   CountInterruptions(*observation);
   const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
-  pool_->rollouts.CountSampled(added.num_steps);
+  stats.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
   phase_ = Phase::kActions;
@@ -254,7 +254,7 @@ void ActorStream::Send(std::string message) {
     if (next_write_.empty()) {
       next_write_ = std::move(message);
     } else {
-      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
+      End(end_cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
     }
     return;
   }
@@ -265,7 +265,7 @@ void ActorStream::Send(std::string message) {
   transport_->Write(&write_);
 }
 
-void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
+void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {
   if (phase_ == Phase::kEnded) return;
   // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
@@ -296,25 +296,25 @@ void ActorStream::CountInterruptions(const ObservationRows& observation) {
   }
 }
 
-void ActorStream::CountEnd(Cause cause) {
+void ActorStream::CountEnd(const EndCause& cause) {
   Stats& stats = *pool_->stats;
   if (codec_ == nullptr) {  // not accepted
-    if (cause != Cause::kDisconnect && cause != Cause::kClosed) ++stats.streams_rejected;
+    if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) ++stats.streams_rejected;
     return;
   }
   --stats.streams;
   stats.envs -= static_cast<std::int64_t>(slots_.size());
-  ++CounterOf(cause, stats);
+  ++(stats.*cause.counter);
 }
 
-void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
+void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
   // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
-  const bool hello_is_late = cause == Cause::kTimeout && codec_ == nullptr;
+  const bool hello_is_late = cause == end_cause::kTimeout && codec_ == nullptr;
   if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
-  const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
+  const std::string detail = cause == end_cause::kBye ? bye_detail_ : std::string(status.message());
   if (codec_ != nullptr) {
-    Report(StreamEvent::Kind::kLeft, std::string(NameOf(cause)), detail);
-  } else if (cause != Cause::kDisconnect && cause != Cause::kClosed) {
+    Report(StreamEvent::Kind::kLeft, std::string(cause.name), detail);
+  } else if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) {
     Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
   }
 }

@@ -70,7 +70,6 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
  private:
   // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
   enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
-  using Cause = EndCause;
 
   void Unpark();
 
@@ -85,10 +84,11 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void End(Cause cause, const absl::Status& status, bool terminated = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountInterruptions(const ObservationRows& observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CountEnd(Cause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReportEnd(Cause cause, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountEnd(const EndCause& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportEnd(const EndCause& cause, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config = "")
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

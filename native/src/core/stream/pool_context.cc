@@ -23,14 +23,14 @@ void PoolContext::AddRefusal(const std::string& peer, const absl::Status& status
               .detail = std::string(status.message())});
 }
 
-void PoolContext::AddRefusedConnection(const std::string& peer, ConnectionRefusal refusal) {
-  if (refusal != ConnectionRefusal::kClosed) {
+void PoolContext::AddRefusedConnection(const std::string& peer, const ConnectionRefusal& refusal) {
+  if (refusal != connection_refusal::kClosed) {
     AddRepeated(*this, {.kind = StreamEvent::Kind::kConnectionRefused,
                         .peer = peer,
-                        .reason = std::string(NameOf(refusal)),
-                        .detail = std::string(ExplanationOf(refusal))});
+                        .reason = std::string(refusal.name),
+                        .detail = std::string(refusal.explanation)});
   }
-  ++CounterOf(refusal, *stats);  // last: who sees the count finds the event
+  ++(*stats.*refusal.counter);  // last: who sees the count finds the event
 }
 
 void PoolContext::AddAcceptFailure(const absl::Status& status) {

@@ -39,13 +39,6 @@ std::vector<std::shared_ptr<ActorStream>> StreamRegistry::streams() const {
 }
 
 absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hello) {
-  std::size_t row_bytes = 0;
-  for (const LeafSpec& leaf : hello.spec.observation) row_bytes += leaf.row_bytes();
-  for (const LeafSpec& leaf : hello.spec.action) row_bytes += leaf.row_bytes();
-  if (row_bytes > limits_.max_step_bytes / hello.num_envs) {
-    return absl::ResourceExhaustedError(absl::StrCat("num_envs ", hello.num_envs, " of ", row_bytes,
-                                                     " bytes each exceed ", limits_.max_step_bytes, " bytes a step"));
-  }
   const MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the learner is shutting down");
   if (spec_.has_value()) {

@@ -28,8 +28,6 @@ class StreamRegistry {
   struct Limits {
     std::size_t max_streams = 4096;
     std::size_t max_envs = 16384;
-    // Bytes of the rows of one stream, stacks included: what its first message may hold.
-    std::size_t max_step_bytes = std::size_t{64} << 20;
   };
 
   // expected: the spec that is decided already. opening_env: the env_id that may decide it; empty: any.
@@ -43,7 +41,7 @@ class StreamRegistry {
 
   // Accepts a Hello and takes its slots, one an environment; the first accepted Hello decides the spec.
   // FailedPrecondition when it does not fit the spec; Unavailable where the spec is not decided and the Hello may not;
-  // ResourceExhausted over max_step_bytes or when too few slots are free.
+  // ResourceExhausted when too few slots are free.
   absl::StatusOr<std::vector<std::int32_t>> Admit(const Hello& hello);
   void ReleaseSlots(const std::vector<std::int32_t>& slots);
 

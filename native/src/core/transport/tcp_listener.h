@@ -26,7 +26,7 @@ class TcpListener {
     // Takes over the file descriptor of a connection.
     std::function<void(int fd, const std::string& peer)> on_connection;
     std::function<bool(const std::string& peer)> is_blocked;
-    std::function<void(const std::string& peer, ConnectionRefusal refusal)> on_refusal;
+    std::function<void(const std::string& peer, const ConnectionRefusal& refusal)> on_refusal;
     // Accepting fails, and is tried again until it succeeds. May be called often.
     std::function<void(const absl::Status& status)> on_error;
   };
@@ -53,7 +53,7 @@ class TcpListener {
   void AcceptFrom(int listening);
   // Hands the connection over, or closes it; false where its first bytes have not come yet.
   bool Judge(int fd, const std::string& peer);
-  void Refuse(int fd, const std::string& peer, ConnectionRefusal refusal);
+  void Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal);
   void Hold(int fd);
   // Closes what was held or waited for long enough; milliseconds until the next, -1 without one.
   int CloseLate();
