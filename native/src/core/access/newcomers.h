@@ -15,8 +15,6 @@ namespace kubebeast {
 // are "ipv4:10.0.0.7:4431" or "ipv6:[::1]:4431". Bounded; thread-safe; never blocks.
 class Newcomers {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Beyond so many, further ones are not watched.
   static constexpr std::size_t kMaxConnections = 4096;
 

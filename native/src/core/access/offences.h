@@ -16,8 +16,6 @@ namespace kubebeast {
 // forgiven. Bounded; thread-safe; never blocks.
 class Offences {
  public:
-  using Clock = std::chrono::steady_clock;
-
   static constexpr std::size_t kMaxHosts = 4096;
 
   // allowed: 0 blocks nobody.

@@ -31,7 +31,6 @@ enum class FlushReason { kReady, kAll, kTimeout };
 template <typename T>
 class DynamicBatcher {
  public:
-  using Clock = std::chrono::steady_clock;
   using Producer = const void*;
 
   struct Batch {
@@ -52,8 +51,7 @@ class DynamicBatcher {
     std::deque<Entry> dropped;  // destroyed after the lock is released
     const MutexLock lock(mutex_);
     members_.erase(producer);
-    const auto entry = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [producer](const Entry& candidate) { return candidate.producer == producer; });
+    const auto entry = std::ranges::find(waiting_, producer, &Entry::producer);
     if (entry != waiting_.end()) {
       num_rows_ -= entry->rows;
       dropped.push_back(std::move(*entry));

@@ -6,8 +6,6 @@
 
 namespace kubebeast {
 
-using Clock = std::chrono::steady_clock;
-
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                std::shared_ptr<Stats> stats)
     : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {}

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "rollouts/unroll.h"
 #include "stats/stats.h"
+#include "sync/clock.h"
 #include "tensors/array.h"
 #include "tensors/buffer_pool.h"
 
@@ -18,8 +18,6 @@ namespace kubebeast {
 
 // How an answered batch went.
 struct BatchRecord {
-  using Clock = std::chrono::steady_clock;
-
   Clock::time_point taken;
   Clock::time_point gathered;
   Clock::time_point answered;
@@ -49,7 +47,7 @@ struct PendingStep {
   std::shared_ptr<Actor> actor;
   std::vector<VectorStep> window;  // history, then the step to act on
   bool unroll_start = false;
-  std::chrono::steady_clock::time_point since;  // of the wait
+  Clock::time_point since;  // of the wait
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };

@@ -15,7 +15,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 absl::Status Validate(const PoolOptions& options) {
@@ -235,10 +234,6 @@ std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() con
   values.emplace_back("slots", context_->options.max_envs);
   values.emplace_back("streams_parked", context_->rollouts.num_parked());
   return values;
-}
-
-std::vector<std::pair<std::string_view, Histogram::Snapshot>> ActorPool::GetHistograms() const {
-  return context_->stats->TakeHistograms();
 }
 
 std::vector<StreamInfo> ActorPool::GetStreams() const {

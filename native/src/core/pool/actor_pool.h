@@ -64,7 +64,9 @@ class ActorPool {
   void TraceNextStep() { context_->trace_request.Make(); }
   std::deque<StepTrace> TakeStepTraces() { return context_->traces.Take(); }
   std::vector<std::pair<std::string_view, std::int64_t>> GetStats() const;
-  std::vector<std::pair<std::string_view, Histogram::Snapshot>> GetHistograms() const;
+  std::vector<std::pair<std::string_view, Histogram::Snapshot>> GetHistograms() const {
+    return context_->stats->TakeHistograms();
+  }
   // Those whose Hello was accepted.
   std::vector<StreamInfo> GetStreams() const;
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,7 +25,6 @@ namespace kubebeast {
 template <typename T>
 class BoundedQueue {
  public:
-  using Clock = std::chrono::steady_clock;
   // Names a parked producer; never 0.
   using Ticket = std::uint64_t;
 

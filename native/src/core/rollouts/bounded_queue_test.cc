@@ -16,7 +16,6 @@ namespace {
 
 using Items = std::vector<int>;
 using Queue = BoundedQueue<int>;
-using Clock = Queue::Clock;
 
 void Fill(Queue& queue, std::vector<int> items) { ASSERT_TRUE(queue.Push(items)); }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,7 +22,6 @@ namespace kubebeast {
 // Thread-safe; only Pop waits.
 class RolloutQueue {
  public:
-  using Clock = std::chrono::steady_clock;
   using Ticket = BoundedQueue<FinishedUnroll>::Ticket;
 
   // An environment's unroll that ended early with fewer than min_partial_steps valid transitions is dropped.

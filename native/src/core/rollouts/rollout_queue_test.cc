@@ -10,8 +10,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = RolloutQueue::Clock;
-
 class RolloutQueueTest : public ::testing::Test {
  protected:
   // An unroll of `steps` steps of two environments; environment 1 begins a new episode with every row when `restless`.

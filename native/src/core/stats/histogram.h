@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "sync/clock.h"
+
 namespace kubebeast {
 
 // Upper bounds of buckets: seconds from a fast message to a step that hangs, and rows of a batch.
@@ -42,7 +44,7 @@ class Histogram {
     sum_.fetch_add(value, std::memory_order_relaxed);
   }
 
-  void Observe(std::chrono::steady_clock::duration time) { Observe(std::chrono::duration<double>(time).count()); }
+  void Observe(Clock::duration time) { Observe(std::chrono::duration<double>(time).count()); }
 
   double sum() const { return sum_.load(std::memory_order_relaxed); }
 

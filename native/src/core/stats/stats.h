@@ -27,10 +27,6 @@ class Stats {
     using atomic::operator=;
   };
 
-  Stats() = default;
-  Stats(const Stats&) = delete;
-  Stats& operator=(const Stats&) = delete;
-
   // Gauges.
   Value streams{*this, "streams"};                  // accepted and not ended
   Value envs{*this, "envs"};                        // of these streams
@@ -44,8 +40,8 @@ class Stats {
   Value streams_ended_timeout{*this, "streams_ended_timeout"};
   Value streams_ended_dropped{*this, "streams_ended_dropped"};
   Value streams_ended_closed{*this, "streams_ended_closed"};
-  Value streams_rejected{
-      *this, "streams_rejected"};  // refused before acceptance: limits, version, specs, bad or missing Hello
+  // Refused before acceptance: limits, version, specs, bad or missing Hello.
+  Value streams_rejected{*this, "streams_rejected"};
   Value streams_unauthenticated{*this, "streams_unauthenticated"};  // refused for their token
   Value dials_failed{*this, "dials_failed"};                        // to env-servers that listen
 

@@ -57,9 +57,9 @@ std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
   const MutexLock lock(mutex_);
   if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
   const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
-  return StreamInfo{.env_server_id = env_server_id_,
-                    .instance_id = instance_id_,
-                    .env_id = env_id_,
+  return StreamInfo{.env_server_id = hello_.env_server_id,
+                    .instance_id = hello_.instance_id,
+                    .env_id = hello_.spec.env_id,
                     .peer = peer_,
                     .num_envs = slots_.size(),
                     .state = clock_.state(),
@@ -81,7 +81,8 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
     actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
   }
   const bool traced = pool_->trace_request.Take();
-  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions, traced && peer_minor_ >= kTracedMinor);
+  std::string reply =
+      codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor);
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Not after Send: the peer may have answered by the time that it returns.
@@ -95,9 +96,9 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
 void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
   std::optional<StepTrace> trace = trace_.Finish(batch, now);
   if (!trace.has_value()) return;
-  trace->env_server_id = env_server_id_;
-  trace->instance_id = instance_id_;
-  trace->env_id = env_id_;
+  trace->env_server_id = hello_.env_server_id;
+  trace->instance_id = hello_.instance_id;
+  trace->env_id = hello_.spec.env_id;
   pool_->traces.Add(*std::move(trace));
 }
 
@@ -149,8 +150,8 @@ absl::Status ActorStream::Receive() {
         "by LZ4 instead (Hello.offered_compression)");
   }
   if (phase_ == Phase::kHello) {
-    const absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
-    return hello.ok() ? ReceiveHello(*hello) : hello.status();
+    absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
+    return hello.ok() ? ReceiveHello(*std::move(hello)) : hello.status();
   }
   absl::StatusOr<Request> request = codec_->Decode(&reader, size);
   if (!request.ok()) return request.status();
@@ -162,21 +163,17 @@ absl::Status ActorStream::Receive() {
   return ReceiveStep(std::move(std::get<std::shared_ptr<const ObservationRows>>(*request)));
 }
 
-absl::Status ActorStream::ReceiveHello(const Hello& hello) {
-  env_server_id_ = hello.env_server_id;
-  instance_id_ = hello.instance_id;
-  env_id_ = hello.spec.env_id;
-  peer_minor_ = hello.protocol_minor;
-  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
+absl::Status ActorStream::ReceiveHello(Hello hello) {
+  hello_ = std::move(hello);
+  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello_);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  compression_ = hello.offered;
-  codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
+  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
-  pool_->stats->envs += hello.num_envs;
-  interrupted_at_.resize(hello.num_envs);
-  Report(StreamEvent::Kind::kJoined, "", "", hello.spec.env_config);
+  pool_->stats->envs += hello_.num_envs;
+  interrupted_at_.resize(hello_.num_envs);
+  Report(StreamEvent::Kind::kJoined, "", "", hello_.spec.env_config);
   phase_ = Phase::kOpen;
   if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
   return absl::OkStatus();
@@ -187,7 +184,7 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
-  Send(EncodeWelcome(pool_->options.run_id, compression_));
+  Send(EncodeWelcome(pool_->options.run_id, hello_.offered));
 }
 
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
@@ -205,7 +202,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   stats.rows_received += observation->num_envs();
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
-    pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
+    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length});
   }
   CountInterruptions(*observation);
   const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
@@ -320,8 +317,8 @@ void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
 }
 
 void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config) {
-  pool_->events.Add({kind, env_server_id_, instance_id_, env_id_, slots_.size(), peer_, std::move(reason),
-                     std::move(detail), std::move(env_config)});
+  pool_->events.Add({kind, hello_.env_server_id, hello_.instance_id, hello_.spec.env_id, slots_.size(), peer_,
+                     std::move(reason), std::move(detail), std::move(env_config)});
 }
 
 }  // namespace kubebeast

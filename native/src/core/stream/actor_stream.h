@@ -34,8 +34,6 @@ namespace kubebeast {
 // answer, and its slots are free when it is gone. Thread-safe.
 class ActorStream final : public Actor, public std::enable_shared_from_this<ActorStream> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer);
   ~ActorStream() override;
 
@@ -74,7 +72,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void Unpark();
 
   absl::Status Receive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ReceiveHello(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReceiveHello(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Welcome(std::shared_ptr<const UnrollShape> shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the newest step must wait for room in the rollout queue; Unpark runs when there is some.
@@ -103,12 +101,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Of the peer: for its Hello, its next step, or taking the status.
   Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
 
-  std::string env_server_id_ ABSL_GUARDED_BY(mutex_);
-  std::string instance_id_ ABSL_GUARDED_BY(mutex_);
-  std::string env_id_ ABSL_GUARDED_BY(mutex_);
+  Hello hello_ ABSL_GUARDED_BY(mutex_);  // empty until it has come
   std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
-  std::uint32_t peer_minor_ ABSL_GUARDED_BY(mutex_) = 0;  // of its protocol version
-  std::vector<Compression> compression_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from acceptance on
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);     // from Welcome on
   std::unique_ptr<RolloutAssembler> assembler_ ABSL_GUARDED_BY(mutex_);  // from Welcome to the end

@@ -13,8 +13,6 @@ namespace kubebeast {
 // Bounded, however many things there are; thread-safe; never blocks.
 class Repetitions {
  public:
-  using Clock = std::chrono::steady_clock;
-
   static constexpr std::chrono::minutes kTellEvery{5};
   // Different things within kTellEvery; further ones are not reported.
   static constexpr std::size_t kMaxTold = 256;

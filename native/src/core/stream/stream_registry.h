@@ -1,7 +1,6 @@
 // Who is connected: live streams, the spec they agree on and the slots they hold.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,8 +22,6 @@ class ActorStream;
 // Thread-safe; nothing is called with the registry locked.
 class StreamRegistry {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Limits {
     std::size_t max_streams = 4096;
     std::size_t max_envs = 16384;

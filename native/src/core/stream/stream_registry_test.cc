@@ -11,8 +11,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = StreamRegistry::Clock;
-
 Hello MakeHello(std::uint32_t num_envs) {
   return {.env_server_id = "pod", .instance_id = "1", .num_envs = num_envs, .spec = RolloutSpec(), .offered = {}};
 }

@@ -1,11 +1,11 @@
 // Locks that clang checks: -Wthread-safety knows nothing of std::mutex, and ThreadSanitizer nothing of absl::Mutex.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "sync/clock.h"
 
 namespace kubebeast {
 
@@ -43,7 +43,7 @@ class CondVar {
   }
 
   // False at the deadline.
-  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  bool WaitUntil(Mutex& mutex, Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     const bool in_time = changed_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     lock.release();

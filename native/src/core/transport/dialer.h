@@ -23,8 +23,6 @@ namespace kubebeast {
 // Thread-safe; nothing blocks.
 class Dialer : public std::enable_shared_from_this<Dialer> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   explicit Dialer(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
 
   // Replaces the endpoints: new ones are called at the next Tick; the streams of those left out go on to their end.

@@ -22,8 +22,6 @@ namespace kubebeast {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
-
 // When accepting fails, as it does without a file descriptor left, trying again at once would spin.
 constexpr milliseconds kPause{10};
 

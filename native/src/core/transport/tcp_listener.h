@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "access/connection_refusal.h"
+#include "sync/clock.h"
 
 namespace kubebeast {
 
@@ -63,7 +64,7 @@ class TcpListener {
   struct Open {
     int fd;
     std::string peer;
-    std::chrono::steady_clock::time_point until;
+    Clock::time_point until;
   };
 
   int port_ = 0;

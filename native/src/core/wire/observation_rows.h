@@ -16,8 +16,7 @@ struct EpisodeEnd {
 
 // One vector step, decoded. Immutable once decoded and shared by everything that refers to its frames: a rollout keeps
 // pointers into it until the rollout has been copied into a training batch.
-class ObservationRows {
- public:
+struct ObservationRows {
   std::uint64_t step = 0;
   std::vector<float> rewards;             // [B]
   std::vector<std::uint8_t> terminated;   // [B], 0 or 1

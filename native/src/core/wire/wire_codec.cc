@@ -88,14 +88,12 @@ absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputS
   });
   if (!status.ok()) return status;
   if (!request.has_value()) return absl::InvalidArgumentError("message: no payload that this version knows");
-  if (const auto* rows = std::get_if<std::shared_ptr<const ObservationRows>>(&*request)) Advance(**rows);
+  if (const auto* rows = std::get_if<std::shared_ptr<const ObservationRows>>(&*request)) {
+    ++expected_.step;
+    std::transform((*rows)->terminated.begin(), (*rows)->terminated.end(), (*rows)->truncated.begin(),
+                   expected_.is_first.begin(), std::bit_or<>());
+  }
   return *std::move(request);
-}
-
-void StreamCodec::Advance(const ObservationRows& rows) {
-  ++expected_.step;
-  std::transform(rows.terminated.begin(), rows.terminated.end(), rows.truncated.begin(), expected_.is_first.begin(),
-                 std::bit_or<>());
 }
 
 std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,

@@ -47,8 +47,6 @@ class StreamCodec {
   std::uint64_t next_step() const { return expected_.step; }
 
  private:
-  void Advance(const ObservationRows& rows);
-
   EnvSpec spec_;
   std::uint32_t num_envs_;
   std::vector<Compression> compression_;
