@@ -13,6 +13,7 @@
 #include "peer.h"
 #include "script.h"
 #include "spoil.h"
+#include "wire/handshake_codec.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast::fuzz {
@@ -154,7 +155,7 @@ void Run(Script script) {
   google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
   const absl::StatusOr<Hello> hello = DecodeHello(&input, bytes.size(), kLimits);
   if (!hello.ok()) return Require(bytes != valid.SerializeAsString(), "a valid Hello is accepted");
-  StreamCodec codec(hello->spec, hello->num_envs, ChooseCompression(*hello), kLimits);
+  StreamCodec codec(hello->spec, hello->num_envs, hello->offered, kLimits);
   Peer peer(*hello);
   for (std::size_t i = 0; i < kMaxMessages && !script.done(); ++i) Exchange(codec, peer, script, slice_size);
 }

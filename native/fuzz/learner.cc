@@ -11,8 +11,6 @@
 namespace kubebeast::fuzz {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 void RequireMemory(const Array& array) {
   std::size_t size = ItemSize(array.dtype);
   for (const std::int64_t dim : array.shape) size *= static_cast<std::size_t>(dim);

@@ -9,7 +9,8 @@
 
 #include "inference/inference_batch.h"
 #include "stream/pool_context.h"
-#include "wire/array.h"
+#include "tensors/array.h"
+#include "tensors/buffer_pool.h"
 
 namespace kubebeast::fuzz {
 

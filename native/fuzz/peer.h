@@ -7,8 +7,8 @@
 
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "script.h"
-#include "wire/tensor_spec.h"
-#include "wire/wire_codec.h"
+#include "tensors/tensor_spec.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast::fuzz {
 

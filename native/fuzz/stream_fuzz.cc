@@ -21,8 +21,6 @@
 namespace kubebeast::fuzz {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kMaxOperations = 64;
 constexpr std::size_t kMaxStreams = 6;
 constexpr std::uint32_t kMaxEnvs = 12;

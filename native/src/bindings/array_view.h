@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "wire/array.h"
+#include "tensors/array.h"
 
 namespace kubebeast {
 

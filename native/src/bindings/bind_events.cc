@@ -1,8 +1,10 @@
 #include <pybind11/stl.h>
 
+#include <cstddef>
 #include <string>
 
 #include "bindings.h"
+#include "inference/step_trace.h"
 #include "stats/histogram.h"
 #include "stream/pool_events.h"
 
@@ -12,37 +14,10 @@ namespace py = pybind11;
 
 namespace {
 
-const char* KindName(const StreamEvent& event) {
-  switch (event.kind) {
-    case StreamEvent::Kind::kJoined:
-      return "joined";
-    case StreamEvent::Kind::kLeft:
-      return "left";
-    case StreamEvent::Kind::kRefused:
-      return "refused";
-    case StreamEvent::Kind::kDialFailed:
-      return "dial_failed";
-    case StreamEvent::Kind::kConnectionRefused:
-      return "connection_refused";
-    case StreamEvent::Kind::kAcceptFailed:
-      return "accept_failed";
-  }
-  return "";
-}
-
-const char* StateName(const StreamInfo& info) {
-  switch (info.state) {
-    case StreamClock::State::kStarting:
-      return "starting";
-    case StreamClock::State::kEnv:
-      return "env";
-    case StreamClock::State::kInference:
-      return "inference";
-    case StreamClock::State::kParked:
-      return "parked";
-  }
-  return "";
-}
+// In the order of StreamEvent::Kind.
+constexpr const char* kKinds[] = {"joined", "left", "refused", "dial_failed", "connection_refused", "accept_failed"};
+// In the order of StreamClock::State.
+constexpr const char* kStates[] = {"starting", "env", "inference", "parked"};
 
 // A peer's words are UTF-8 if it keeps to the contract.
 py::str AsText(const std::string& bytes) {
@@ -61,7 +36,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("length", &Episode::length);
 
   py::class_<StreamEvent>(module, "StreamEvent")
-      .def_property_readonly("kind", &KindName)
+      .def_property_readonly("kind",
+                             [](const StreamEvent& event) { return kKinds[static_cast<std::size_t>(event.kind)]; })
       .def_readonly("env_server_id", &StreamEvent::env_server_id)
       .def_readonly("instance_id", &StreamEvent::instance_id)
       .def_readonly("env_id", &StreamEvent::env_id)
@@ -77,7 +53,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("env_id", &StreamInfo::env_id)
       .def_readonly("peer", &StreamInfo::peer)
       .def_readonly("num_envs", &StreamInfo::num_envs)
-      .def_property_readonly("state", &StateName)
+      .def_property_readonly("state",
+                             [](const StreamInfo& info) { return kStates[static_cast<std::size_t>(info.state)]; })
       .def_readonly("num_steps", &StreamInfo::num_steps)
       .def_readonly("num_episodes", &StreamInfo::num_episodes)
       .def_readonly("connected_s", &StreamInfo::connected_s)
@@ -89,6 +66,23 @@ void BindEvents(const py::module_& module) {
       .def_readonly("bounds", &Histogram::Snapshot::bounds)
       .def_readonly("counts", &Histogram::Snapshot::counts)
       .def_readonly("sum", &Histogram::Snapshot::sum);
+
+  py::class_<StepTrace>(module, "StepTrace")
+      .def_readonly("env_server_id", &StepTrace::env_server_id)
+      .def_readonly("instance_id", &StepTrace::instance_id)
+      .def_readonly("env_id", &StepTrace::env_id)
+      .def_readonly("num_envs", &StepTrace::num_envs)
+      .def_readonly("step", &StepTrace::step)
+      .def_readonly("batch_rows", &StepTrace::batch_rows)
+      .def_readonly("policy_version", &StepTrace::policy_version)
+      .def_readonly("env_ns", &StepTrace::env_ns)
+      .def_readonly("actions_sent_ns", &StepTrace::actions_sent_ns)
+      .def_readonly("received_ns", &StepTrace::received_ns)
+      .def_readonly("submitted_ns", &StepTrace::submitted_ns)
+      .def_readonly("taken_ns", &StepTrace::taken_ns)
+      .def_readonly("gathered_ns", &StepTrace::gathered_ns)
+      .def_readonly("answered_ns", &StepTrace::answered_ns)
+      .def_readonly("replied_ns", &StepTrace::replied_ns);
 }
 
 }  // namespace kubebeast

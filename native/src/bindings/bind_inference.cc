@@ -47,12 +47,7 @@ InferenceBatch::Reply CheckReply(const InferenceBatch& batch, const std::vector<
 void Answer(InferenceBatch& batch, const std::vector<py::array>& actions, const py::array& policy_logits,
             const py::array& baseline, std::int64_t policy_version, const std::optional<py::array>& core_state) {
   const InferenceBatch::Reply reply = CheckReply(batch, actions, policy_logits, baseline, policy_version, core_state);
-  absl::Status status;
-  {
-    const py::gil_scoped_release release;
-    status = batch.Answer(reply);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return batch.Answer(reply); }));
 }
 
 }  // namespace

@@ -18,11 +18,10 @@ namespace {
 
 namespace py = pybind11;
 
-// Closing waits for transport threads: other Python threads go on meanwhile.
+// Closing waits for transport threads.
 struct DeleteWithoutGil {
   void operator()(ActorPool* pool) const {
-    const py::gil_scoped_release release;
-    delete pool;
+    WithoutGil([pool] { delete pool; });
   }
 };
 using PoolHolder = std::unique_ptr<ActorPool, DeleteWithoutGil>;
@@ -78,10 +77,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
 // Calls `wait` without the GIL; nullopt at the timeout.
 template <typename Wait>
 auto OrNone(const Wait& wait) {
-  auto result = [&wait] {
-    const py::gil_scoped_release release;
-    return wait();
-  }();
+  auto result = WithoutGil(wait);
   using Value = decltype(result)::value_type;
   if (absl::IsDeadlineExceeded(result.status())) return std::optional<Value>();
   ThrowIfError(result.status());
@@ -91,50 +87,26 @@ auto OrNone(const Wait& wait) {
 void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size) {
   const std::size_t logits = Count("num_logits", num_logits);
   const std::size_t state = Count("core_state_size", core_state_size);
-  absl::Status status;
-  {
-    const py::gil_scoped_release release;
-    status = pool.Open(logits, state);
-  }
-  ThrowIfError(status);
-}
-
-void Start(ActorPool& pool) {
-  absl::Status status;
-  {
-    const py::gil_scoped_release release;
-    status = pool.Start();
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return pool.Open(logits, state); }));
 }
 
 void DialEndpoints(ActorPool& pool, const std::vector<std::pair<std::string, std::string>>& endpoints) {
   std::vector<Endpoint> converted;
   converted.reserve(endpoints.size());
   for (const auto& [address, server_name] : endpoints) converted.push_back({address, server_name});
-  absl::Status status;
-  {
-    const py::gil_scoped_release release;
-    status = pool.SetEndpoints(converted);
-  }
-  ThrowIfError(status);
+  ThrowIfError(WithoutGil([&] { return pool.SetEndpoints(converted); }));
 }
 
-py::dict StatsOf(const ActorPool& pool) {
+template <typename Values>
+py::dict AsDict(const Values& named_values) {
   py::dict values;
-  for (const auto& [name, value] : pool.GetStats()) values[py::str(std::string(name))] = value;
+  for (const auto& [name, value] : named_values) values[py::str(std::string(name))] = value;
   return values;
-}
-
-py::dict HistogramsOf(const ActorPool& pool) {
-  py::dict taken;
-  for (const auto& [name, histogram] : pool.GetHistograms()) taken[py::str(std::string(name))] = py::cast(histogram);
-  return taken;
 }
 
 void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
   const auto timeout = [](std::int64_t timeout_ms) { return Milliseconds("timeout_ms", timeout_ms); };
-  pool.def("start", &Start)
+  pool.def("start", [](ActorPool& self) { ThrowIfError(WithoutGil([&self] { return self.Start(); })); })
       .def_property_readonly("address", &ActorPool::address)
       .def(
           "wait_env_spec",
@@ -163,15 +135,13 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
       .def("take_step_traces", &ActorPool::TakeStepTraces)
       .def("dial", &DialEndpoints, py::arg("endpoints"))
       .def("drain", &ActorPool::Drain, py::arg("finished") = false, py::call_guard<py::gil_scoped_release>())
-      .def("stats", &StatsOf)
-      .def("histograms", &HistogramsOf)
+      .def("stats", [](const ActorPool& self) { return AsDict(self.GetStats()); })
+      .def("histograms", [](const ActorPool& self) { return AsDict(self.GetHistograms()); })
       .def("streams", &ActorPool::GetStreams, py::call_guard<py::gil_scoped_release>())
       .def(
           "close",
           [](ActorPool& self, std::int64_t grace_ms) {
-            const auto grace = Milliseconds("grace_ms", grace_ms);
-            const py::gil_scoped_release release;
-            self.Close(grace);
+            WithoutGil([&self, grace = Milliseconds("grace_ms", grace_ms)] { self.Close(grace); });
           },
           py::arg("grace_ms") = 1000);
 }

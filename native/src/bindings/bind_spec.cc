@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bindings.h"
-#include "wire/tensor_spec.h"
+#include "tensors/tensor_spec.h"
 
 namespace kubebeast {
 namespace {

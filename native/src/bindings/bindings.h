@@ -9,7 +9,6 @@ void BindSpec(const pybind11::module_& module);
 void BindInference(const pybind11::module_& module);
 void BindRollouts(const pybind11::module_& module);
 void BindEvents(const pybind11::module_& module);
-void BindStepTrace(const pybind11::module_& module);
 void BindPool(const pybind11::module_& module);
 
 }  // namespace kubebeast

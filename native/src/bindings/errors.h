@@ -1,4 +1,4 @@
-// Statuses of the core as Python exceptions.
+// The core's calls as Python sees them: without the GIL, and their statuses as exceptions.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -31,6 +31,13 @@ inline void ThrowIfError(const absl::Status& status) {
     default:
       throw std::runtime_error(message);
   }
+}
+
+// What `call` returns; other Python threads go on meanwhile.
+template <typename Call>
+auto WithoutGil(const Call& call) {
+  const pybind11::gil_scoped_release release;
+  return call();
 }
 
 }  // namespace kubebeast

@@ -2,9 +2,12 @@
 #include "absl/synchronization/mutex.h"
 #include "bindings.h"
 #include "google/protobuf/stubs/common.h"
-#include "wire/wire_codec.h"
+#include "wire/protocol.h"
 
-// Known only after a header of the C library.
+// Known only after a header of protobuf and of the C library.
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include "google/protobuf/stubs/logging.h"
+#endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -42,6 +45,5 @@ PYBIND11_MODULE(_core, module) {
   kubebeast::BindInference(module);
   kubebeast::BindRollouts(module);
   kubebeast::BindEvents(module);
-  kubebeast::BindStepTrace(module);
   kubebeast::BindPool(module);
 }

@@ -1,30 +1,37 @@
 // Why a connection never brought a stream.
 #pragma once
 
-#include <cstdint>
-
 #include "absl/strings/string_view.h"
 #include "stats/stats.h"
 
 namespace kubebeast {
 
-enum class ConnectionRefusal : std::uint8_t {
-  kBlocked,    // its host has too many offences
-  kClosed,     // by the peer, which had not sent a byte: so do probes of the port
-  kSilent,     // sent nothing in time
-  kPlaintext,  // HTTP/2 without TLS, where TLS is on
-  kTls,        // TLS where it is off
-  kGarbage,    // neither
-  kNoCall,     // was handed to gRPC, and opened no call in time
+struct ConnectionRefusal {
+  absl::string_view name;         // the reason of its StreamEvent, and the label of its metric
+  absl::string_view explanation;  // what it may be, for people
+  Stats::Value Stats::* counter;
+
+  bool operator==(const ConnectionRefusal&) const = default;
 };
 
-// The reason of its StreamEvent, and the label of its metric.
-absl::string_view NameOf(ConnectionRefusal refusal);
+namespace connection_refusal {
 
-// What it may be, for people.
-absl::string_view ExplanationOf(ConnectionRefusal refusal);
+inline constexpr ConnectionRefusal kBlocked{
+    "blocked", "streams of this host broke the contract too often (max_offences)", &Stats::connections_blocked};
+inline constexpr ConnectionRefusal kClosed{"closed", "it was closed before it sent a byte, as probes of a port are",
+                                           &Stats::connections_closed};
+inline constexpr ConnectionRefusal kSilent{"silent", "it sent nothing", &Stats::connections_silent};
+inline constexpr ConnectionRefusal kPlaintext{"plaintext", "it came without TLS, which the learner demands",
+                                              &Stats::connections_plaintext};
+inline constexpr ConnectionRefusal kTls{"tls", "it came with TLS, which the learner has switched off",
+                                        &Stats::connections_tls};
+inline constexpr ConnectionRefusal kGarbage{"garbage", "what it sent is not gRPC", &Stats::connections_garbage};
+// Was handed to gRPC, and opened no call in time.
+inline constexpr ConnectionRefusal kNoCall{
+    "no_call",
+    "it opened no stream: with TLS its certificate may be missing or not accepted here, or the learner's not there; "
+    "else it is no gRPC client",
+    &Stats::connections_no_call};
 
-// Where connections that were refused so are counted.
-Stats::Value& CounterOf(ConnectionRefusal refusal, Stats& stats);
-
+}  // namespace connection_refusal
 }  // namespace kubebeast

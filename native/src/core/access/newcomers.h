@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -14,8 +15,6 @@ namespace kubebeast {
 // are "ipv4:10.0.0.7:4431" or "ipv6:[::1]:4431". Bounded; thread-safe; never blocks.
 class Newcomers {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Beyond so many, further ones are not watched.
   static constexpr std::size_t kMaxConnections = 4096;
 
@@ -30,8 +29,8 @@ class Newcomers {
 
  private:
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Clock::time_point> late_at_;  // by peer
+  Mutex mutex_;
+  std::unordered_map<std::string, Clock::time_point> late_at_ ABSL_GUARDED_BY(mutex_);  // by peer
 };
 
 }  // namespace kubebeast

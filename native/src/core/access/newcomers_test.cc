@@ -8,7 +8,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = Newcomers::Clock;
 using Peers = std::vector<std::string>;
 using std::chrono::seconds;
 

@@ -8,7 +8,7 @@ namespace kubebeast {
 
 void Offences::Add(const std::string& host, Clock::time_point now) {
   if (allowed_ == 0 || host.empty()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (forgiven_at_.size() >= kMaxHosts && !forgiven_at_.contains(host)) DropForgiven(now);
   if (forgiven_at_.size() >= kMaxHosts && !forgiven_at_.contains(host)) return;
   Clock::time_point& forgiven_at = forgiven_at_[host];
@@ -19,7 +19,7 @@ void Offences::Add(const std::string& host, Clock::time_point now) {
 
 bool Offences::Blocks(const std::string& host, Clock::time_point now) {
   if (allowed_ == 0 || host.empty()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto entry = forgiven_at_.find(host);
   return entry != forgiven_at_.end() && entry->second - now > forgiven_every_ * static_cast<std::int64_t>(allowed_);
 }

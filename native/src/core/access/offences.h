@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -15,8 +16,6 @@ namespace kubebeast {
 // forgiven. Bounded; thread-safe; never blocks.
 class Offences {
  public:
-  using Clock = std::chrono::steady_clock;
-
   static constexpr std::size_t kMaxHosts = 4096;
 
   // allowed: 0 blocks nobody.
@@ -27,12 +26,13 @@ class Offences {
   bool Blocks(const std::string& host, Clock::time_point now);
 
  private:
-  void DropForgiven(Clock::time_point now);
+  void DropForgiven(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t allowed_;
   const std::chrono::milliseconds forgiven_every_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Clock::time_point> forgiven_at_;  // all of a host's, which says how many
+  Mutex mutex_;
+  // All of a host's, which says how many.
+  std::unordered_map<std::string, Clock::time_point> forgiven_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The host of a peer as gRPC names it, "ipv4:10.0.0.7:4431" or "ipv6:%5B::1%5D:4431"; empty for others, which are

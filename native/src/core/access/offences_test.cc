@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const Offences::Clock::time_point kStart{};
+const Clock::time_point kStart{};
 
 TEST(OffencesTest, HostIsBlockedWhileItHasTooMany) {
   Offences offences(3, seconds(1));

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -32,7 +31,6 @@ enum class FlushReason { kReady, kAll, kTimeout };
 template <typename T>
 class DynamicBatcher {
  public:
-  using Clock = std::chrono::steady_clock;
   using Producer = const void*;
 
   struct Batch {
@@ -44,39 +42,38 @@ class DynamicBatcher {
   explicit DynamicBatcher(BatchingOptions options) : options_(options) {}
 
   void Join(Producer producer) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     members_.insert(producer);
   }
 
   // Takes the producer out, and its waiting item. Harmless for one who is not a member.
   void Leave(Producer producer) {
     std::deque<Entry> dropped;  // destroyed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     members_.erase(producer);
-    const auto entry = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [producer](const Entry& candidate) { return candidate.producer == producer; });
+    const auto entry = std::ranges::find(waiting_, producer, &Entry::producer);
     if (entry != waiting_.end()) {
       num_rows_ -= entry->rows;
       dropped.push_back(std::move(*entry));
       waiting_.erase(entry);
     }
-    if (AllWait()) released_.notify_all();
+    if (AllWait()) released_.NotifyAll();
   }
 
   // Adds a member's item. Never blocks; dropped after Close.
   void Push(Producer producer, std::size_t rows, T item) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     waiting_.push_back({producer, rows, Clock::now() + options_.timeout, std::move(item)});
     num_rows_ += rows;
     // The first item starts the clock of whoever waits.
-    if (waiting_.size() == 1 || num_rows_ >= options_.min_rows || AllWait()) released_.notify_all();
+    if (waiting_.size() == 1 || num_rows_ >= options_.min_rows || AllWait()) released_.NotifyAll();
   }
 
   // Waits for a batch: whole items, oldest first, up to max_rows (more only when one item alone has more).
   // DeadlineExceeded when none was due by the deadline; Cancelled after Close.
   absl::StatusOr<Batch> Pop(Clock::time_point deadline) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (;;) {
       if (closed_) return absl::CancelledError("closed");
       const Clock::time_point now = Clock::now();
@@ -88,22 +85,22 @@ class DynamicBatcher {
       if (now >= deadline) return absl::DeadlineExceededError("no rows to act on");
       // A copy: the wait reads it while others change the queue.
       const Clock::time_point until = waiting_.empty() ? deadline : std::min(deadline, waiting_.front().due);
-      released_.wait_until(lock, until);
+      released_.WaitUntil(mutex_, until);
     }
   }
 
   // Wakes every waiter and drops what waits. Idempotent.
   void Close() {
     std::deque<Entry> dropped;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(waiting_);
     num_rows_ = 0;
-    released_.notify_all();
+    released_.NotifyAll();
   }
 
   std::size_t rows_waiting() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return num_rows_;
   }
 
@@ -115,9 +112,11 @@ class DynamicBatcher {
     T item;
   };
 
-  bool AllWait() const { return !waiting_.empty() && waiting_.size() >= members_.size(); }
+  bool AllWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !waiting_.empty() && waiting_.size() >= members_.size();
+  }
 
-  Batch Take(FlushReason reason) {
+  Batch Take(FlushReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Batch batch;
     batch.reason = reason;
     while (!waiting_.empty() && (batch.items.empty() || batch.num_rows + waiting_.front().rows <= options_.max_rows)) {
@@ -130,12 +129,12 @@ class DynamicBatcher {
   }
 
   const BatchingOptions options_;
-  mutable std::mutex mutex_;
-  std::condition_variable released_;
-  bool closed_ = false;
-  std::unordered_set<Producer> members_;
-  std::deque<Entry> waiting_;  // oldest first
-  std::size_t num_rows_ = 0;
+  mutable Mutex mutex_;
+  CondVar released_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unordered_set<Producer> members_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Entry> waiting_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  std::size_t num_rows_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kubebeast

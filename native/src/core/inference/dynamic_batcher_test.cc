@@ -18,8 +18,6 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using Items = std::vector<std::string>;
 using Batcher = DynamicBatcher<std::string>;
-using Clock = Batcher::Clock;
-
 // Producers are only names: addresses of these.
 constexpr char kProducers[8] = {};
 const void* Producer(int i) { return &kProducers[i]; }

@@ -6,8 +6,6 @@
 
 namespace kubebeast {
 
-using Clock = std::chrono::steady_clock;
-
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                std::shared_ptr<Stats> stats)
     : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {}
@@ -52,16 +50,16 @@ InferenceBatch::~InferenceBatch() {
 }
 
 void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
-  const ObservationRows& block = *step.rows.back().observation;
+  const ObservationRows& block = *step.window.back().observation;
   for (std::uint32_t env = 0; env < block.num_envs(); ++env) {
     const std::size_t row = first_row + env;
     for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
       const LeafSpec& leaf = shape_->spec.observation[i];
-      CopyStack(step.rows, i, leaf, env, observation[i].data.get() + row * leaf.row_bytes());
+      CopyStack(step.window, i, leaf, env, observation[i].data.get() + row * leaf.row_bytes());
     }
     for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_->spec.action[i];
-      CopyLastAction(step.rows, i, leaf, env, last_actions[i].data.get() + row * leaf.row_bytes());
+      CopyLastAction(step.window, i, leaf, env, last_actions[i].data.get() + row * leaf.row_bytes());
     }
   }
   std::copy(block.rewards.begin(), block.rewards.end(), rewards.as<float>() + first_row);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,14 +10,14 @@
 #include "absl/status/status.h"
 #include "rollouts/unroll.h"
 #include "stats/stats.h"
-#include "wire/array.h"
+#include "sync/clock.h"
+#include "tensors/array.h"
+#include "tensors/buffer_pool.h"
 
 namespace kubebeast {
 
 // How an answered batch went.
 struct BatchRecord {
-  using Clock = std::chrono::steady_clock;
-
   Clock::time_point taken;
   Clock::time_point gathered;
   Clock::time_point answered;
@@ -35,7 +34,7 @@ class Actor {
   virtual const std::vector<std::int32_t>& slots() const = 0;
 
   // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
-  // row 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
+  // step 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
   virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                    const BatchRecord& batch) = 0;
 
@@ -46,9 +45,9 @@ class Actor {
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  std::vector<Row> rows;  // history, then the row to act on
+  std::vector<VectorStep> window;  // history, then the step to act on
   bool unroll_start = false;
-  std::chrono::steady_clock::time_point since;  // of the wait
+  Clock::time_point since;  // of the wait
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };

@@ -49,12 +49,12 @@ class InferenceBatchTest : public ::testing::Test {
  protected:
   InferenceBatchTest() {
     RolloutAssembler second(shape_, 2);
-    second.AddRow(MakeObservation(0, {.is_first = {1, 1}}));
+    second.AddStep(MakeObservation(0, {.is_first = {1, 1}}));
     const float core_state[4] = {};
     second.SetOutputs(Think({FrameValue(0, 0), FrameValue(1, 0)}, 1), 0, core_state);
-    second.AddRow(MakeObservation(1, {.is_first = {0, 0}, .terminated = {0, 1}}));
+    second.AddStep(MakeObservation(1, {.is_first = {0, 0}, .terminated = {0, 1}}));
     RolloutAssembler first(shape_, 1);
-    first.AddRow(MakeObservation(0, {.is_first = {1}}));
+    first.AddStep(MakeObservation(0, {.is_first = {1}}));
     std::vector<PendingStep> steps;
     steps.push_back({a_, second.Window(), second.at_unroll_start()});
     steps.push_back({b_, first.Window(), first.at_unroll_start()});
@@ -109,9 +109,9 @@ TEST_F(InferenceBatchTest, AnswerReachesEveryActorWithItsRows) {
   EXPECT_EQ(b_->outputs->policy_logits, std::vector<float>(logits_, logits_ + 6));
   EXPECT_EQ(b_->outputs->baseline, std::vector<float>(baseline_, baseline_ + 3));
   EXPECT_EQ(b_->outputs->policy_version, 9);
-  const Row row{.observation = nullptr, .outputs = b_->outputs, .first_output = b_->first_output};
+  const VectorStep step{.observation = nullptr, .outputs = b_->outputs, .first_output = b_->first_output};
   std::int64_t choice = 0;
-  std::memcpy(&choice, row.action(0, shape_->spec.action[0], 0), sizeof(choice));
+  std::memcpy(&choice, step.action(0, shape_->spec.action[0], 0), sizeof(choice));
   EXPECT_EQ(choice, 12);
 }
 

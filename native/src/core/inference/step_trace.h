@@ -9,7 +9,7 @@
 #include <string>
 
 #include "inference/inference_batch.h"
-#include "wire/wire_codec.h"
+#include "wire/observation_rows.h"
 
 namespace kubebeast {
 
@@ -52,8 +52,6 @@ class TraceRequest {
 // The step of one stream that is being traced; without Begin there is none and nothing happens. Not thread-safe.
 class StreamTrace {
  public:
-  using Clock = std::chrono::steady_clock;
-
   void Begin(Clock::time_point now) { running_ = Running{.actions_sent = now}; }
   void Receive(const ObservationRows& rows, Clock::time_point now);
   void Submit(Clock::time_point now);

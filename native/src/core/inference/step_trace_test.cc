@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-const StreamTrace::Clock::time_point kStart{seconds(1000)};
+const Clock::time_point kStart{seconds(1000)};
 
 BatchRecord Batch() {
   return {.taken = kStart + seconds(3),

@@ -15,33 +15,28 @@
 namespace kubebeast {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-absl::Status AtLeast(absl::string_view name, std::int64_t value, std::int64_t minimum) {
-  if (value >= minimum) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum));
-}
+using std::chrono::milliseconds;
 
 absl::Status Validate(const PoolOptions& options) {
-  const auto signed_value = [](std::size_t value) { return static_cast<std::int64_t>(value); };
   absl::Status status;
-  status.Update(AtLeast("unroll_length", signed_value(options.unroll_length), 1));
-  status.Update(AtLeast("batch_size", signed_value(options.batch_size), 1));
-  status.Update(AtLeast("min_inference_rows", signed_value(options.inference.min_rows), 1));
-  status.Update(AtLeast("max_inference_rows", signed_value(options.inference.max_rows),
-                        signed_value(options.inference.min_rows)));
-  status.Update(AtLeast("inference_timeout_ms", options.inference.timeout.count(), 0));
+  const auto at_least = [&status](absl::string_view name, auto value, decltype(value) minimum) {
+    if (value >= minimum) return;
+    status.Update(absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum)));
+  };
+  at_least("unroll_length", options.unroll_length, 1);
+  at_least("batch_size", options.batch_size, 1);
+  at_least("min_inference_rows", options.inference.min_rows, 1);
+  at_least("max_inference_rows", options.inference.max_rows, options.inference.min_rows);
+  at_least("inference_timeout_ms", options.inference.timeout.count(), 0);
   // With less room than a batch needs everyone would wait for everyone.
-  status.Update(
-      AtLeast("max_queued_rollouts", signed_value(options.max_queued_rollouts), signed_value(options.batch_size)));
-  status.Update(AtLeast("max_streams", signed_value(options.max_streams), 1));
-  status.Update(AtLeast("max_envs", signed_value(options.max_envs), 1));
-  status.Update(AtLeast("max_envs_per_stream", options.wire.max_envs_per_stream, 1));
-  status.Update(AtLeast("max_message_bytes", signed_value(options.wire.max_message_bytes), 1));
-  status.Update(AtLeast("max_transport_bytes", signed_value(options.max_transport_bytes),
-                        signed_value(options.wire.max_message_bytes)));
-  status.Update(AtLeast("handshake_timeout_ms", options.handshake_timeout.count(), 1));
-  status.Update(AtLeast("step_timeout_ms", options.step_timeout.count(), 1));
+  at_least("max_queued_rollouts", options.max_queued_rollouts, options.batch_size);
+  at_least("max_streams", options.max_streams, 1);
+  at_least("max_envs", options.max_envs, 1);
+  at_least("max_envs_per_stream", options.wire.max_envs_per_stream, 1);
+  at_least("max_message_bytes", options.wire.max_message_bytes, 1);
+  at_least("max_transport_bytes", options.max_transport_bytes, options.wire.max_message_bytes);
+  at_least("handshake_timeout_ms", options.handshake_timeout.count(), 1);
+  at_least("step_timeout_ms", options.step_timeout.count(), 1);
   if (options.max_envs > std::numeric_limits<std::int32_t>::max()) {
     status.Update(absl::InvalidArgumentError(absl::StrCat("max_envs = ", options.max_envs, ": must fit an int32")));
   }
@@ -71,6 +66,10 @@ constexpr int kMaxStreamsPerConnection = 100;
 // The name of the contract's service, for health checks
 // (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
+
+// In the order of FlushReason.
+constexpr Stats::Value Stats::* kFlushes[] = {&Stats::inference_flush_ready, &Stats::inference_flush_all,
+                                              &Stats::inference_flush_timeout};
 
 bool IsUnix(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
@@ -104,16 +103,16 @@ absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options
 ActorPool::ActorPool(const PoolOptions& options)
     : context_(std::make_shared<PoolContext>(options)),
       buffers_(std::make_shared<BufferPool>()),
-      address_(options.address),
-      dialer_(std::make_shared<Dialer>(context_)) {}
+      dialer_(std::make_shared<Dialer>(context_)),
+      address_(options.address) {}
 
 ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
 
 absl::Status ActorPool::Start() {
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
   if (absl::Status status = Serve(); !status.ok()) {
@@ -121,7 +120,6 @@ absl::Status ActorPool::Start() {
     service_.reset();
     return status;
   }
-  const std::lock_guard lock(mutex_);
   sweeper_ = std::thread([this] { Sweep(); });
   return absl::OkStatus();
 }
@@ -153,7 +151,7 @@ absl::Status ActorPool::Serve() {
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
   if (listener_ == nullptr) return absl::OkStatus();
   Accept(std::move(acceptor));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   address_ = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", listener_->port());
   return absl::OkStatus();
 }
@@ -170,8 +168,9 @@ void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcc
       {.on_connection = hand_over,
        .is_blocked = [context = context_](
                          const std::string& peer) { return context->offences.Blocks(HostOfPeer(peer), Clock::now()); },
-       .on_refusal = [context = context_](const std::string& peer,
-                                          ConnectionRefusal refusal) { context->AddRefusedConnection(peer, refusal); },
+       .on_refusal = [context = context_](
+                         const std::string& peer,
+                         const ConnectionRefusal& refusal) { context->AddRefusedConnection(peer, refusal); },
        .on_error = [context = context_](const absl::Status& status) { context->AddAcceptFailure(status); }});
 }
 
@@ -186,7 +185,7 @@ absl::Status ActorPool::SetEndpoints(const std::vector<Endpoint>& endpoints) {
 }
 
 std::string ActorPool::address() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return address_;
 }
 
@@ -207,17 +206,7 @@ absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::ch
   Stats& stats = *context_->stats;
   ++stats.inference_batches;
   stats.inference_rows += static_cast<std::int64_t>(batch->num_rows);
-  switch (batch->reason) {
-    case FlushReason::kReady:
-      ++stats.inference_flush_ready;
-      break;
-    case FlushReason::kAll:
-      ++stats.inference_flush_all;
-      break;
-    case FlushReason::kTimeout:
-      ++stats.inference_flush_timeout;
-      break;
-  }
+  ++(stats.*kFlushes[static_cast<std::size_t>(batch->reason)]);
   return std::make_unique<InferenceBatch>(std::move(batch->items), context_->registry.shape(), *buffers_,
                                           context_->stats);
 }
@@ -247,10 +236,6 @@ std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() con
   return values;
 }
 
-std::vector<std::pair<std::string_view, Histogram::Snapshot>> ActorPool::GetHistograms() const {
-  return context_->stats->TakeHistograms();
-}
-
 std::vector<StreamInfo> ActorPool::GetStreams() const {
   const Clock::time_point now = Clock::now();
   std::vector<StreamInfo> described;
@@ -263,18 +248,18 @@ std::vector<StreamInfo> ActorPool::GetStreams() const {
 void ActorPool::Drain(bool finished) {
   context_->registry.Drain(finished);
   dialer_->Stop();
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   if (server_ == nullptr) return;
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
 }
 
 void ActorPool::Close(std::chrono::milliseconds grace) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
-    closing_.notify_all();
+    closing_.NotifyAll();
   }
-  const std::lock_guard lifecycle(lifecycle_mutex_);
+  const MutexLock lifecycle(lifecycle_mutex_);
   listener_.reset();
   dialer_->Stop();
   context_->registry.Close();
@@ -292,20 +277,24 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
 }
 
 void ActorPool::Sweep() {
-  using std::chrono::milliseconds;
   const milliseconds shortest = std::min(context_->options.handshake_timeout, context_->options.step_timeout);
   const milliseconds tick = std::clamp(shortest / 4, milliseconds(1), milliseconds(250));
-  std::unique_lock lock(mutex_);
-  while (!closing_.wait_for(lock, tick, [this] { return closed_; })) {
-    lock.unlock();
+  while (Rest(tick)) {
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
     for (const std::string& peer : context_->newcomers.TakeLate(now)) {
-      context_->AddRefusedConnection(peer, ConnectionRefusal::kNoCall);
+      context_->AddRefusedConnection(peer, connection_refusal::kNoCall);
     }
     dialer_->Tick(now);
-    lock.lock();
   }
+}
+
+bool ActorPool::Rest(milliseconds time) {
+  const Clock::time_point until = Clock::now() + time;
+  const MutexLock lock(mutex_);
+  while (!closed_ && closing_.WaitUntil(mutex_, until)) {
+  }
+  return !closed_;
 }
 
 }  // namespace kubebeast

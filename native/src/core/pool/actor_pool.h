@@ -5,12 +5,10 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -22,11 +20,12 @@
 #include "inference/inference_batch.h"
 #include "rollouts/rollout_batch.h"
 #include "stream/pool_context.h"
+#include "sync/mutex.h"
+#include "tensors/buffer_pool.h"
 #include "transport/client_transport.h"
 #include "transport/dialer.h"
 #include "transport/server_transport.h"
 #include "transport/tcp_listener.h"
-#include "wire/array.h"
 
 namespace kubebeast {
 
@@ -65,7 +64,9 @@ class ActorPool {
   void TraceNextStep() { context_->trace_request.Make(); }
   std::deque<StepTrace> TakeStepTraces() { return context_->traces.Take(); }
   std::vector<std::pair<std::string_view, std::int64_t>> GetStats() const;
-  std::vector<std::pair<std::string_view, Histogram::Snapshot>> GetHistograms() const;
+  std::vector<std::pair<std::string_view, Histogram::Snapshot>> GetHistograms() const {
+    return context_->stats->TakeHistograms();
+  }
   // Those whose Hello was accepted.
   std::vector<StreamInfo> GetStreams() const;
 
@@ -79,26 +80,29 @@ class ActorPool {
 
  private:
   explicit ActorPool(const PoolOptions& options);
-  absl::Status Serve();
+  absl::Status Serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lifecycle_mutex_);
   // Begins to accept connections for the server.
-  void Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
+  void Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lifecycle_mutex_);
   // Ends streams whose peers are late and calls env-servers that listen, until Close.
   void Sweep();
+  // False at once when the pool is closed.
+  bool Rest(std::chrono::milliseconds time);
 
   const std::shared_ptr<PoolContext> context_;
   const std::shared_ptr<BufferPool> buffers_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable closing_;
-  bool closed_ = false;
-  std::string address_;
-
-  std::mutex lifecycle_mutex_;  // of Start and Close
   const std::shared_ptr<Dialer> dialer_;
-  std::unique_ptr<PoolService> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<TcpListener> listener_;
-  std::thread sweeper_;
+
+  mutable Mutex mutex_;
+  CondVar closing_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string address_ ABSL_GUARDED_BY(mutex_);
+
+  Mutex lifecycle_mutex_;  // of Start, Drain and Close; comes before mutex_
+  std::unique_ptr<PoolService> service_ ABSL_GUARDED_BY(lifecycle_mutex_);
+  std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(lifecycle_mutex_);
+  std::unique_ptr<TcpListener> listener_ ABSL_GUARDED_BY(lifecycle_mutex_);
+  std::thread sweeper_ ABSL_GUARDED_BY(lifecycle_mutex_);
 };
 
 }  // namespace kubebeast

@@ -2,21 +2,19 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -27,7 +25,6 @@ namespace kubebeast {
 template <typename T>
 class BoundedQueue {
  public:
-  using Clock = std::chrono::steady_clock;
   // Names a parked producer; never 0.
   using Ticket = std::uint64_t;
 
@@ -35,18 +32,18 @@ class BoundedQueue {
 
   // Takes the items, also beyond capacity. False and untouched after Close. Never blocks.
   [[nodiscard]] bool Push(std::vector<T>& items) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return false;
     std::move(items.begin(), items.end(), std::back_inserter(items_));
     items.clear();
-    changed_.notify_all();
+    changed_.NotifyAll();
     return true;
   }
 
   // nullopt when there is room (or the queue is closed). Otherwise keeps `resume`, which runs once when there is room,
   // in the order of parking; Close drops it. Never blocks.
   [[nodiscard]] std::optional<Ticket> Park(std::function<void()> resume) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_ || items_.size() < capacity_) return std::nullopt;
     parked_.emplace(++last_ticket_, std::move(resume));
     return last_ticket_;
@@ -54,7 +51,7 @@ class BoundedQueue {
 
   // Forgets a parked producer; it may have been resumed already, or be resumed at this moment.
   void Cancel(Ticket ticket) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     parked_.erase(ticket);
   }
 
@@ -66,10 +63,10 @@ class BoundedQueue {
     for (;;) {
       std::vector<T> popped;
       std::map<Ticket, std::function<void()>> resumed;
-      bool in_time = false;
+      bool in_time = true;
       {
-        std::unique_lock lock(mutex_);
-        in_time = changed_.wait_until(lock, deadline, [&] { return closed_ || items_.size() >= count; });
+        const MutexLock lock(mutex_);
+        while (in_time && !closed_ && items_.size() < count) in_time = changed_.WaitUntil(mutex_, deadline);
         if (closed_) return absl::CancelledError("closed");
         Take(std::stable_partition(items_.begin(), items_.end(), std::not_fn(unwanted)), items_.end(), removed);
         if (items_.size() >= count) Take(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(count), popped);
@@ -81,49 +78,44 @@ class BoundedQueue {
     }
   }
 
-  absl::StatusOr<std::vector<T>> Pop(std::size_t count, Clock::time_point deadline) {
-    std::vector<T> none;
-    return Pop(count, deadline, [](const T&) { return false; }, none);
-  }
-
   // Wakes every waiter, refuses further items and returns those that nobody took. Idempotent.
   std::vector<T> Close() {
     std::map<Ticket, std::function<void()>> dropped;
     std::vector<T> left;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(parked_);
     left.assign(std::make_move_iterator(items_.begin()), std::make_move_iterator(items_.end()));
     items_.clear();
-    changed_.notify_all();
+    changed_.NotifyAll();
     return left;
   }
 
   std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return items_.size();
   }
 
   std::size_t num_parked() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return parked_.size();
   }
 
  private:
   using Iterator = typename std::deque<T>::iterator;
 
-  void Take(Iterator begin, Iterator end, std::vector<T>& taken) {
+  void Take(Iterator begin, Iterator end, std::vector<T>& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     taken.insert(taken.end(), std::make_move_iterator(begin), std::make_move_iterator(end));
     items_.erase(begin, end);
   }
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool closed_ = false;
-  std::deque<T> items_;
-  std::map<Ticket, std::function<void()>> parked_;  // in order of parking
-  Ticket last_ticket_ = 0;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
+  std::map<Ticket, std::function<void()>> parked_ ABSL_GUARDED_BY(mutex_);  // in order of parking
+  Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kubebeast

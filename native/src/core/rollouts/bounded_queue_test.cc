@@ -16,28 +16,32 @@ namespace {
 
 using Items = std::vector<int>;
 using Queue = BoundedQueue<int>;
-using Clock = Queue::Clock;
 
 void Fill(Queue& queue, std::vector<int> items) { ASSERT_TRUE(queue.Push(items)); }
+
+absl::StatusOr<Items> Pop(Queue& queue, std::size_t count, Clock::time_point deadline) {
+  Items unwanted;
+  return queue.Pop(count, deadline, [](int) { return false; }, unwanted);
+}
 
 TEST(BoundedQueueTest, PopTakesTheOldestItems) {
   Queue queue(4);
   Fill(queue, {1, 2});
   Fill(queue, {3});
-  EXPECT_EQ(*queue.Pop(2, Clock::now()), (Items{1, 2}));
+  EXPECT_EQ(*Pop(queue, 2, Clock::now()), (Items{1, 2}));
   EXPECT_EQ(queue.size(), 1);
 }
 
 TEST(BoundedQueueTest, PopTakesNothingWhenThereAreTooFewAtTheDeadline) {
   Queue queue(4);
   Fill(queue, {1});
-  EXPECT_EQ(queue.Pop(2, Clock::now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Pop(queue, 2, Clock::now()).status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(queue.size(), 1);
 }
 
 TEST(BoundedQueueTest, PopWaitsForPush) {
   Queue queue(4);
-  auto popped = std::async(std::launch::async, [&queue] { return queue.Pop(2, Clock::now() + kPatience); });
+  auto popped = std::async(std::launch::async, [&queue] { return Pop(queue, 2, Clock::now() + kPatience); });
   Fill(queue, {1});
   Fill(queue, {2});
   EXPECT_EQ(*popped.get(), (Items{1, 2}));
@@ -63,9 +67,9 @@ TEST(BoundedQueueTest, ParkedProducersResumeInOrderWhenThereIsRoom) {
   ASSERT_TRUE(queue.Park([&resumed] { resumed.push_back('a'); }).has_value());
   ASSERT_TRUE(queue.Park([&resumed] { resumed.push_back('b'); }).has_value());
 
-  ASSERT_TRUE(queue.Pop(1, Clock::now()).ok());
+  ASSERT_TRUE(Pop(queue, 1, Clock::now()).ok());
   EXPECT_EQ(resumed, "") << "two items are left: the queue is still full";
-  ASSERT_TRUE(queue.Pop(1, Clock::now()).ok());
+  ASSERT_TRUE(Pop(queue, 1, Clock::now()).ok());
   EXPECT_EQ(resumed, "ab");
   EXPECT_EQ(queue.num_parked(), 0);
 }
@@ -74,8 +78,8 @@ TEST(BoundedQueueTest, ResumedProducerMayUseTheQueue) {
   Queue queue(1);
   Fill(queue, {1});
   ASSERT_TRUE(queue.Park([&queue] { Fill(queue, {2}); }).has_value());
-  ASSERT_TRUE(queue.Pop(1, Clock::now()).ok());
-  EXPECT_EQ(*queue.Pop(1, Clock::now()), (Items{2}));
+  ASSERT_TRUE(Pop(queue, 1, Clock::now()).ok());
+  EXPECT_EQ(*Pop(queue, 1, Clock::now()), (Items{2}));
 }
 
 TEST(BoundedQueueTest, CancelledProducerIsNotResumed) {
@@ -85,7 +89,7 @@ TEST(BoundedQueueTest, CancelledProducerIsNotResumed) {
   const auto ticket = queue.Park([&resumed] { resumed = true; });
   ASSERT_TRUE(ticket.has_value());
   queue.Cancel(*ticket);
-  ASSERT_TRUE(queue.Pop(1, Clock::now()).ok());
+  ASSERT_TRUE(Pop(queue, 1, Clock::now()).ok());
   EXPECT_FALSE(resumed);
 }
 
@@ -94,7 +98,7 @@ TEST(BoundedQueueTest, CloseWakesEveryPop) {
   std::vector<std::future<absl::StatusCode>> waiters(4);
   for (auto& waiter : waiters) {
     waiter =
-        std::async(std::launch::async, [&queue] { return queue.Pop(1, Clock::now() + kPatience).status().code(); });
+        std::async(std::launch::async, [&queue] { return Pop(queue, 1, Clock::now() + kPatience).status().code(); });
   }
   queue.Close();
   for (auto& waiter : waiters) EXPECT_EQ(waiter.get(), absl::StatusCode::kCancelled);
@@ -130,7 +134,7 @@ TEST(BoundedQueueTest, ManyProducersAndConsumersLoseNothing) {
   for (int i = 0; i < kConsumers; ++i) {
     threads.emplace_back([&] {
       for (int taken = 0; taken < kProducers * kItems / kConsumers; taken += 2) {
-        const auto items = queue.Pop(2, Clock::now() + kPatience);
+        const auto items = Pop(queue, 2, Clock::now() + kPatience);
         ASSERT_TRUE(items.ok()) << items.status();
         sum += items->at(0) + items->at(1);
       }

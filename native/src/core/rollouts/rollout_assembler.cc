@@ -8,23 +8,23 @@ namespace kubebeast {
 RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs)
     : shape_(std::move(shape)), num_envs_(num_envs) {}
 
-RolloutAssembler::Added RolloutAssembler::AddRow(std::shared_ptr<const ObservationRows> observation) {
+RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const ObservationRows> observation) {
   Added added;
   if (started_ == nullptr) {
     StartUnroll({});
-    started_->rows.push_back({std::move(observation), nullptr, 0});
+    started_->steps.push_back({std::move(observation), nullptr, 0});
     return added;
   }
-  const Row& previous = started_->rows.back();
+  const VectorStep& previous = started_->steps.back();
   for (std::uint32_t env = 0; env < num_envs_; ++env) {
     added.num_steps += previous.is_final(env) || observation->interrupted[env] != 0 ? 0 : 1;
   }
-  started_->rows.push_back({std::move(observation), nullptr, 0});
-  if (started_->num_steps() == shape_->unroll_length) {
-    std::vector<Row> window = Window();
+  started_->steps.push_back({std::move(observation), nullptr, 0});
+  if (started_->length() == shape_->unroll_length) {
+    std::vector<VectorStep> window = Window();
     added.finished = std::move(started_);
     StartUnroll(std::move(window));
-    started_->origin = started_->rows.size() - 1;
+    started_->origin = started_->steps.size() - 1;
   }
   return added;
 }
@@ -32,15 +32,15 @@ RolloutAssembler::Added RolloutAssembler::AddRow(std::shared_ptr<const Observati
 void RolloutAssembler::SetOutputs(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output,
                                   const float* core_state) {
   if (at_unroll_start()) started_->core_state.assign(core_state, core_state + num_envs_ * shape_->core_state_size);
-  Row& newest = started_->rows.back();
+  VectorStep& newest = started_->steps.back();
   newest.outputs = std::move(outputs);
   newest.first_output = first_output;
 }
 
-std::vector<Row> RolloutAssembler::Window() const {
-  const std::vector<Row>& rows = started_->rows;
-  const std::size_t size = std::min(rows.size(), shape_->history() + 1);
-  return {rows.end() - static_cast<std::ptrdiff_t>(size), rows.end()};
+std::vector<VectorStep> RolloutAssembler::Window() const {
+  const std::vector<VectorStep>& steps = started_->steps;
+  const std::size_t size = std::min(steps.size(), shape_->history() + 1);
+  return {steps.end() - static_cast<std::ptrdiff_t>(size), steps.end()};
 }
 
 std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
@@ -49,10 +49,10 @@ std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
   return std::move(started_);
 }
 
-void RolloutAssembler::StartUnroll(std::vector<Row> history) {
+void RolloutAssembler::StartUnroll(std::vector<VectorStep> history) {
   started_ = std::make_shared<Unroll>();
-  started_->rows = std::move(history);
-  started_->rows.reserve(shape_->history() + shape_->unroll_length + 1);
+  started_->steps = std::move(history);
+  started_->steps.reserve(shape_->history() + shape_->unroll_length + 1);
 }
 
 }  // namespace kubebeast

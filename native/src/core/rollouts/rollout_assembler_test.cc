@@ -59,7 +59,7 @@ Column Unpack(const std::shared_ptr<const Unroll>& unroll, std::uint32_t env, co
 class RolloutAssemblerTest : public ::testing::Test {
  protected:
   RolloutAssembler::Added Step() {
-    const RolloutAssembler::Added added = assembler_.AddRow(MakeObservation(step_, flags_));
+    const RolloutAssembler::Added added = assembler_.AddStep(MakeObservation(step_, flags_));
     std::vector<std::int32_t> frames{-1};  // the batch's first row belongs to someone else
     std::vector<float> core_state;
     for (std::uint32_t env = 0; env < kEnvs; ++env) {

@@ -7,32 +7,32 @@
 namespace kubebeast {
 namespace {
 
-std::vector<std::int64_t> Prepend(std::size_t rows, std::size_t columns, std::vector<std::int64_t> shape) {
-  shape.insert(shape.begin(), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)});
+std::vector<std::int64_t> Prepend(std::size_t steps, std::size_t columns, std::vector<std::int64_t> shape) {
+  shape.insert(shape.begin(), {static_cast<std::int64_t>(steps), static_cast<std::int64_t>(columns)});
   return shape;
 }
 
 RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPool& buffers) {
-  const std::size_t steps = shape.unroll_length;
-  const auto make = [&](DType dtype, std::size_t rows, std::vector<std::int64_t> row_shape = {}) {
-    return buffers.Allocate(dtype, Prepend(rows, batch_size, std::move(row_shape)));
+  const std::size_t length = shape.unroll_length;
+  const auto make = [&](DType dtype, std::size_t steps, std::vector<std::int64_t> row_shape = {}) {
+    return buffers.Allocate(dtype, Prepend(steps, batch_size, std::move(row_shape)));
   };
   RolloutBatch batch;
   for (const LeafSpec& leaf : shape.spec.observation) {
-    batch.observation.push_back(make(leaf.dtype, steps + 1, leaf.row_shape()));
+    batch.observation.push_back(make(leaf.dtype, length + 1, leaf.row_shape()));
   }
   for (const LeafSpec& leaf : shape.spec.action) {
-    batch.last_actions.push_back(make(leaf.dtype, steps + 1, leaf.row_shape()));
-    batch.actions.push_back(make(leaf.dtype, steps, leaf.row_shape()));
+    batch.last_actions.push_back(make(leaf.dtype, length + 1, leaf.row_shape()));
+    batch.actions.push_back(make(leaf.dtype, length, leaf.row_shape()));
   }
-  batch.rewards = make(DType::kFloat32, steps + 1);
-  batch.terminated = make(DType::kBool, steps + 1);
-  batch.truncated = make(DType::kBool, steps + 1);
-  batch.is_first = make(DType::kBool, steps + 1);
-  batch.policy_logits = make(DType::kFloat32, steps, {static_cast<std::int64_t>(shape.num_logits)});
-  batch.baseline = make(DType::kFloat32, steps);
-  batch.policy_version = make(DType::kInt64, steps);
-  batch.valid = make(DType::kBool, steps);
+  batch.rewards = make(DType::kFloat32, length + 1);
+  batch.terminated = make(DType::kBool, length + 1);
+  batch.truncated = make(DType::kBool, length + 1);
+  batch.is_first = make(DType::kBool, length + 1);
+  batch.policy_logits = make(DType::kFloat32, length, {static_cast<std::int64_t>(shape.num_logits)});
+  batch.baseline = make(DType::kFloat32, length);
+  batch.policy_version = make(DType::kInt64, length);
+  batch.valid = make(DType::kBool, length);
   batch.core_state = buffers.Allocate(
       DType::kFloat32, {static_cast<std::int64_t>(batch_size), static_cast<std::int64_t>(shape.core_state_size)});
   return batch;
@@ -64,22 +64,22 @@ class ColumnWriter {
   std::size_t cell(std::size_t t) const { return t * batch_size_ + column_; }
 
   void WriteObservation(std::size_t t) {
-    const auto rows = unroll_.upto(std::min(t, unroll_.num_steps()));
+    const auto steps = unroll_.upto(std::min(t, unroll_.length()));
     for (std::size_t i = 0; i < shape_.spec.observation.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.observation[i];
-      CopyStack(rows, i, leaf, env_, batch_.observation[i].data.get() + cell(t) * leaf.row_bytes());
+      CopyStack(steps, i, leaf, env_, batch_.observation[i].data.get() + cell(t) * leaf.row_bytes());
     }
     for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.action[i];
-      CopyLastAction(rows, i, leaf, env_, batch_.last_actions[i].data.get() + cell(t) * leaf.row_bytes());
+      CopyLastAction(steps, i, leaf, env_, batch_.last_actions[i].data.get() + cell(t) * leaf.row_bytes());
     }
   }
 
   void WriteFlags(std::size_t t) {
-    const bool padding = t > unroll_.num_steps();
-    const Row& row = unroll_.row(std::min(t, unroll_.num_steps()));
-    const bool ends = t == unroll_.num_steps() && !row.is_final(env_);
-    const ObservationRows& block = *row.observation;
+    const bool padding = t > unroll_.length();
+    const VectorStep& step = unroll_.step(std::min(t, unroll_.length()));
+    const bool ends = t == unroll_.length() && !step.is_final(env_);
+    const ObservationRows& block = *step.observation;
     batch_.rewards.as<float>()[cell(t)] = padding ? 0.0F : block.rewards[env_];
     batch_.terminated.as<bool>()[cell(t)] =
         !padding && (block.terminated[env_] != 0 || (ends && unroll_.end == Unroll::End::kTerminated));
@@ -89,24 +89,24 @@ class ColumnWriter {
   }
 
   void WriteOutputs(std::size_t t) {
-    const bool padding = t >= unroll_.num_steps();
-    const Row& row = unroll_.row(std::min(t, unroll_.num_steps() - 1));
-    const std::size_t source = row.first_output + env_;
+    const bool padding = t >= unroll_.length();
+    const VectorStep& step = unroll_.step(std::min(t, unroll_.length() - 1));
+    const std::size_t source = step.first_output + env_;
     for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.action[i];
       std::uint8_t* const out = batch_.actions[i].data.get() + cell(t) * leaf.row_bytes();
       if (padding) {
         std::memset(out, 0, leaf.row_bytes());
       } else {
-        std::memcpy(out, row.action(i, leaf, env_), leaf.row_bytes());
+        std::memcpy(out, step.action(i, leaf, env_), leaf.row_bytes());
       }
     }
     float* const logits = batch_.policy_logits.as<float>() + cell(t) * shape_.num_logits;
     for (std::size_t i = 0; i < shape_.num_logits; ++i) {
-      logits[i] = padding ? 0.0F : row.outputs->policy_logits[source * shape_.num_logits + i];
+      logits[i] = padding ? 0.0F : step.outputs->policy_logits[source * shape_.num_logits + i];
     }
-    batch_.baseline.as<float>()[cell(t)] = padding ? 0.0F : row.outputs->baseline[source];
-    batch_.policy_version.as<std::int64_t>()[cell(t)] = row.outputs->policy_version;
+    batch_.baseline.as<float>()[cell(t)] = padding ? 0.0F : step.outputs->baseline[source];
+    batch_.policy_version.as<std::int64_t>()[cell(t)] = step.outputs->policy_version;
     batch_.valid.as<bool>()[cell(t)] = unroll_.valid(t, env_);
   }
 

@@ -1,14 +1,15 @@
 // B unrolls → one time-major training batch.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "rollouts/unroll.h"
-#include "wire/array.h"
+#include "sync/clock.h"
+#include "tensors/array.h"
+#include "tensors/buffer_pool.h"
 
 namespace kubebeast {
 
@@ -17,7 +18,7 @@ struct FinishedUnroll {
   std::shared_ptr<const Unroll> unroll;
   std::uint32_t env = 0;
   std::size_t num_valid = 0;
-  std::chrono::steady_clock::time_point finished_at;
+  Clock::time_point finished_at;
 };
 
 // What RolloutBatch of _core.pyi describes: T unroll_length, B unrolls. An unroll that ended early is padded with its

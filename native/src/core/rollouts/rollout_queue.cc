@@ -17,8 +17,6 @@ std::size_t NumSteps(const std::vector<FinishedUnroll>& unrolls) {
 RolloutQueue::RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats)
     : min_partial_steps_(std::max<std::size_t>(min_partial_steps, 1)), stats_(std::move(stats)), queue_(capacity) {}
 
-void RolloutQueue::CountSampled(std::size_t steps) { stats_->CountSampled(steps); }
-
 void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll) {
   const bool partial = unroll->end != Unroll::End::kNone;
   const std::size_t min_steps = partial ? min_partial_steps_ : 1;

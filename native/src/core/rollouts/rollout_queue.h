@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,18 +17,15 @@
 
 namespace kubebeast {
 
-// Every valid transition is counted when it is sampled and once more when it leaves: delivered by Pop, dropped with an
-// unroll that is too short or too old, or dropped by Close. In between it is in flight. Thread-safe; only Pop waits.
+// Every valid transition is counted when it is sampled (Stats::CountSampled) and once more when it leaves: delivered by
+// Pop, dropped with an unroll that is too short or too old, or dropped by Close. In between it is in flight.
+// Thread-safe; only Pop waits.
 class RolloutQueue {
  public:
-  using Clock = std::chrono::steady_clock;
   using Ticket = BoundedQueue<FinishedUnroll>::Ticket;
 
   // An environment's unroll that ended early with fewer than min_partial_steps valid transitions is dropped.
   RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats);
-
-  // Counts transitions of a started unroll, which must come to Deliver.
-  void CountSampled(std::size_t steps);
 
   // Takes the unrolls of all environments, also beyond capacity; those without a valid transition are left out.
   void Deliver(const std::shared_ptr<const Unroll>& unroll);

@@ -10,8 +10,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = RolloutQueue::Clock;
-
 class RolloutQueueTest : public ::testing::Test {
  protected:
   // An unroll of `steps` steps of two environments; environment 1 begins a new episode with every row when `restless`.
@@ -22,7 +20,7 @@ class RolloutQueueTest : public ::testing::Test {
     unroll->end = end;
     for (std::size_t t = 0; t <= steps; ++t) {
       const std::uint8_t final = restless ? 1 : 0;
-      unroll->rows.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), outputs, 0});
+      unroll->steps.push_back({MakeObservation(t, {.is_first = {0, 0}, .terminated = {0, final}}), outputs, 0});
     }
     return unroll;
   }
@@ -40,7 +38,7 @@ class RolloutQueueTest : public ::testing::Test {
 };
 
 TEST_F(RolloutQueueTest, EnvironmentsOfAnUnrollAreDeliveredOneByOne) {
-  queue_.CountSampled(10);
+  stats_->CountSampled(10);
   ExpectBooks(10, 0, 0, 0);
   queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
   EXPECT_EQ(queue_.size(), 2);
@@ -54,21 +52,21 @@ TEST_F(RolloutQueueTest, EnvironmentsOfAnUnrollAreDeliveredOneByOne) {
 }
 
 TEST_F(RolloutQueueTest, UnrollWithoutATransitionIsLeftOut) {
-  queue_.CountSampled(1);
+  stats_->CountSampled(1);
   queue_.Deliver(MakeUnroll(1, Unroll::End::kNone, /*restless=*/true));
   EXPECT_EQ(queue_.size(), 1);
   ExpectBooks(1, 0, 0, 0);
 }
 
 TEST_F(RolloutQueueTest, PartialUnrollShorterThanTheMinimumIsDropped) {
-  queue_.CountSampled(4);
+  stats_->CountSampled(4);
   queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated));
   EXPECT_EQ(queue_.size(), 0);
   ExpectBooks(0, 0, 4, 0);
 }
 
 TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
-  queue_.CountSampled(3);
+  stats_->CountSampled(3);
   queue_.Deliver(MakeUnroll(3, Unroll::End::kTruncated, /*restless=*/true));
   EXPECT_EQ(queue_.size(), 1) << "environment 1 has no transition at all";
   EXPECT_EQ(stats_->rollouts_partial, 1);
@@ -76,7 +74,7 @@ TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
 }
 
 TEST_F(RolloutQueueTest, UnrollsOfOldWeightsAreDroppedAndTheirProducersResumed) {
-  queue_.CountSampled(40);
+  stats_->CountSampled(40);
   bool resumed = false;
   for (const std::int64_t version : {7, 9, 8}) queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version));
   ASSERT_TRUE(queue_.Park([&resumed] { resumed = true; }).has_value());
@@ -92,7 +90,7 @@ TEST_F(RolloutQueueTest, UnrollsOfOldWeightsAreDroppedAndTheirProducersResumed) 
 }
 
 TEST_F(RolloutQueueTest, CloseDropsWhatIsQueuedAndWhatComesLater) {
-  queue_.CountSampled(14);
+  stats_->CountSampled(14);
   queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
   queue_.Close();
   ExpectBooks(4, 0, 0, 10);

@@ -9,7 +9,11 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "sync/clock.h"
 
 namespace kubebeast {
 
@@ -40,7 +44,7 @@ class Histogram {
     sum_.fetch_add(value, std::memory_order_relaxed);
   }
 
-  void Observe(std::chrono::steady_clock::duration time) { Observe(std::chrono::duration<double>(time).count()); }
+  void Observe(Clock::duration time) { Observe(std::chrono::duration<double>(time).count()); }
 
   double sum() const { return sum_.load(std::memory_order_relaxed); }
 
@@ -60,15 +64,26 @@ class Histogram {
 
 // The distributions of one pool. Times are seconds.
 struct Histograms {
-  Histogram rollout_queue_wait{kSecondsBounds};    // of a finished unroll, until the learner took it
-  Histogram stream_parked{kSecondsBounds};         // of a stream held back by a full rollout queue
-  Histogram stream_env{kSecondsBounds};            // from Actions sent to the next Observations
-  Histogram stream_action{kSecondsBounds};         // from Observations, or the end of parking, to Actions sent
-  Histogram inference_batch_rows{kRowsBounds};     // rows, not seconds
-  Histogram inference_queue_wait{kSecondsBounds};  // of a vector step, until its batch was given out
-  Histogram inference_gather{kSecondsBounds};      // of the rows of a batch
-  Histogram inference_model{kSecondsBounds};       // from giving a batch out to its answer
-  Histogram inference_reply{kSecondsBounds};       // handing the answer to the streams
+  // Lists itself under its name.
+  struct Named : Histogram {
+    Named(Histograms& all, std::string_view name, std::span<const double> bounds) : Histogram(bounds) {
+      all.names.emplace_back(name, this);
+    }
+  };
+  std::vector<std::pair<std::string_view, const Histogram*>> names;
+
+  Named rollout_queue_wait{*this, "rollout_queue_wait",
+                           kSecondsBounds};                     // of a finished unroll, until the learner took it
+  Named stream_parked{*this, "stream_parked", kSecondsBounds};  // of a stream held back by a full rollout queue
+  Named stream_env{*this, "stream_env", kSecondsBounds};        // from Actions sent to the next Observations
+  Named stream_action{*this, "stream_action",
+                      kSecondsBounds};  // from Observations, or the end of parking, to Actions sent
+  Named inference_batch_rows{*this, "inference_batch_rows", kRowsBounds};  // rows, not seconds
+  Named inference_queue_wait{*this, "inference_queue_wait",
+                             kSecondsBounds};                         // of a vector step, until its batch was given out
+  Named inference_gather{*this, "inference_gather", kSecondsBounds};  // of the rows of a batch
+  Named inference_model{*this, "inference_model", kSecondsBounds};    // from giving a batch out to its answer
+  Named inference_reply{*this, "inference_reply", kSecondsBounds};    // handing the answer to the streams
 };
 
 }  // namespace kubebeast

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <utility>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -15,21 +16,21 @@ class Recent {
   explicit Recent(std::size_t capacity) : capacity_(capacity) {}
 
   void Add(T entry) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (entries_.size() == capacity_) entries_.pop_front();
     entries_.push_back(std::move(entry));
   }
 
   // Those since the last call, oldest first.
   std::deque<T> Take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(entries_, {});
   }
 
  private:
   const std::size_t capacity_;
-  std::mutex mutex_;
-  std::deque<T> entries_;
+  Mutex mutex_;
+  std::deque<T> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

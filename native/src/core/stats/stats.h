@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stats/histogram.h"
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -17,64 +17,72 @@ namespace kubebeast {
 // steps_sampled == steps_delivered + steps_dropped_partial + steps_dropped_stale + steps_dropped_close +
 // steps_in_flight. Thread-safe.
 class Stats {
+  std::vector<std::pair<std::string_view, const std::atomic<std::int64_t>*>> values_;
+
  public:
-  using Value = std::atomic<std::int64_t>;
+  // Lists itself under its name, so that a declaration is all that a new one needs.
+  class Value : public std::atomic<std::int64_t> {
+   public:
+    Value(Stats& stats, std::string_view name) : atomic(0) { stats.values_.emplace_back(name, this); }
+    using atomic::operator=;
+  };
 
   // Gauges.
-  Value streams{0};          // accepted and not ended
-  Value envs{0};             // of these streams
-  Value steps_in_flight{0};  // valid transitions in started and queued unrolls
+  Value streams{*this, "streams"};                  // accepted and not ended
+  Value envs{*this, "envs"};                        // of these streams
+  Value steps_in_flight{*this, "steps_in_flight"};  // valid transitions in started and queued unrolls
 
   // Streams. An accepted one ends by Bye, by disconnection, as invalid, by timeout, by a dropped batch or by close.
-  Value streams_accepted{0};
-  Value streams_ended_bye{0};
-  Value streams_ended_disconnect{0};
-  Value streams_ended_invalid{0};
-  Value streams_ended_timeout{0};
-  Value streams_ended_dropped{0};
-  Value streams_ended_closed{0};
-  Value streams_rejected{0};         // refused before acceptance: limits, version, specs, bad or missing Hello
-  Value streams_unauthenticated{0};  // refused for their token
-  Value dials_failed{0};             // to env-servers that listen
+  Value streams_accepted{*this, "streams_accepted"};
+  Value streams_ended_bye{*this, "streams_ended_bye"};
+  Value streams_ended_disconnect{*this, "streams_ended_disconnect"};
+  Value streams_ended_invalid{*this, "streams_ended_invalid"};
+  Value streams_ended_timeout{*this, "streams_ended_timeout"};
+  Value streams_ended_dropped{*this, "streams_ended_dropped"};
+  Value streams_ended_closed{*this, "streams_ended_closed"};
+  // Refused before acceptance: limits, version, specs, bad or missing Hello.
+  Value streams_rejected{*this, "streams_rejected"};
+  Value streams_unauthenticated{*this, "streams_unauthenticated"};  // refused for their token
+  Value dials_failed{*this, "dials_failed"};                        // to env-servers that listen
 
   // Connections that brought no stream; see ConnectionRefusal.
-  Value connections_blocked{0};
-  Value connections_closed{0};
-  Value connections_silent{0};
-  Value connections_plaintext{0};
-  Value connections_tls{0};
-  Value connections_garbage{0};
-  Value connections_no_call{0};
+  Value connections_blocked{*this, "connections_blocked"};
+  Value connections_closed{*this, "connections_closed"};
+  Value connections_silent{*this, "connections_silent"};
+  Value connections_plaintext{*this, "connections_plaintext"};
+  Value connections_tls{*this, "connections_tls"};
+  Value connections_garbage{*this, "connections_garbage"};
+  Value connections_no_call{*this, "connections_no_call"};
 
   // Messages.
-  Value messages_received{0};
-  Value bytes_received{0};
-  Value bytes_sent{0};
-  Value rows_received{0};
-  Value env_interruptions{0};  // environments that failed in the middle of an episode
+  Value messages_received{*this, "messages_received"};
+  Value bytes_received{*this, "bytes_received"};
+  Value bytes_sent{*this, "bytes_sent"};
+  Value rows_received{*this, "rows_received"};
+  Value env_interruptions{*this, "env_interruptions"};  // environments that failed in the middle of an episode
 
   // Steps (valid transitions) and unrolls. Steps change by the methods below only.
-  Value steps_sampled{0};
-  Value steps_delivered{0};
-  Value steps_dropped_partial{0};  // in unrolls shorter than min_partial_steps
-  Value steps_dropped_stale{0};    // in unrolls older than min_policy_version
-  Value steps_dropped_close{0};
-  Value rollouts_completed{0};
-  Value rollouts_partial{0};
-  Value rollouts_dropped_partial{0};
-  Value rollouts_dropped_stale{0};
-  Value rollouts_delivered{0};
-  Value rollout_padded_steps{0};  // places without a step in delivered unrolls
+  Value steps_sampled{*this, "steps_sampled"};
+  Value steps_delivered{*this, "steps_delivered"};
+  Value steps_dropped_partial{*this, "steps_dropped_partial"};  // in unrolls shorter than min_partial_steps
+  Value steps_dropped_stale{*this, "steps_dropped_stale"};      // in unrolls older than min_policy_version
+  Value steps_dropped_close{*this, "steps_dropped_close"};
+  Value rollouts_completed{*this, "rollouts_completed"};
+  Value rollouts_partial{*this, "rollouts_partial"};
+  Value rollouts_dropped_partial{*this, "rollouts_dropped_partial"};
+  Value rollouts_dropped_stale{*this, "rollouts_dropped_stale"};
+  Value rollouts_delivered{*this, "rollouts_delivered"};
+  Value rollout_padded_steps{*this, "rollout_padded_steps"};  // places without a step in delivered unrolls
 
   // Inference.
-  Value inference_batches{0};
-  Value inference_rows{0};
-  Value inference_flush_ready{0};
-  Value inference_flush_all{0};
-  Value inference_flush_timeout{0};
-  Value inference_dropped{0};  // batches that were never answered
+  Value inference_batches{*this, "inference_batches"};
+  Value inference_rows{*this, "inference_rows"};
+  Value inference_flush_ready{*this, "inference_flush_ready"};
+  Value inference_flush_all{*this, "inference_flush_all"};
+  Value inference_flush_timeout{*this, "inference_flush_timeout"};
+  Value inference_dropped{*this, "inference_dropped"};  // batches that were never answered
 
-  Value episodes{0};
+  Value episodes{*this, "episodes"};
 
   Histograms histograms;
 
@@ -89,7 +97,7 @@ class Stats {
   std::vector<std::pair<std::string_view, Histogram::Snapshot>> TakeHistograms() const;
 
  private:
-  mutable std::mutex books_mutex_;  // while steps move from one value to another
+  mutable Mutex books_mutex_;  // while steps move from one value to another
 };
 
 }  // namespace kubebeast

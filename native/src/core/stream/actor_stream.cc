@@ -11,36 +11,36 @@ namespace kubebeast {
 ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
     : pool_(std::move(pool)),
       peer_(std::move(peer)),
-      transport_(&transport),
       connected_at_(Clock::now()),
+      transport_(&transport),
       clock_(connected_at_) {}
 
 ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
 
 void ActorStream::Start() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
   if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
     // Nobody's fault where no stream is taken any more.
-    End(absl::IsResourceExhausted(status) ? Cause::kInvalid : Cause::kClosed, status);
+    End(absl::IsResourceExhausted(status) ? end_cause::kInvalid : end_cause::kClosed, status);
     return;
   }
   transport_->Read(&read_);
 }
 
 void ActorStream::OnPoolOpen() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ == Phase::kOpen) Welcome(pool_->registry.shape());
 }
 
 void ActorStream::CheckDeadline(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (now < deadline_) return;
   if (phase_ == Phase::kHello) {
-    End(Cause::kTimeout,
+    End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
   } else if (phase_ == Phase::kStep) {
-    End(Cause::kTimeout,
+    End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
                                                  pool_->options.step_timeout.count(), " ms")));
   } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
@@ -49,32 +49,31 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
 }
 
 void ActorStream::Close() {
-  const std::lock_guard lock(mutex_);
-  End(Cause::kClosed, absl::UnavailableError("the learner is shutting down"));
+  const MutexLock lock(mutex_);
+  End(end_cause::kClosed, absl::UnavailableError("the learner is shutting down"));
 }
 
 std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
   const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
-  const auto spent = [&](StreamClock::State state) { return seconds(clock_.Spent(state, now)); };
-  return StreamInfo{.env_server_id = env_server_id_,
-                    .instance_id = instance_id_,
-                    .env_id = env_id_,
+  return StreamInfo{.env_server_id = hello_.env_server_id,
+                    .instance_id = hello_.instance_id,
+                    .env_id = hello_.spec.env_id,
                     .peer = peer_,
                     .num_envs = slots_.size(),
                     .state = clock_.state(),
                     .num_steps = num_steps_,
                     .num_episodes = num_episodes_,
                     .connected_s = seconds(now - connected_at_),
-                    .env_s = spent(StreamClock::State::kEnv),
-                    .action_s = spent(StreamClock::State::kInference),
-                    .parked_s = spent(StreamClock::State::kParked)};
+                    .env_s = seconds(clock_.Spent(StreamClock::State::kEnv, now)),
+                    .action_s = seconds(clock_.Spent(StreamClock::State::kInference, now)),
+                    .parked_s = seconds(clock_.Spent(StreamClock::State::kParked, now))};
 }
 
 void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                       const BatchRecord& batch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
   const std::vector<LeafSpec>& leaves = shape_->spec.action;
   std::vector<const std::uint8_t*> actions(leaves.size());
@@ -82,7 +81,8 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
     actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
   }
   const bool traced = pool_->trace_request.Take();
-  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, actions, traced && peer_minor_ >= kTracedMinor);
+  std::string reply =
+      codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor);
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Not after Send: the peer may have answered by the time that it returns.
@@ -96,45 +96,45 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
 void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
   std::optional<StepTrace> trace = trace_.Finish(batch, now);
   if (!trace.has_value()) return;
-  trace->env_server_id = env_server_id_;
-  trace->instance_id = instance_id_;
-  trace->env_id = env_id_;
+  trace->env_server_id = hello_.env_server_id;
+  trace->instance_id = hello_.instance_id;
+  trace->env_id = hello_.spec.env_id;
   pool_->traces.Add(*std::move(trace));
 }
 
 void ActorStream::Abandon() {
-  const std::lock_guard lock(mutex_);
-  End(Cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
+  const MutexLock lock(mutex_);
+  End(end_cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
 }
 
 void ActorStream::OnReadDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ == Phase::kEnded) return;
   if (!ok) {
-    End(Cause::kDisconnect, absl::OkStatus());
+    End(end_cause::kDisconnect, absl::OkStatus());
     return;
   }
   try {
-    if (const absl::Status status = Receive(); !status.ok()) End(Cause::kInvalid, status);
+    if (const absl::Status status = Receive(); !status.ok()) End(end_cause::kInvalid, status);
   } catch (const std::exception& error) {
-    End(Cause::kDropped, absl::InternalError(error.what()));
+    End(end_cause::kDropped, absl::InternalError(error.what()));
   }
   read_.Clear();
   if (phase_ != Phase::kEnded) transport_->Read(&read_);
 }
 
 void ActorStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok) {
-    End(Cause::kDisconnect, absl::OkStatus());
+    End(end_cause::kDisconnect, absl::OkStatus());
   } else if (phase_ != Phase::kEnded && !next_write_.empty()) {
     Send(std::exchange(next_write_, {}));
   }
 }
 
 void ActorStream::OnDone() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   transport_ = nullptr;
   pool_->registry.Remove(this);
 }
@@ -150,34 +150,30 @@ absl::Status ActorStream::Receive() {
         "by LZ4 instead (Hello.offered_compression)");
   }
   if (phase_ == Phase::kHello) {
-    const absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
-    return hello.ok() ? ReceiveHello(*hello) : hello.status();
+    absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
+    return hello.ok() ? ReceiveHello(*std::move(hello)) : hello.status();
   }
   absl::StatusOr<Request> request = codec_->Decode(&reader, size);
   if (!request.ok()) return request.status();
   if (const Bye* bye = std::get_if<Bye>(&*request)) {
     bye_detail_ = bye->detail;
-    End(Cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
+    End(end_cause::kBye, absl::OkStatus(), bye->reason == Bye::Reason::kTerminated);
     return absl::OkStatus();
   }
   return ReceiveStep(std::move(std::get<std::shared_ptr<const ObservationRows>>(*request)));
 }
 
-absl::Status ActorStream::ReceiveHello(const Hello& hello) {
-  env_server_id_ = hello.env_server_id;
-  instance_id_ = hello.instance_id;
-  env_id_ = hello.spec.env_id;
-  peer_minor_ = hello.protocol_minor;
-  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello);
+absl::Status ActorStream::ReceiveHello(Hello hello) {
+  hello_ = std::move(hello);
+  absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello_);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  compression_ = ChooseCompression(hello);
-  codec_ = std::make_unique<StreamCodec>(hello.spec, hello.num_envs, compression_, pool_->options.wire);
+  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
-  pool_->stats->envs += hello.num_envs;
-  interrupted_at_.resize(hello.num_envs);
-  Report(StreamEvent::Kind::kJoined, "", "", hello.spec.env_config);
+  pool_->stats->envs += hello_.num_envs;
+  interrupted_at_.resize(hello_.num_envs);
+  Report(StreamEvent::Kind::kJoined, "", "", hello_.spec.env_config);
   phase_ = Phase::kOpen;
   if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
   return absl::OkStatus();
@@ -188,7 +184,7 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
-  Send(EncodeWelcome(pool_->options.run_id, compression_));
+  Send(EncodeWelcome(pool_->options.run_id, hello_.offered));
 }
 
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
@@ -206,11 +202,11 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   stats.rows_received += observation->num_envs();
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
-    pool_->episodes.Add({env_server_id_, env_id_, episode.episode_return, episode.length});
+    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length});
   }
   CountInterruptions(*observation);
-  const RolloutAssembler::Added added = assembler_->AddRow(std::move(observation));
-  pool_->rollouts.CountSampled(added.num_steps);
+  const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
+  stats.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
   phase_ = Phase::kActions;
@@ -229,7 +225,7 @@ bool ActorStream::Park() {
 }
 
 void ActorStream::Unpark() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
   ticket_.reset();
   pool_->batcher.Join(this);
@@ -255,7 +251,7 @@ void ActorStream::Send(std::string message) {
     if (next_write_.empty()) {
       next_write_ = std::move(message);
     } else {
-      End(Cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
+      End(end_cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
     }
     return;
   }
@@ -266,7 +262,7 @@ void ActorStream::Send(std::string message) {
   transport_->Write(&write_);
 }
 
-void ActorStream::End(Cause cause, const absl::Status& status, bool terminated) {
+void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {
   if (phase_ == Phase::kEnded) return;
   // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
@@ -297,32 +293,32 @@ void ActorStream::CountInterruptions(const ObservationRows& observation) {
   }
 }
 
-void ActorStream::CountEnd(Cause cause) {
+void ActorStream::CountEnd(const EndCause& cause) {
   Stats& stats = *pool_->stats;
   if (codec_ == nullptr) {  // not accepted
-    if (cause != Cause::kDisconnect && cause != Cause::kClosed) ++stats.streams_rejected;
+    if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) ++stats.streams_rejected;
     return;
   }
   --stats.streams;
   stats.envs -= static_cast<std::int64_t>(slots_.size());
-  ++CounterOf(cause, stats);
+  ++(stats.*cause.counter);
 }
 
-void ActorStream::ReportEnd(Cause cause, const absl::Status& status) {
+void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
   // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
-  const bool hello_is_late = cause == Cause::kTimeout && codec_ == nullptr;
+  const bool hello_is_late = cause == end_cause::kTimeout && codec_ == nullptr;
   if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
-  const std::string detail = cause == Cause::kBye ? bye_detail_ : std::string(status.message());
+  const std::string detail = cause == end_cause::kBye ? bye_detail_ : std::string(status.message());
   if (codec_ != nullptr) {
-    Report(StreamEvent::Kind::kLeft, std::string(NameOf(cause)), detail);
-  } else if (cause != Cause::kDisconnect && cause != Cause::kClosed) {
+    Report(StreamEvent::Kind::kLeft, std::string(cause.name), detail);
+  } else if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) {
     Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
   }
 }
 
 void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config) {
-  pool_->events.Add({kind, env_server_id_, instance_id_, env_id_, slots_.size(), peer_, std::move(reason),
-                     std::move(detail), std::move(env_config)});
+  pool_->events.Add({kind, hello_.env_server_id, hello_.instance_id, hello_.spec.env_id, slots_.size(), peer_,
+                     std::move(reason), std::move(detail), std::move(env_config)});
 }
 
 }  // namespace kubebeast

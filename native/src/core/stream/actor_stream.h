@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +19,8 @@
 #include "stream/pool_context.h"
 #include "stream/stream_clock.h"
 #include "stream/transport.h"
+#include "sync/mutex.h"
+#include "wire/handshake_codec.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {
@@ -28,13 +29,11 @@ namespace kubebeast {
 //
 //     Hello → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
 //
-// A read is always outstanding, so that the peer's end is noticed in every phase. A step at row 0 of an unroll is
-// parked while the rollout queue is full. The transport holds the stream until its end; then it lives as long as
-// someone owes it an answer, and its slots are free when it is gone. Thread-safe.
+// A read is always outstanding, so that the peer's end is noticed in every phase. Step 0 of an unroll is parked while
+// the rollout queue is full. The transport holds the stream until its end; then it lives as long as someone owes it an
+// answer, and its slots are free when it is gone. Thread-safe.
 class ActorStream final : public Actor, public std::enable_shared_from_this<ActorStream> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer);
   ~ActorStream() override;
 
@@ -69,58 +68,56 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
  private:
   // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
   enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
-  using Cause = EndCause;
 
   void Unpark();
 
-  // The methods below need mutex_.
-  absl::Status Receive();
-  absl::Status ReceiveHello(const Hello& hello);
-  absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation);
-  void Welcome(std::shared_ptr<const UnrollShape> shape);
-  // Whether the newest row must wait for room in the rollout queue; Unpark runs when there is some.
-  bool Park();
-  // Gives the newest row to the batcher.
-  void Submit(Clock::time_point now);
-  void FinishTrace(const BatchRecord& batch, Clock::time_point now);
-  void AwaitPeer(Phase phase, std::chrono::milliseconds timeout);
-  void Send(std::string message);
-  void End(Cause cause, const absl::Status& status, bool terminated = false);
-  void CountInterruptions(const ObservationRows& observation);
-  void CountEnd(Cause cause);
-  void ReportEnd(Cause cause, const absl::Status& status);
-  void Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config = "");
+  absl::Status Receive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReceiveHello(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Welcome(std::shared_ptr<const UnrollShape> shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the newest step must wait for room in the rollout queue; Unpark runs when there is some.
+  bool Park() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the newest step to the batcher.
+  void Submit(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountInterruptions(const ObservationRows& observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountEnd(const EndCause& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportEnd(const EndCause& cause, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config = "")
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<PoolContext> pool_;
   const std::string peer_;
+  const Clock::time_point connected_at_;
+  std::vector<std::int32_t> slots_;  // set once, by acceptance: who hears of the stream later reads them without a lock
 
-  std::mutex mutex_;
-  Transport* transport_;  // null when it is gone
-  Phase phase_ = Phase::kHello;
-  Clock::time_point deadline_;  // of the peer: for its Hello, its next step, or taking the status
+  Mutex mutex_;
+  Transport* transport_ ABSL_GUARDED_BY(mutex_);  // null when it is gone
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kHello;
+  // Of the peer: for its Hello, its next step, or taking the status.
+  Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
 
-  std::string env_server_id_;
-  std::string instance_id_;
-  std::string env_id_;
-  std::string bye_detail_;
-  std::uint32_t peer_minor_ = 0;     // of its protocol version
-  std::vector<std::int32_t> slots_;  // set once, by acceptance
-  std::vector<Compression> compression_;
-  std::unique_ptr<StreamCodec> codec_;           // from acceptance on
-  std::shared_ptr<const UnrollShape> shape_;     // from Welcome on
-  std::unique_ptr<RolloutAssembler> assembler_;  // from Welcome to the end
-  std::optional<RolloutQueue::Ticket> ticket_;   // while parked
-  std::vector<std::uint64_t> interrupted_at_;    // [B]: the step of the last interrupted row, 0 for none
-  Clock::time_point connected_at_;
-  StreamClock clock_;
-  StreamTrace trace_;
-  std::size_t num_steps_ = 0;
-  std::size_t num_episodes_ = 0;
+  Hello hello_ ABSL_GUARDED_BY(mutex_);  // empty until it has come
+  std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from acceptance on
+  std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);     // from Welcome on
+  std::unique_ptr<RolloutAssembler> assembler_ ABSL_GUARDED_BY(mutex_);  // from Welcome to the end
+  std::optional<RolloutQueue::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);   // while parked
+  // [B]: the step of the last interrupted row, 0 for none.
+  std::vector<std::uint64_t> interrupted_at_ ABSL_GUARDED_BY(mutex_);
+  StreamClock clock_ ABSL_GUARDED_BY(mutex_);
+  StreamTrace trace_ ABSL_GUARDED_BY(mutex_);
+  std::size_t num_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t num_episodes_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  grpc::ByteBuffer read_;
-  grpc::ByteBuffer write_;
-  std::string next_write_;  // empty, or the reply that follows write_
-  bool writing_ = false;
+  grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);
+  grpc::ByteBuffer write_ ABSL_GUARDED_BY(mutex_);
+  std::string next_write_ ABSL_GUARDED_BY(mutex_);  // empty, or the reply that follows write_
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace kubebeast

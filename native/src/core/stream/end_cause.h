@@ -1,19 +1,26 @@
 // Why a stream ended.
 #pragma once
 
-#include <cstdint>
-
 #include "absl/strings/string_view.h"
 #include "stats/stats.h"
 
 namespace kubebeast {
 
-enum class EndCause : std::uint8_t { kBye, kDisconnect, kInvalid, kTimeout, kDropped, kClosed };
+struct EndCause {
+  absl::string_view name;         // as StreamEvent.reason of _core.pyi has it
+  Stats::Value Stats::* counter;  // of accepted streams that ended so
 
-// As StreamEvent.reason of _core.pyi names it.
-absl::string_view NameOf(EndCause cause);
+  bool operator==(const EndCause&) const = default;
+};
 
-// Where accepted streams that ended so are counted.
-Stats::Value& CounterOf(EndCause cause, Stats& stats);
+namespace end_cause {
 
+inline constexpr EndCause kBye{"bye", &Stats::streams_ended_bye};
+inline constexpr EndCause kDisconnect{"disconnect", &Stats::streams_ended_disconnect};
+inline constexpr EndCause kInvalid{"invalid", &Stats::streams_ended_invalid};
+inline constexpr EndCause kTimeout{"timeout", &Stats::streams_ended_timeout};
+inline constexpr EndCause kDropped{"dropped", &Stats::streams_ended_dropped};
+inline constexpr EndCause kClosed{"closed", &Stats::streams_ended_closed};
+
+}  // namespace end_cause
 }  // namespace kubebeast

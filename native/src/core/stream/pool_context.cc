@@ -7,7 +7,7 @@ namespace {
 
 void AddRepeated(PoolContext& pool, StreamEvent event) {
   const std::string what = absl::StrCat(HostOfPeer(event.peer), " ", event.reason);
-  const std::size_t count = pool.repetitions.Count(what, Repetitions::Clock::now());
+  const std::size_t count = pool.repetitions.Count(what, Clock::now());
   if (count == 0) return;
   if (count > 1) absl::StrAppend(&event.detail, " (", count, " times since the last line about it)");
   pool.events.Add(std::move(event));
@@ -16,21 +16,21 @@ void AddRepeated(PoolContext& pool, StreamEvent event) {
 }  // namespace
 
 void PoolContext::AddRefusal(const std::string& peer, const absl::Status& status) {
-  if (absl::IsUnauthenticated(status)) offences.Add(HostOfPeer(peer), Offences::Clock::now());
+  if (absl::IsUnauthenticated(status)) offences.Add(HostOfPeer(peer), Clock::now());
   events.Add({.kind = StreamEvent::Kind::kRefused,
               .peer = peer,
               .reason = absl::StatusCodeToString(status.code()),
               .detail = std::string(status.message())});
 }
 
-void PoolContext::AddRefusedConnection(const std::string& peer, ConnectionRefusal refusal) {
-  if (refusal != ConnectionRefusal::kClosed) {
+void PoolContext::AddRefusedConnection(const std::string& peer, const ConnectionRefusal& refusal) {
+  if (refusal != connection_refusal::kClosed) {
     AddRepeated(*this, {.kind = StreamEvent::Kind::kConnectionRefused,
                         .peer = peer,
-                        .reason = std::string(NameOf(refusal)),
-                        .detail = std::string(ExplanationOf(refusal))});
+                        .reason = std::string(refusal.name),
+                        .detail = std::string(refusal.explanation)});
   }
-  ++CounterOf(refusal, *stats);  // last: who sees the count finds the event
+  ++(*stats.*refusal.counter);  // last: who sees the count finds the event
 }
 
 void PoolContext::AddAcceptFailure(const absl::Status& status) {

@@ -26,7 +26,7 @@
 #include "stream/pool_events.h"
 #include "stream/repetitions.h"
 #include "stream/stream_registry.h"
-#include "wire/wire_codec.h"
+#include "wire/protocol.h"
 
 namespace kubebeast {
 
@@ -61,8 +61,7 @@ struct PoolContext {
   explicit PoolContext(const PoolOptions& pool_options)
       : options(pool_options),
         stats(std::make_shared<Stats>()),
-        registry({options.max_streams, options.max_envs, options.wire.max_message_bytes}, options.expected,
-                 options.opening_env),
+        registry({options.max_streams, options.max_envs}, options.expected, options.opening_env),
         batcher(options.inference),
         rollouts(options.max_queued_rollouts, options.min_partial_steps, stats),
         token(options.token_file) {
@@ -73,7 +72,7 @@ struct PoolContext {
   void AddRefusal(const std::string& peer, const absl::Status& status);
   // A connection that brings no stream. An event now and then for each host and reason, whoever floods; probes of the
   // port are only counted.
-  void AddRefusedConnection(const std::string& peer, ConnectionRefusal refusal);
+  void AddRefusedConnection(const std::string& peer, const ConnectionRefusal& refusal);
   // No connection can be accepted at the moment.
   void AddAcceptFailure(const absl::Status& status);
 

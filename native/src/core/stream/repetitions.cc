@@ -5,7 +5,7 @@
 namespace kubebeast {
 
 std::size_t Repetitions::Count(const std::string& what, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto entry = told_.find(what);
   if (entry == told_.end()) {
     if (told_.size() >= kMaxTold) {

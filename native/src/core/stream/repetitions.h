@@ -3,17 +3,16 @@
 
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
 // Bounded, however many things there are; thread-safe; never blocks.
 class Repetitions {
  public:
-  using Clock = std::chrono::steady_clock;
-
   static constexpr std::chrono::minutes kTellEvery{5};
   // Different things within kTellEvery; further ones are not reported.
   static constexpr std::size_t kMaxTold = 256;
@@ -27,8 +26,8 @@ class Repetitions {
     std::size_t since = 0;
   };
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, Told> told_;
+  Mutex mutex_;
+  std::unordered_map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

@@ -7,8 +7,6 @@
 namespace kubebeast {
 namespace {
 
-using Clock = Repetitions::Clock;
-
 TEST(RepetitionsTest, TheFirstIsToldAndTheNextAreCountedUntilItIsTimeAgain) {
   Repetitions repetitions;
   const Clock::time_point start;

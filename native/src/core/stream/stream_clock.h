@@ -2,16 +2,16 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <utility>
+
+#include "sync/clock.h"
 
 namespace kubebeast {
 
 // Adds up the time in each state. Not thread-safe.
 class StreamClock {
  public:
-  using Clock = std::chrono::steady_clock;
   // The handshake; the peer computes, or the network; the model is waited for; the rollout queue is full.
   enum class State { kStarting, kEnv, kInference, kParked };
 

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 using State = StreamClock::State;
 
 TEST(StreamClockTest, TimeInEachStateAddsUp) {
-  const StreamClock::Clock::time_point start{};
+  const Clock::time_point start{};
   StreamClock clock(start);
   EXPECT_EQ(clock.Enter(State::kEnv, start + seconds(1)), seconds(1));
   EXPECT_EQ(clock.Enter(State::kInference, start + seconds(3)), seconds(2));

@@ -2,7 +2,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <string>
 

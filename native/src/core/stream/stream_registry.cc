@@ -13,7 +13,7 @@ StreamRegistry::StreamRegistry(Limits limits, std::optional<EnvSpec> expected, s
 }
 
 absl::Status StreamRegistry::Add(const std::shared_ptr<ActorStream>& stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (finished_) return absl::OutOfRangeError("the run is finished");
   if (draining_) return absl::UnavailableError("the learner is shutting down");
   if (streams_.size() >= limits_.max_streams) {
@@ -24,12 +24,12 @@ absl::Status StreamRegistry::Add(const std::shared_ptr<ActorStream>& stream) {
 }
 
 void StreamRegistry::Remove(const ActorStream* stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.erase(stream);
 }
 
 std::vector<std::shared_ptr<ActorStream>> StreamRegistry::streams() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<ActorStream>> result;
   result.reserve(streams_.size());
   for (const auto& [key, listed] : streams_) {
@@ -39,14 +39,7 @@ std::vector<std::shared_ptr<ActorStream>> StreamRegistry::streams() const {
 }
 
 absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hello) {
-  std::size_t row_bytes = 0;
-  for (const LeafSpec& leaf : hello.spec.observation) row_bytes += leaf.row_bytes();
-  for (const LeafSpec& leaf : hello.spec.action) row_bytes += leaf.row_bytes();
-  if (row_bytes > limits_.max_step_bytes / hello.num_envs) {
-    return absl::ResourceExhaustedError(absl::StrCat("num_envs ", hello.num_envs, " of ", row_bytes,
-                                                     " bytes each exceed ", limits_.max_step_bytes, " bytes a step"));
-  }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the learner is shutting down");
   if (spec_.has_value()) {
     if (absl::Status status = CheckCompatible(*spec_, hello.spec); !status.ok()) return status;
@@ -60,7 +53,7 @@ absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hel
   }
   if (!spec_.has_value()) {
     spec_ = hello.spec;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   std::vector<std::int32_t> slots(free_slots_.end() - hello.num_envs, free_slots_.end());
   free_slots_.resize(free_slots_.size() - hello.num_envs);
@@ -68,20 +61,21 @@ absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hel
 }
 
 void StreamRegistry::ReleaseSlots(const std::vector<std::int32_t>& slots) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   free_slots_.insert(free_slots_.end(), slots.begin(), slots.end());
 }
 
 absl::StatusOr<EnvSpec> StreamRegistry::WaitEnvSpec(Clock::time_point deadline) const {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline, [this] { return closed_ || spec_.has_value(); });
+  const MutexLock lock(mutex_);
+  while (!closed_ && !spec_.has_value() && changed_.WaitUntil(mutex_, deadline)) {
+  }
   if (closed_) return absl::CancelledError("closed");
   if (!spec_.has_value()) return absl::DeadlineExceededError("no env-server has introduced itself");
   return *spec_;
 }
 
 absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (closed_) return absl::CancelledError("closed");
   if (!spec_.has_value()) return absl::FailedPreconditionError("open needs an EnvSpec: wait_env_spec first");
   if (shape_ != nullptr) return absl::FailedPreconditionError("the pool was opened before");
@@ -90,21 +84,21 @@ absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_log
 }
 
 std::shared_ptr<const UnrollShape> StreamRegistry::shape() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shape_;
 }
 
 void StreamRegistry::Drain(bool finished) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   draining_ = true;
   finished_ = finished_ || finished;
 }
 
 void StreamRegistry::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   draining_ = true;
   closed_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace kubebeast

@@ -1,12 +1,9 @@
 // Who is connected: live streams, the spec they agree on and the slots they hold.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -15,7 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
-#include "wire/wire_codec.h"
+#include "sync/mutex.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 
@@ -24,13 +22,9 @@ class ActorStream;
 // Thread-safe; nothing is called with the registry locked.
 class StreamRegistry {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Limits {
     std::size_t max_streams = 4096;
     std::size_t max_envs = 16384;
-    // Bytes of the rows of one stream, stacks included: what its first message may hold.
-    std::size_t max_step_bytes = std::size_t{64} << 20;
   };
 
   // expected: the spec that is decided already. opening_env: the env_id that may decide it; empty: any.
@@ -44,7 +38,7 @@ class StreamRegistry {
 
   // Accepts a Hello and takes its slots, one an environment; the first accepted Hello decides the spec.
   // FailedPrecondition when it does not fit the spec; Unavailable where the spec is not decided and the Hello may not;
-  // ResourceExhausted over max_step_bytes or when too few slots are free.
+  // ResourceExhausted when too few slots are free.
   absl::StatusOr<std::vector<std::int32_t>> Admit(const Hello& hello);
   void ReleaseSlots(const std::vector<std::int32_t>& slots);
 
@@ -65,15 +59,15 @@ class StreamRegistry {
  private:
   const Limits limits_;
   const std::string opening_env_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  bool draining_ = false;
-  bool finished_ = false;
-  bool closed_ = false;
-  std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_;
-  std::optional<EnvSpec> spec_;
-  std::shared_ptr<const UnrollShape> shape_;
-  std::vector<std::int32_t> free_slots_;
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unordered_map<const ActorStream*, std::weak_ptr<ActorStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::optional<EnvSpec> spec_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::int32_t> free_slots_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

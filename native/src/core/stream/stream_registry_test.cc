@@ -11,15 +11,13 @@
 namespace kubebeast {
 namespace {
 
-using Clock = StreamRegistry::Clock;
-
 Hello MakeHello(std::uint32_t num_envs) {
   return {.env_server_id = "pod", .instance_id = "1", .num_envs = num_envs, .spec = RolloutSpec(), .offered = {}};
 }
 
 class StreamRegistryTest : public ::testing::Test {
  protected:
-  StreamRegistry registry_{{.max_streams = 2, .max_envs = 5, .max_step_bytes = 1000}, std::nullopt};
+  StreamRegistry registry_{{.max_streams = 2, .max_envs = 5}, std::nullopt};
 };
 
 TEST_F(StreamRegistryTest, SlotsAreUniqueAndBounded) {
@@ -96,13 +94,6 @@ TEST_F(StreamRegistryTest, TheSpecKeepsTheFirstEnvConfig) {
   hello.spec.env_config = R"({"preset":"atari-v4"})";
   ASSERT_TRUE(registry_.Admit(hello).ok()) << "only the leaves decide";
   EXPECT_EQ(registry_.WaitEnvSpec(Clock::now())->env_config, R"({"preset":"none"})");
-}
-
-TEST_F(StreamRegistryTest, StepsLargerThanAMessageAreRefused) {
-  StreamRegistry registry({.max_streams = 1, .max_envs = 100, .max_step_bytes = 99}, std::nullopt);
-  // A row has 12 + 8 bytes of observations and 8 + 8 of actions.
-  EXPECT_TRUE(registry.Admit(MakeHello(2)).ok());
-  EXPECT_EQ(registry.Admit(MakeHello(3)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(StreamRegistryTest, OpensOnceAndOnlyWithASpec) {

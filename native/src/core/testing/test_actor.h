@@ -15,6 +15,7 @@
 #include "kubebeast_protos/v1/actor_pool.grpc.pb.h"
 #include "testing/rollout_test_util.h"
 #include "testing/test_patience.h"
+#include "wire/protocol.h"
 
 namespace kubebeast {
 

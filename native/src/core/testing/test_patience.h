@@ -7,6 +7,8 @@
 #include <future>
 #include <thread>
 
+#include "sync/clock.h"
+
 namespace kubebeast {
 
 // Longer than any test: a wait that takes so long has failed.
@@ -15,9 +17,9 @@ inline constexpr std::chrono::seconds kPatience{60};
 // Waits for something that no event tells of.
 template <typename Condition>
 testing::AssertionResult Eventually(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = Clock::now() + kPatience;
   while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return testing::AssertionFailure() << "the condition stays false";
+    if (Clock::now() > deadline) return testing::AssertionFailure() << "the condition stays false";
     std::this_thread::yield();
   }
   return testing::AssertionSuccess();

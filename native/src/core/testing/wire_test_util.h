@@ -13,7 +13,7 @@
 
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
-#include "wire/tensor_spec.h"
+#include "tensors/tensor_spec.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {

@@ -3,12 +3,12 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/client_callback.h>
 
-#include <mutex>
 #include <utility>
 
 #include "stream/actor_stream.h"
 #include "stream/transport.h"
-#include "wire/wire_codec.h"
+#include "sync/mutex.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 namespace {
@@ -40,19 +40,19 @@ class ClientTransport final : public Reactor, public Transport {
   }
 
   void Read(ByteBuffer* message) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reading_ = true;
     StartRead(message);
   }
 
   void Write(const ByteBuffer* message) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = true;
     StartWrite(message);
   }
 
   void Finish(const absl::Status& status) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (peer_is_done_) return;
     last_status_ = status;
     if (!writing_) SendLast();
@@ -64,7 +64,7 @@ class ClientTransport final : public Reactor, public Transport {
  private:
   void OnReadDone(bool ok) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       peer_is_done_ = !ok;
       if (last_status_.has_value()) {
         // The status of a call comes after its last message.
@@ -78,7 +78,7 @@ class ClientTransport final : public Reactor, public Transport {
 
   void OnWriteDone(bool ok) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       writing_ = false;
       if (last_status_.has_value()) {
         if (ok) SendLast();
@@ -91,7 +91,7 @@ class ClientTransport final : public Reactor, public Transport {
   void OnDone(const grpc::Status& status) override {
     // The last event; how gRPC brings it to this thread is invisible to ThreadSanitizer, and the lock is not.
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
     }
     stream_->OnDone();
     call_.reset();
@@ -99,8 +99,8 @@ class ClientTransport final : public Reactor, public Transport {
     delete this;
   }
 
-  // Needs mutex_. Says End, unless all is well, and half-closes; once.
-  void SendLast() {
+  // Says End, unless all is well, and half-closes; once.
+  void SendLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (std::exchange(said_last_, true)) return;
     if (last_status_->ok()) {
       StartWritesDone();
@@ -121,14 +121,14 @@ class ClientTransport final : public Reactor, public Transport {
   const OnCallEnd on_end_;
   const std::shared_ptr<ActorStream> stream_;
 
-  std::mutex mutex_;
-  bool reading_ = false;
-  bool writing_ = false;
-  bool peer_is_done_ = false;
-  bool said_last_ = false;
-  std::optional<absl::Status> last_status_;  // from Finish on
-  ByteBuffer last_;
-  ByteBuffer unread_;
+  Mutex mutex_;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool peer_is_done_ ABSL_GUARDED_BY(mutex_) = false;
+  bool said_last_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> last_status_ ABSL_GUARDED_BY(mutex_);  // from Finish on
+  ByteBuffer last_ ABSL_GUARDED_BY(mutex_);
+  ByteBuffer unread_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

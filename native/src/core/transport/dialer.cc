@@ -17,16 +17,19 @@ constexpr std::chrono::seconds kHealthyLife{5};
 
 // gRPC 1.51 aborts the process where a call's thread is the last to let go of a connection.
 void KeepForEver(std::shared_ptr<grpc::Channel> channel) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<std::shared_ptr<grpc::Channel>>;
-  const std::lock_guard lock(mutex);
-  kept.push_back(std::move(channel));
+  struct Kept {
+    Mutex mutex;
+    std::vector<std::shared_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mutex);
+  };
+  static Kept& kept = *new Kept;
+  const MutexLock lock(kept.mutex);
+  kept.channels.push_back(std::move(channel));
 }
 
 }  // namespace
 
 void Dialer::SetEndpoints(const std::vector<Endpoint>& endpoints) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (credentials_ == nullptr) credentials_ = MakeChannelCredentials(pool_->options.tls);
   for (auto& [address, target] : targets_) target.wanted = false;
   for (const Endpoint& endpoint : endpoints) {
@@ -57,7 +60,7 @@ void Dialer::Tick(Clock::time_point now) {
 }
 
 std::vector<Dialer::Call> Dialer::TakeDue(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Call> due;
   std::erase_if(targets_, [](const auto& entry) { return !entry.second.wanted && !entry.second.calling; });
   for (auto& [address, target] : targets_) {
@@ -71,19 +74,20 @@ std::vector<Dialer::Call> Dialer::TakeDue(Clock::time_point now) {
 }
 
 bool Dialer::WaitUntilIdle(Clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  return idle_.wait_until(lock, deadline, [this] {
-    return std::none_of(targets_.begin(), targets_.end(), [](const auto& entry) { return entry.second.calling; });
-  });
+  const MutexLock lock(mutex_);
+  const auto calls = [](const auto& entry) { return entry.second.calling; };
+  bool in_time = true;
+  while (in_time && std::any_of(targets_.begin(), targets_.end(), calls)) in_time = idle_.WaitUntil(mutex_, deadline);
+  return in_time;
 }
 
 void Dialer::Stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stopped_ = true;
 }
 
 void Dialer::Forget() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [address, target] : targets_) {
     if (target.calling) KeepForEver(std::move(target.channel));
   }
@@ -91,7 +95,7 @@ void Dialer::Forget() {
 }
 
 void Dialer::OnEnd(const std::string& address, bool accepted, const absl::Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = targets_.find(address);
   if (found == targets_.end()) return;
   Target& target = found->second;
@@ -106,7 +110,7 @@ void Dialer::OnEnd(const std::string& address, bool accepted, const absl::Status
                        .detail = std::string(status.message())});
   }
   target.due = now + NextDelay(target);
-  idle_.notify_all();
+  idle_.NotifyAll();
 }
 
 milliseconds Dialer::NextDelay(Target& target) {

@@ -5,10 +5,8 @@
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -16,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "stream/pool_context.h"
+#include "sync/mutex.h"
 #include "transport/client_transport.h"
 
 namespace kubebeast {
@@ -24,8 +23,6 @@ namespace kubebeast {
 // Thread-safe; nothing blocks.
 class Dialer : public std::enable_shared_from_this<Dialer> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   explicit Dialer(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
 
   // Replaces the endpoints: new ones are called at the next Tick; the streams of those left out go on to their end.
@@ -62,17 +59,16 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   // The calls that are due, marked as under way.
   std::vector<Call> TakeDue(Clock::time_point now);
   void OnEnd(const std::string& address, bool accepted, const absl::Status& status);
-  // Needs mutex_.
-  std::chrono::milliseconds NextDelay(Target& target);
+  std::chrono::milliseconds NextDelay(Target& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<PoolContext> pool_;
 
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  std::shared_ptr<grpc::ChannelCredentials> credentials_;  // from the first endpoint on
-  bool stopped_ = false;
-  std::map<std::string, Target> targets_;  // by address
-  std::minstd_rand random_{std::random_device{}()};
+  Mutex mutex_;
+  CondVar idle_;
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);  // from the first endpoint on
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Target> targets_ ABSL_GUARDED_BY(mutex_);  // by address
+  std::minstd_rand random_ ABSL_GUARDED_BY(mutex_){std::random_device{}()};
 };
 
 }  // namespace kubebeast

@@ -310,7 +310,7 @@ TEST_F(DialerTest, ConnectionOfACallThatOutlivesItsDialerIsNotReleasedByTheCall)
     const auto pool = std::make_shared<PoolContext>(PoolOptions());
     const auto dialer = std::make_shared<Dialer>(pool);
     dialer->SetEndpoints({{"127.0.0.1:1", ""}});
-    dialer->Tick(Dialer::Clock::now());
+    dialer->Tick(Clock::now());
     dialer->Stop();
     dialer->Forget();
     // The process aborts where the call is the last to let go.

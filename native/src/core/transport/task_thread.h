@@ -1,13 +1,13 @@
 // A thread for work that may wait, which transport threads must not.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "sync/mutex.h"
 
 namespace kubebeast {
 
@@ -21,9 +21,9 @@ class TaskThread {
   TaskThread() = default;
   ~TaskThread() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closing_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     if (thread_.joinable()) thread_.join();
   }
@@ -32,33 +32,34 @@ class TaskThread {
 
   // False where too many tasks wait. Never blocks.
   [[nodiscard]] bool Run(Task task) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (tasks_.size() >= kMaxWaiting) return false;
     tasks_.push_back(std::move(task));
     if (!thread_.joinable()) thread_ = std::thread([this] { RunAll(); });
-    changed_.notify_all();
+    changed_.NotifyAll();
     return true;
   }
 
  private:
   void RunAll() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      const Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
-    }
+    while (const Task task = Next()) task();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool closing_ = false;
-  std::deque<Task> tasks_;
-  std::thread thread_;
+  // Waits for the next task; none at the end.
+  Task Next() {
+    const MutexLock lock(mutex_);
+    while (!closing_ && tasks_.empty()) changed_.Wait(mutex_);
+    if (tasks_.empty()) return nullptr;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

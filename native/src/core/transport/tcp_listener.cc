@@ -22,8 +22,6 @@ namespace kubebeast {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
-
 // When accepting fails, as it does without a file descriptor left, trying again at once would spin.
 constexpr milliseconds kPause{10};
 
@@ -160,7 +158,7 @@ void TcpListener::AcceptFrom(int listening) {
   }
   const std::string peer = PeerOf(address);
   if (handlers_.is_blocked(peer)) {
-    handlers_.on_refusal(peer, ConnectionRefusal::kBlocked);
+    handlers_.on_refusal(peer, connection_refusal::kBlocked);
     Hold(fd);
     return;
   }
@@ -169,7 +167,7 @@ void TcpListener::AcceptFrom(int listening) {
   if (Judge(fd, peer)) return;
   silent_.push_back({fd, peer, Clock::now() + terms_.patience});
   if (silent_.size() <= kMaxSilent) return;
-  Refuse(silent_.front().fd, silent_.front().peer, ConnectionRefusal::kSilent);
+  Refuse(silent_.front().fd, silent_.front().peer, connection_refusal::kSilent);
   silent_.pop_front();
 }
 
@@ -178,21 +176,21 @@ bool TcpListener::Judge(int fd, const std::string& peer) {
   const ssize_t size = recv(fd, bytes, sizeof(bytes), MSG_PEEK);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (size <= 0) {
-    Refuse(fd, peer, ConnectionRefusal::kClosed);
+    Refuse(fd, peer, connection_refusal::kClosed);
     return true;
   }
   const TcpOpening opening = OpeningOf({bytes, static_cast<std::size_t>(size)});
   if (opening == TcpOpening::kOther) {
-    Refuse(fd, peer, ConnectionRefusal::kGarbage);
+    Refuse(fd, peer, connection_refusal::kGarbage);
   } else if ((opening == TcpOpening::kTls) != terms_.tls) {
-    Refuse(fd, peer, terms_.tls ? ConnectionRefusal::kPlaintext : ConnectionRefusal::kTls);
+    Refuse(fd, peer, terms_.tls ? connection_refusal::kPlaintext : connection_refusal::kTls);
   } else {
     handlers_.on_connection(fd, peer);
   }
   return true;
 }
 
-void TcpListener::Refuse(int fd, const std::string& peer, ConnectionRefusal refusal) {
+void TcpListener::Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal) {
   close(fd);
   handlers_.on_refusal(peer, refusal);
 }
@@ -209,7 +207,7 @@ int TcpListener::CloseLate() {
   const Clock::time_point now = Clock::now();
   for (; !held_.empty() && held_.front().until <= now; held_.pop_front()) close(held_.front().fd);
   for (; !silent_.empty() && silent_.front().until <= now; silent_.pop_front()) {
-    Refuse(silent_.front().fd, silent_.front().peer, ConnectionRefusal::kSilent);
+    Refuse(silent_.front().fd, silent_.front().peer, connection_refusal::kSilent);
   }
   Clock::time_point next = Clock::time_point::max();
   for (const auto* open : {&held_, &silent_}) {

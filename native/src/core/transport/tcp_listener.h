@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "access/connection_refusal.h"
+#include "sync/clock.h"
 
 namespace kubebeast {
 
@@ -26,7 +27,7 @@ class TcpListener {
     // Takes over the file descriptor of a connection.
     std::function<void(int fd, const std::string& peer)> on_connection;
     std::function<bool(const std::string& peer)> is_blocked;
-    std::function<void(const std::string& peer, ConnectionRefusal refusal)> on_refusal;
+    std::function<void(const std::string& peer, const ConnectionRefusal& refusal)> on_refusal;
     // Accepting fails, and is tried again until it succeeds. May be called often.
     std::function<void(const absl::Status& status)> on_error;
   };
@@ -53,7 +54,7 @@ class TcpListener {
   void AcceptFrom(int listening);
   // Hands the connection over, or closes it; false where its first bytes have not come yet.
   bool Judge(int fd, const std::string& peer);
-  void Refuse(int fd, const std::string& peer, ConnectionRefusal refusal);
+  void Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal);
   void Hold(int fd);
   // Closes what was held or waited for long enough; milliseconds until the next, -1 without one.
   int CloseLate();
@@ -63,7 +64,7 @@ class TcpListener {
   struct Open {
     int fd;
     std::string peer;
-    std::chrono::steady_clock::time_point until;
+    Clock::time_point until;
   };
 
   int port_ = 0;

@@ -33,7 +33,7 @@ class TcpListenerTest : public testing::Test {
                           },
                       .is_blocked = [blocks](const std::string&) { return blocks; },
                       .on_refusal = [this](const std::string& peer,
-                                           ConnectionRefusal refusal) { Say(std::string(NameOf(refusal)), peer); },
+                                           const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
                       .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
   }
 

@@ -12,9 +12,7 @@ namespace kubebeast {
 
 // The largest number of the type that is finite as float32.
 template <typename Float>
-inline constexpr Float kLargestFinite = 0;
-template <>
-inline constexpr float kLargestFinite<float> = std::numeric_limits<float>::max();
+inline constexpr Float kLargestFinite = std::numeric_limits<Float>::max();
 template <>
 inline constexpr double kLargestFinite<double> = 0x1.fffffefffffffp127;  // the next one is rounded to 2^128
 

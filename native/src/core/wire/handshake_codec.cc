@@ -1,11 +1,11 @@
-// The Hello, Welcome and End of wire_codec.h, by the generated parser: small messages, once a stream.
+#include "wire/handshake_codec.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
-#include "wire/wire_codec.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast {
@@ -61,21 +61,18 @@ absl::StatusOr<std::vector<Compression>> ToOffer(const v1::Hello& message) {
   return offer;
 }
 
-// One step of the stream, uncompressed and with whole stacks, must fit into a message: this bounds the memory a peer
-// can ask for by what it may send.
+// One step of the stream and its answer, uncompressed and with whole stacks, must fit into a message: this bounds the
+// memory a peer can ask for by what it may send.
 absl::Status CheckSpec(const EnvSpec& spec, std::uint32_t num_envs, std::size_t max_message_bytes) {
   if (const absl::Status status = ValidateEnvSpec(spec, max_message_bytes / num_envs); !status.ok()) {
     return Invalid(status.message());
   }
-  for (const auto* leaves : {&spec.observation, &spec.action}) {
-    std::size_t row_bytes = 0;
-    for (const LeafSpec& leaf : *leaves) row_bytes += leaf.row_bytes();
-    if (row_bytes > max_message_bytes / num_envs) {
-      return Invalid("num_envs: ", num_envs, " rows of ", row_bytes, " bytes are more than ", max_message_bytes,
-                     " bytes a message");
-    }
-  }
-  return absl::OkStatus();
+  std::size_t row_bytes = 0;
+  for (const LeafSpec& leaf : spec.observation) row_bytes += leaf.row_bytes();
+  for (const LeafSpec& leaf : spec.action) row_bytes += leaf.row_bytes();
+  if (row_bytes <= max_message_bytes / num_envs) return absl::OkStatus();
+  return Invalid("num_envs: ", num_envs, " rows of ", row_bytes, " bytes are more than ", max_message_bytes,
+                 " bytes a message");
 }
 
 absl::Status CheckFields(const v1::Hello& message, const WireLimits& limits) {
@@ -130,8 +127,6 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.offered = *std::move(offer);
   return hello;
 }
-
-std::vector<Compression> ChooseCompression(const Hello& hello) { return hello.offered; }
 
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression) {
   v1::ActResponse response;

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "wire/tensor_spec.h"
-#include "wire/wire_codec.h"
+#include "tensors/tensor_spec.h"
+#include "wire/protocol.h"
 
 namespace kubebeast {
 

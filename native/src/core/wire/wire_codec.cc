@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
-#include "wire/observation_decoder.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast {
@@ -80,25 +79,21 @@ absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputS
     if (tag == kHelloTag) return absl::InvalidArgumentError("message: a second hello");
     if (tag != kObservationsTag && tag != kByeTag) return SkipUnknownField(&in, tag, kNumPayloads, kName);
     if (request.has_value()) return absl::InvalidArgumentError("message: more than one payload");
-    absl::StatusOr<Request> payload = tag == kByeTag ? DecodeBye(&in) : DecodeStep(&in);
+    absl::StatusOr<Request> payload =
+        tag == kByeTag ? DecodeBye(&in)
+                       : DecodeObservations(&in, spec_.observation, compression_, expected_, &scratch_);
     if (!payload.ok()) return payload.status();
     request = *std::move(payload);
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
   if (!request.has_value()) return absl::InvalidArgumentError("message: no payload that this version knows");
-  if (const auto* rows = std::get_if<std::shared_ptr<const ObservationRows>>(&*request)) Advance(**rows);
+  if (const auto* rows = std::get_if<std::shared_ptr<const ObservationRows>>(&*request)) {
+    ++expected_.step;
+    std::transform((*rows)->terminated.begin(), (*rows)->terminated.end(), (*rows)->truncated.begin(),
+                   expected_.is_first.begin(), std::bit_or<>());
+  }
   return *std::move(request);
-}
-
-absl::StatusOr<Request> StreamCodec::DecodeStep(CodedInputStream* in) {
-  return DecodeObservations(in, spec_.observation, compression_, expected_, &scratch_);
-}
-
-void StreamCodec::Advance(const ObservationRows& rows) {
-  ++expected_.step;
-  std::transform(rows.terminated.begin(), rows.terminated.end(), rows.truncated.begin(), expected_.is_first.begin(),
-                 std::bit_or<>());
 }
 
 std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,

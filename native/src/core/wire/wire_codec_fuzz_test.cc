@@ -5,6 +5,7 @@
 #include <random>
 
 #include "testing/wire_test_util.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 namespace {

@@ -1,4 +1,4 @@
-#include "wire/array.h"
+#include "tensors/buffer_pool.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,13 +21,13 @@ Array BufferPool::Allocate(DType dtype, std::vector<std::int64_t> shape) {
 }
 
 std::size_t BufferPool::num_free() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return free_.size();
 }
 
 BufferPool::Buffer BufferPool::Take(std::size_t bytes) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto fits = [bytes](const Buffer& buffer) {
       return buffer.capacity >= bytes && buffer.capacity / 2 <= bytes;
     };
@@ -43,7 +43,7 @@ BufferPool::Buffer BufferPool::Take(std::size_t bytes) {
 
 void BufferPool::Release(Buffer buffer) {
   Buffer dropped;  // freed after the lock is released
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_.size() == kMaxFreeBuffers) {
     dropped = std::move(free_.front());
     free_.erase(free_.begin());

@@ -1,27 +1,16 @@
-// Arrays that leave the core, and the buffers behind them.
+// The memory of large arrays, used again.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "wire/tensor_spec.h"
+#include "sync/mutex.h"
+#include "tensors/array.h"
+#include "tensors/tensor_spec.h"
 
 namespace kubebeast {
-
-// A C-contiguous array that shares its memory. The memory lives as long as any copy of the Array.
-struct Array {
-  DType dtype = DType::kUint8;
-  std::vector<std::int64_t> shape;
-  std::shared_ptr<std::uint8_t[]> data;
-
-  template <typename T>
-  T* as() const {
-    return reinterpret_cast<T*>(data.get());
-  }
-};
 
 // Allocates Arrays and keeps a few large buffers for the next ones: fresh pages cost more than the copy into them.
 // Thread-safe. Arrays may outlive the pool.
@@ -46,8 +35,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   Buffer Take(std::size_t bytes);
   void Release(Buffer buffer);
 
-  mutable std::mutex mutex_;
-  std::vector<Buffer> free_;  // oldest first
+  mutable Mutex mutex_;
+  std::vector<Buffer> free_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 
 }  // namespace kubebeast

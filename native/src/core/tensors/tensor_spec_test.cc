@@ -1,4 +1,4 @@
-#include "wire/tensor_spec.h"
+#include "tensors/tensor_spec.h"
 
 #include <gtest/gtest.h>
 

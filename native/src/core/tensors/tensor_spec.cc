@@ -1,5 +1,6 @@
-#include "wire/tensor_spec.h"
+#include "tensors/tensor_spec.h"
 
+#include <iterator>
 #include <limits>
 #include <string_view>
 #include <unordered_set>
@@ -14,30 +15,35 @@ namespace {
 
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kMaxDims = 32;
-// An unroll refers to so many rows before its first.
+// An unroll refers to so many steps before its first.
 constexpr std::uint32_t kMaxFrameStack = 256;
 constexpr std::size_t kMaxPathBytes = 255;
 
-// The largest value of an integer type; -1 for types that hold no categories.
-std::int64_t LargestCategory(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return 1;
-    case DType::kInt8:
-      return std::numeric_limits<std::int8_t>::max();
-    case DType::kUint8:
-      return std::numeric_limits<std::uint8_t>::max();
-    case DType::kInt16:
-      return std::numeric_limits<std::int16_t>::max();
-    case DType::kInt32:
-      return std::numeric_limits<std::int32_t>::max();
-    case DType::kInt64:
-      return std::numeric_limits<std::int64_t>::max();
-    case DType::kFloat32:
-    case DType::kFloat64:
-      break;
-  }
-  return -1;
+struct DTypeEntry {
+  const char* name;
+  std::size_t item_size;
+  std::int64_t largest_category;  // -1 where the type holds no categories
+};
+
+template <typename Integer>
+constexpr DTypeEntry IntegerEntry(const char* name) {
+  return {name, sizeof(Integer), std::numeric_limits<Integer>::max()};
+}
+
+// In the order of DType; the first one stands for all that are none.
+constexpr DTypeEntry kDTypes[] = {{"invalid", 0, -1},
+                                  IntegerEntry<std::uint8_t>("uint8"),
+                                  IntegerEntry<std::int8_t>("int8"),
+                                  IntegerEntry<std::int16_t>("int16"),
+                                  IntegerEntry<std::int32_t>("int32"),
+                                  IntegerEntry<std::int64_t>("int64"),
+                                  {"float32", sizeof(float), -1},
+                                  {"float64", sizeof(double), -1},
+                                  {"bool", 1, 1}};
+
+const DTypeEntry& EntryOf(DType dtype) {
+  const auto index = static_cast<std::size_t>(dtype);
+  return kDTypes[index < std::size(kDTypes) ? index : 0];
 }
 
 absl::Status CheckRowBytes(const LeafSpec& leaf, std::size_t max_row_bytes) {
@@ -74,7 +80,7 @@ absl::Status CheckLeaf(const LeafSpec& leaf, std::size_t max_row_bytes) {
   if (leaf.num_categories < 0) {
     return absl::InvalidArgumentError(absl::StrCat("num_categories is ", leaf.num_categories));
   }
-  if (leaf.num_categories > 0 && leaf.num_categories - 1 > LargestCategory(leaf.dtype)) {
+  if (leaf.num_categories > 0 && leaf.num_categories - 1 > EntryOf(leaf.dtype).largest_category) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_categories ", leaf.num_categories, " does not fit ", DTypeName(leaf.dtype)));
   }
@@ -117,45 +123,9 @@ absl::Status CompareLeaves(absl::string_view role, const std::vector<LeafSpec>& 
 
 }  // namespace
 
-std::size_t ItemSize(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kBool:
-      return 1;
-    case DType::kInt16:
-      return 2;
-    case DType::kInt32:
-    case DType::kFloat32:
-      return 4;
-    case DType::kInt64:
-    case DType::kFloat64:
-      return 8;
-  }
-  return 0;
-}
+std::size_t ItemSize(DType dtype) { return EntryOf(dtype).item_size; }
 
-const char* DTypeName(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return "uint8";
-    case DType::kInt8:
-      return "int8";
-    case DType::kInt16:
-      return "int16";
-    case DType::kInt32:
-      return "int32";
-    case DType::kInt64:
-      return "int64";
-    case DType::kFloat32:
-      return "float32";
-    case DType::kFloat64:
-      return "float64";
-    case DType::kBool:
-      return "bool";
-  }
-  return "invalid";
-}
+const char* DTypeName(DType dtype) { return EntryOf(dtype).name; }
 
 std::size_t LeafSpec::frame_bytes() const {
   std::size_t bytes = ItemSize(dtype);

@@ -1,4 +1,4 @@
-#include "wire/array.h"
+#include "tensors/buffer_pool.h"
 
 #include <gtest/gtest.h>
 

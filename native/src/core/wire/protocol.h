@@ -1,0 +1,23 @@
+// What a learner and its peers agree on (protos/kubebeast_protos/v1/actor_pool.proto).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kubebeast {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolMinor = 3;
+// From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
+inline constexpr std::uint32_t kTracedMinor = 2;
+
+// Values equal kubebeast.v1.Compression.
+enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
+
+// What a receiver accepts from a peer.
+struct WireLimits {
+  std::size_t max_message_bytes = std::size_t{64} << 20U;
+  std::uint32_t max_envs_per_stream = 1024;
+};
+
+}  // namespace kubebeast
