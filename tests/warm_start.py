@@ -10,6 +10,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -126,6 +127,7 @@ def _become(
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)
+    tempfile.tempdir = None  # of the variables from now on
     sys.argv = [package, *arguments]
     sys.path[:0] = [folder, *filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))]
     runpy.run_module(package, run_name="__main__", alter_sys=True)

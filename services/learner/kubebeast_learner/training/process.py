@@ -110,8 +110,8 @@ def _train(
         training.run(stop, saved)
         summary = training.summary()
         if linger and not stop.is_set():
-            logger.info("trained to the end; waiting for SIGTERM. %s", summary)
             monitor.note_finished()
+            logger.info("trained to the end; waiting for SIGTERM. %s", summary)
             stop.wait()
         return summary
 
