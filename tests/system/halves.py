@@ -44,10 +44,10 @@ class Halves:
 
         token_file: of the neighbour.
         """
-        self.dialled_address = f"127.0.0.1:{free_port()}"
+        self.dialed_address = f"127.0.0.1:{free_port()}"
         """Where the learner looks for an env-server that listens."""
         self.learner = LearnerProcess(
-            folder, *LEARNER_FLAGS, f"--dial={self.dialled_address}", *flags, variables=variables
+            folder, *LEARNER_FLAGS, f"--dial={self.dialed_address}", *flags, variables=variables
         )
         self._folder = folder
         self._frames = frames
@@ -86,7 +86,7 @@ class Halves:
         }
         folder = self._folder / f"host-{next(self._numbers)}"
         if listens:
-            return Host(folder, "", f"--listen={self.dialled_address}", *flags, variables=variables, **settings)
+            return Host(folder, "", f"--listen={self.dialed_address}", *flags, variables=variables, **settings)
         return Host(folder, self.learner.address, *flags, variables=variables, **settings)
 
     def wait_until(self, condition: Callable[[], bool], *hosts: Host) -> None:

@@ -144,7 +144,7 @@ class RemoteActors:
 
     @property
     def _meeting_point(self) -> str:
-        """Where env-servers are listened for and where they are dialled."""
+        """Where env-servers are listened for and where they are dialed."""
         return " and ".join(filter(None, (self._pool.address, self._config.pool.dial)))
 
 

@@ -15,7 +15,7 @@ Resolve = Callable[[str], Sequence[str]]
 """IP addresses of a host; OSError where there are none. May block."""
 
 
-class DiallingPool(Protocol):
+class DialingPool(Protocol):
     """kubebeast_native.ActorPool."""
 
     def dial(self, endpoints: Sequence[tuple[str, str]]) -> None: ...
@@ -30,7 +30,7 @@ def resolve(host: str) -> Sequence[str]:
     raise OSError("no address")
 
 
-class Dialler(threading.Thread):
+class Dialer(threading.Thread):
     """Has a pool dial its targets, and their names' new addresses, from `start` to `stop`.
 
     A name that cannot be resolved keeps the addresses it had.
@@ -38,15 +38,15 @@ class Dialler(threading.Thread):
 
     def __init__(
         self,
-        pool: DiallingPool,
+        pool: DialingPool,
         targets: Sequence[str],
         *,
         max_endpoints: int,
         resolve: Resolve = resolve,
         interval_s: float = RESOLVE_INTERVAL_S,
     ) -> None:
-        """targets: each "host:port" or "host:first-last". max_endpoints: more addresses than that are not dialled."""
-        super().__init__(name="dialler", daemon=True)
+        """targets: each "host:port" or "host:first-last". max_endpoints: more addresses than that are not dialed."""
+        super().__init__(name="dialer", daemon=True)
         self._pool = pool
         self._targets = targets
         self._max_endpoints = max_endpoints
