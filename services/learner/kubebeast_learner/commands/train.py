@@ -147,7 +147,7 @@ def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[objec
     if not config.dial:
         return contextlib.nullcontext()
     logger.info("dialling %s", config.dial)
-    return Dialer(pool, config.dial_targets, max_endpoints=config.max_streams)
+    return Dialer(pool.dial, config.dial_targets, max_endpoints=config.max_streams)
 
 
 def _require_packages(config: PoolConfig) -> None:

@@ -39,7 +39,7 @@ class Names:
 
 
 def dialer(pool: Pool, names: Names, *targets: str, max_endpoints: int = 100) -> Dialer:
-    return Dialer(pool, targets, max_endpoints=max_endpoints, resolve=names.resolve, interval_s=0.001)
+    return Dialer(pool.dial, targets, max_endpoints=max_endpoints, resolve=names.resolve, interval_s=0.001)
 
 
 def test_every_record_and_every_port_is_dialed_under_the_names_certificate() -> None:
@@ -55,7 +55,7 @@ def test_every_record_and_every_port_is_dialed_under_the_names_certificate() -> 
 
 def test_an_address_stands_for_itself_and_its_certificate_names_it() -> None:
     pool = Pool()
-    with Dialer(pool, ["127.0.0.1:1", "[::1]:2"], max_endpoints=9):
+    with Dialer(pool.dial, ["127.0.0.1:1", "[::1]:2"], max_endpoints=9):
         assert pool.next_endpoints() == [("127.0.0.1:1", ""), ("[::1]:2", "")]
 
 
@@ -89,7 +89,7 @@ def test_a_name_without_an_answer_keeps_its_addresses_and_is_complained_of_once(
 
 def test_what_cannot_be_a_name_harms_no_other_target() -> None:
     pool = Pool()
-    with Dialer(pool, [f"{'x' * 64}.example:1", "127.0.0.1:1"], max_endpoints=9):
+    with Dialer(pool.dial, [f"{'x' * 64}.example:1", "127.0.0.1:1"], max_endpoints=9):
         assert pool.next_endpoints() == [("127.0.0.1:1", "")]
 
 
