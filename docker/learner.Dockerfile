@@ -29,7 +29,7 @@ RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX_URL} /opt/kubebeast/bin/pip install -q --n
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
 
-ARG LEARNER_EXTRAS=distributed,fleet,gpu,tracing
+ARG LEARNER_EXTRAS=fleet,gpu,pool,tracing
 COPY docker/requirements.py ./
 COPY protos/pyproject.toml protos/
 COPY native/pyproject.toml native/

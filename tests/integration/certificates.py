@@ -78,8 +78,8 @@ def listener_credentials(pair: Pair, client_ca: Authority | None = None) -> grpc
     return grpc.ssl_server_credentials(chain, ca, require_client_auth=ca is not None)
 
 
-def dialler_credentials(ca: Authority, pair: Pair | None = None) -> grpc.ChannelCredentials:
-    """Of a dialler that trusts the authority, and shows the pair where one is given."""
+def dialer_credentials(ca: Authority, pair: Pair | None = None) -> grpc.ChannelCredentials:
+    """Of a dialer that trusts the authority, and shows the pair where one is given."""
     if pair is None:
         return grpc.ssl_channel_credentials(ca.pem.read_bytes())
     return grpc.ssl_channel_credentials(ca.pem.read_bytes(), pair.key.read_bytes(), pair.cert.read_bytes())

@@ -113,7 +113,7 @@ class FakeLearner(Recorder, pb_grpc.ActorPoolServicer):
         self._server.stop(grace=None).wait()
 
 
-class DiallingLearner(Recorder):
+class DialingLearner(Recorder):
     """Dials an env-server that listens; in its context, as a learner of that minor version."""
 
     def __init__(
@@ -146,7 +146,7 @@ class DiallingLearner(Recorder):
         """How the env-server ended the call; blocks until it did."""
         return self.call.code(), self.call.details()
 
-    def __enter__(self) -> "DiallingLearner":
+    def __enter__(self) -> "DialingLearner":
         self._thread.start()
         return self
 

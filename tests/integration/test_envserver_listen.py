@@ -13,7 +13,7 @@ from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import (
     TIMEOUT_S,
-    DiallingLearner,
+    DialingLearner,
     StreamThread,
     free_address,
     next_log,
@@ -27,7 +27,7 @@ LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compr
 
 def test_a_learner_that_dials_plays() -> None:
     address = free_address()
-    with StreamThread(env="Mock", listen=address, envs_per_stream=3), DiallingLearner(address) as learner:
+    with StreamThread(env="Mock", listen=address, envs_per_stream=3), DialingLearner(address) as learner:
         hello = learner.next("hello")
         assert (hello.env_id, hello.num_envs) == ("Mock", 3)
         assert [learner.next("observations").step for _ in range(20)] == list(range(20))
@@ -36,15 +36,15 @@ def test_a_learner_that_dials_plays() -> None:
 def test_a_second_learner_is_refused_until_the_first_one_leaves() -> None:
     address = free_address()
     with watched_log() as log, StreamThread(env="Mock", listen=address, envs_per_stream=2):
-        with DiallingLearner(address) as first:
+        with DialingLearner(address) as first:
             instance_id = first.next("hello").instance_id
             first.next("observations")
-            with DiallingLearner(address) as second:
+            with DialingLearner(address) as second:
                 assert second.status() == (grpc.StatusCode.RESOURCE_EXHAUSTED, "this env-server's stream is taken")
             steps = [first.next("observations").step for _ in range(3)]
             assert steps == list(range(steps[0], steps[0] + 3))
         next_log(log, "lost the learner")
-        with DiallingLearner(address) as third:
+        with DialingLearner(address) as third:
             assert third.next("hello").instance_id == instance_id
             message = third.next("observations")
             assert (message.step, message.is_first) == (0, b"\1\1")
@@ -52,7 +52,7 @@ def test_a_second_learner_is_refused_until_the_first_one_leaves() -> None:
 
 def test_a_shutdown_says_bye_while_the_learner_is_silent() -> None:
     address = free_address()
-    learner = DiallingLearner(address, answer=lambda hello, observations: None)
+    learner = DialingLearner(address, answer=lambda hello, observations: None)
     with StreamThread(env="Mock", listen=address) as stream, learner:
         learner.next("observations")
         stream.shutdown.request()
@@ -72,7 +72,7 @@ def test_a_shutdown_ends_the_wait_for_a_learner() -> None:
 def test_an_end_with_a_refusal_is_final_and_its_reason_is_logged(before_welcome: bool) -> None:
     address = free_address()
     end = pb.ActResponse(end=pb.End(code=grpc.StatusCode.FAILED_PRECONDITION.value[0], detail="another shape"))
-    learner = DiallingLearner(address, answer=lambda hello, observations: end)
+    learner = DialingLearner(address, answer=lambda hello, observations: end)
     if before_welcome:
         learner.welcome = lambda hello: end  # type: ignore[method-assign]
     with watched_log() as log, StreamThread(env="Mock", listen=address) as stream, learner:
@@ -85,16 +85,16 @@ def test_after_any_other_end_the_next_learner_plays(code: grpc.StatusCode) -> No
     address = free_address()
     end = pb.ActResponse(end=pb.End(code=code.value[0], detail="not now"))
     with watched_log() as log, StreamThread(env="Mock", listen=address):
-        with DiallingLearner(address, answer=lambda hello, observations: end) as learner:
+        with DialingLearner(address, answer=lambda hello, observations: end) as learner:
             assert learner.status()[0] == grpc.StatusCode.OK
         assert f"{code.name}: not now" in next_log(log, "lost the learner")
-        with DiallingLearner(address) as learner:
+        with DialingLearner(address) as learner:
             assert learner.next("observations").step == 0
 
 
 def test_another_major_version_is_refused_on_both_sides() -> None:
     address = free_address()
-    learner = DiallingLearner(address)
+    learner = DialingLearner(address)
     learner.welcome = lambda hello: pb.ActResponse(  # type: ignore[method-assign]
         welcome=pb.Welcome(protocol_version=2, compression=hello.offered_compression)
     )
@@ -112,13 +112,13 @@ def says_nothing(requests: Iterator[pb.ActRequest]) -> Iterator[pb.ActResponse]:
 
 def test_a_learner_that_says_nothing_gives_way() -> None:
     address = free_address()
-    silent = DiallingLearner(address)
+    silent = DialingLearner(address)
     silent.talk = says_nothing  # type: ignore[method-assign]
     with watched_log() as log, StreamThread(env="Mock", listen=address, welcome_timeout_s=0.2):
         with silent:
             assert silent.status()[0] == grpc.StatusCode.CANCELLED
         next_log(log, "no Welcome within 0.2 s")
-        with DiallingLearner(address) as learner:
+        with DialingLearner(address) as learner:
             assert learner.next("observations").step == 0
 
 
@@ -126,10 +126,10 @@ def test_actions_that_break_the_contract_end_the_stream_only() -> None:
     address = free_address()
     with watched_log() as log, StreamThread(env="Mock", listen=address, envs_per_stream=2):
         wrong_step = pb.ActResponse(actions=pb.Actions(step=7))
-        with DiallingLearner(address, answer=lambda hello, observations: wrong_step) as learner:
+        with DialingLearner(address, answer=lambda hello, observations: wrong_step) as learner:
             assert learner.status() == (grpc.StatusCode.INVALID_ARGUMENT, "Actions.step is 7, expected 0")
         next_log(log, "Actions.step is 7")
-        with DiallingLearner(address) as learner:
+        with DialingLearner(address) as learner:
             assert [learner.next("observations").step for _ in range(3)] == [0, 1, 2]
 
 
@@ -144,18 +144,18 @@ def test_bytes_that_are_no_message_end_the_stream_and_the_next_learner_plays(com
             with pytest.raises(grpc.RpcError, match=r"INVALID_ARGUMENT.*\s.*malformed, or compressed by gRPC"):
                 list(play(iter([bad]), timeout=TIMEOUT_S))
         assert "malformed" in next_log(log, "lost the learner")
-        with DiallingLearner(address) as learner:
+        with DialingLearner(address) as learner:
             learner.next("observations")
 
 
 def test_a_learner_that_vanishes_makes_room() -> None:
     address = free_address()
     with watched_log() as log, StreamThread(env="Mock", listen=address) as stream:
-        with DiallingLearner(address, answer=lambda hello, observations: None) as learner:
+        with DialingLearner(address, answer=lambda hello, observations: None) as learner:
             learner.next("observations")
             learner.call.cancel()
             next_log(log, "lost the learner")
-        with DiallingLearner(address) as learner:
+        with DialingLearner(address) as learner:
             assert learner.next("observations").step == 0
             assert (stream.status.connects_welcomed, stream.status.connects_lost, stream.status.connected) == (2, 1, 1)
 
@@ -203,8 +203,8 @@ def test_every_stream_of_a_process_listens_on_a_port_of_its_own() -> None:
     host, _, port = free_address().rpartition(":")
     with (
         running("--env", "Mock", "--listen", f"{host}:{port}", "--num-streams", "2") as process,
-        DiallingLearner(f"{host}:{port}", answer=lambda hello, observations: None) as first,
-        DiallingLearner(f"{host}:{int(port) + 1}", answer=lambda hello, observations: None) as second,
+        DialingLearner(f"{host}:{port}", answer=lambda hello, observations: None) as first,
+        DialingLearner(f"{host}:{int(port) + 1}", answer=lambda hello, observations: None) as second,
     ):
         assert first.next("hello").instance_id != second.next("hello").instance_id
         flags = [np.frombuffer(learner.next("observations").is_first, np.bool_) for learner in (first, second)]

@@ -14,12 +14,12 @@ from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.certificates import (
     Authority,
     Pair,
-    dialler_credentials,
+    dialer_credentials,
     issue,
     listener_credentials,
 )
 from tests.integration.envserver_learner import (
-    DiallingLearner,
+    DialingLearner,
     FakeLearner,
     StreamThread,
     free_address,
@@ -48,12 +48,12 @@ def listening(**options: object) -> Iterator[str]:
         yield address
 
 
-def plays(server: FakeLearner | DiallingLearner) -> bool:
+def plays(server: FakeLearner | DialingLearner) -> bool:
     return [server.next("observations").step for _ in range(2)] == [0, 1]
 
 
 def reason_to_wait(server: FakeLearner, **options: object) -> str:
-    """Why an env-server keeps dialling; the learner must not have heard of it."""
+    """Why an env-server keeps dialing; the learner must not have heard of it."""
     with (
         watched_log() as log,
         StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options) as stream,
@@ -65,19 +65,19 @@ def reason_to_wait(server: FakeLearner, **options: object) -> str:
 
 
 def advice_of(server: FakeLearner, **options: object) -> str:
-    """What an env-server warns of that keeps dialling."""
+    """What an env-server warns of that keeps dialing."""
     with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options):
         return next_log(log, f"the learner at {server.address} does not let this env-server in")
 
 
 def refusal_of(address: str, **options: object) -> tuple[grpc.StatusCode, str]:
-    with DiallingLearner(address, **options) as caller:  # type: ignore[arg-type]
+    with DialingLearner(address, **options) as caller:  # type: ignore[arg-type]
         status = caller.status()
         assert caller.received.empty()
     return status
 
 
-def test_a_dialler_that_trusts_the_authority_plays(ca: Authority, pair: Pair) -> None:
+def test_a_dialer_that_trusts_the_authority_plays(ca: Authority, pair: Pair) -> None:
     with (
         learner(credentials=listener_credentials(pair)) as server,
         StreamThread(env="Mock", envs_per_stream=1, address=server.address, tls_ca=str(ca.pem)),
@@ -109,15 +109,15 @@ def test_a_learner_without_tls_is_not_talked_to(ca: Authority) -> None:
         assert "UNAVAILABLE" in reason_to_wait(server, tls_ca=str(ca.pem))
 
 
-def test_a_dialler_without_tls_is_not_heard(pair: Pair) -> None:
+def test_a_dialer_without_tls_is_not_heard(pair: Pair) -> None:
     with learner(credentials=listener_credentials(pair)) as server:
         assert "UNAVAILABLE" in reason_to_wait(server)
 
 
-def test_a_learner_may_demand_a_certificate_of_the_dialler(
+def test_a_learner_may_demand_a_certificate_of_the_dialer(
     ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
 ) -> None:
-    own, foreign = issue(ca, tmp_path, "dialler"), issue(stranger, tmp_path, "foreign")
+    own, foreign = issue(ca, tmp_path, "dialer"), issue(stranger, tmp_path, "foreign")
     with learner(credentials=listener_credentials(pair, client_ca=ca)) as server:
         assert "UNAVAILABLE" in reason_to_wait(server, tls_ca=str(ca.pem))
         assert "UNAVAILABLE" in reason_to_wait(
@@ -134,7 +134,7 @@ def test_a_learner_may_demand_a_certificate_of_the_dialler(
             assert plays(server)
 
 
-def test_a_dialler_that_is_kept_out_says_what_is_probably_wrong(
+def test_a_dialer_that_is_kept_out_says_what_is_probably_wrong(
     ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
 ) -> None:
     foreign = issue(stranger, tmp_path, "foreign")
@@ -151,7 +151,7 @@ def test_a_dialler_that_is_kept_out_says_what_is_probably_wrong(
         assert "tls_server_name" in advice_of(server, tls_ca=str(ca.pem))
 
 
-def test_a_dialler_that_finds_nobody_gives_no_advice_and_one_that_was_in_gives_it_again() -> None:
+def test_a_dialer_that_finds_nobody_gives_no_advice_and_one_that_was_in_gives_it_again() -> None:
     advice = DialAdvice(EnvServerConfig(env="Mock"))
     refused, closed = "UNAVAILABLE: Connection refused", "UNAVAILABLE: Socket closed"
     assert [advice.note_failure(refused) for _ in range(DIALS)] == [""] * DIALS
@@ -161,7 +161,7 @@ def test_a_dialler_that_finds_nobody_gives_no_advice_and_one_that_was_in_gives_i
         advice.note_success()
 
 
-def test_a_dialler_reads_replaced_files_at_its_next_dial(ca: Authority, stranger: Authority, pair: Pair) -> None:
+def test_a_dialer_reads_replaced_files_at_its_next_dial(ca: Authority, stranger: Authority, pair: Pair) -> None:
     right = ca.pem.read_bytes()
     trusted = stranger.pem
     with (
@@ -178,10 +178,10 @@ def test_a_dialler_reads_replaced_files_at_its_next_dial(ca: Authority, stranger
 
 def test_a_listener_shows_its_certificate(ca: Authority, stranger: Authority, pair: Pair) -> None:
     with listening(tls_cert=str(pair.cert), tls_key=str(pair.key)) as address:
-        code, details = refusal_of(address, credentials=dialler_credentials(stranger))
+        code, details = refusal_of(address, credentials=dialer_credentials(stranger))
         assert code == grpc.StatusCode.UNAVAILABLE
         assert "CERTIFICATE_VERIFY_FAILED" in details
-        with DiallingLearner(address, credentials=dialler_credentials(ca)) as caller:
+        with DialingLearner(address, credentials=dialer_credentials(ca)) as caller:
             assert plays(caller)
 
 
@@ -198,11 +198,11 @@ def test_a_listener_with_tls_does_not_hear_a_learner_without(pair: Pair) -> None
 def test_a_listener_may_demand_a_certificate_of_the_learner(
     ca: Authority, stranger: Authority, pair: Pair, tmp_path: Path
 ) -> None:
-    own, foreign = issue(ca, tmp_path, "dialler"), issue(stranger, tmp_path, "foreign")
+    own, foreign = issue(ca, tmp_path, "dialer"), issue(stranger, tmp_path, "foreign")
     with listening(tls_cert=str(pair.cert), tls_key=str(pair.key), tls_ca=str(ca.pem)) as address:
-        for credentials in (dialler_credentials(ca), dialler_credentials(ca, foreign)):
+        for credentials in (dialer_credentials(ca), dialer_credentials(ca, foreign)):
             assert refusal_of(address, credentials=credentials)[0] == grpc.StatusCode.UNAVAILABLE
-        with DiallingLearner(address, credentials=dialler_credentials(ca, own)) as caller:
+        with DialingLearner(address, credentials=dialer_credentials(ca, own)) as caller:
             assert plays(caller)
 
 
@@ -211,17 +211,17 @@ def test_a_listener_reads_replaced_files_at_the_next_handshake(
 ) -> None:
     new = issue(stranger, tmp_path, "new")
     with watched_log() as log, listening(tls_cert=str(pair.cert), tls_key=str(pair.key)) as address:
-        with DiallingLearner(address, credentials=dialler_credentials(ca)) as before:
+        with DialingLearner(address, credentials=dialer_credentials(ca)) as before:
             assert plays(before)
             pair.cert.write_bytes(new.cert.read_bytes())
-            assert refusal_of(address, credentials=dialler_credentials(ca))[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert refusal_of(address, credentials=dialer_credentials(ca))[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
             next_log(log, "the former certificate stays in use")
             pair.replace_by(new)
-            assert refusal_of(address, credentials=dialler_credentials(ca))[0] == grpc.StatusCode.UNAVAILABLE
+            assert refusal_of(address, credentials=dialer_credentials(ca))[0] == grpc.StatusCode.UNAVAILABLE
             last = before.next("observations").step
             assert before.next("observations").step == last + 1
         next_log(log, "lost the learner")
-        with DiallingLearner(address, credentials=dialler_credentials(stranger)) as after:
+        with DialingLearner(address, credentials=dialer_credentials(stranger)) as after:
             assert plays(after)
 
 
@@ -235,7 +235,7 @@ def test_a_listener_with_unusable_files_says_which(pair: Pair, tmp_path: Path, c
         assert stream.join() == ExitCode.USAGE
 
 
-def test_a_dialler_sends_the_first_token_of_its_file(tmp_path: Path) -> None:
+def test_a_dialer_sends_the_first_token_of_its_file(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"\n  {TOKEN}\n{OTHER_TOKEN}\n")
     with (
@@ -259,7 +259,7 @@ def test_a_wrong_or_missing_token_is_a_refusal_for_good(tmp_path: Path, text: st
         assert stream.join() == ExitCode.REFUSED
 
 
-def test_a_dialler_reads_a_replaced_token_at_its_next_dial(tmp_path: Path) -> None:
+def test_a_dialer_reads_a_replaced_token_at_its_next_dial(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(TOKEN)
     with (
@@ -284,7 +284,7 @@ def test_a_listener_demands_one_of_its_tokens(tmp_path: Path) -> None:
         assert refusal_of(address) == (unauthenticated, "the bearer token is missing")
         assert refusal_of(address, token="guess") == (unauthenticated, "the bearer token is wrong")
         assert refusal_of(address, token=TOKEN[:-1]) == (unauthenticated, "the bearer token is wrong")
-        with DiallingLearner(address, token=TOKEN) as caller:
+        with DialingLearner(address, token=TOKEN) as caller:
             assert plays(caller)
         tokens.write_text(OTHER_TOKEN)
         assert refusal_of(address, token=TOKEN) == (unauthenticated, "the bearer token is wrong")

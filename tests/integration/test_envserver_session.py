@@ -149,7 +149,7 @@ def test_a_refusal_is_final_and_its_reason_is_logged(code: grpc.StatusCode, capl
         grpc.StatusCode.CANCELLED,
     ],
 )
-def test_a_passing_error_is_dialled_again(code: grpc.StatusCode) -> None:
+def test_a_passing_error_is_dialed_again(code: grpc.StatusCode) -> None:
     with (
         learner(refuse=(code, "not now")) as server,
         StreamThread(env="Mock", address=server.address, envs_per_stream=1),
@@ -185,7 +185,7 @@ def test_every_address_of_the_learner_is_tried(monkeypatch: pytest.MonkeyPatch) 
             assert server.next("observations").step == 0
 
 
-def test_a_listener_that_never_speaks_is_dialled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_never_speaks_is_dialed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubebeast_envserver.stream.connection.CONNECT_TIMEOUT_MS", 200)
     with watched_log() as log, socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
@@ -195,7 +195,7 @@ def test_a_listener_that_never_speaks_is_dialled_again(monkeypatch: pytest.Monke
                 next_log(log, "waiting for the learner")
 
 
-def test_dialling_ends_after_max_redials() -> None:
+def test_dialing_ends_after_max_redials() -> None:
     with learner() as server:
         address = server.address
     with StreamThread(env="Mock", address=address, max_redials=2) as stream:
@@ -289,7 +289,7 @@ def test_another_major_version_of_the_learner_is_final() -> None:
             assert stream.join() == ExitCode.REFUSED
 
 
-def test_a_learner_that_never_welcomes_is_dialled_again() -> None:
+def test_a_learner_that_never_welcomes_is_dialed_again() -> None:
     with watched_log() as log, learner() as server:
         welcome = server.welcome
         server.welcome = lambda hello: pb.ActResponse()  # type: ignore[method-assign]
@@ -299,7 +299,7 @@ def test_a_learner_that_never_welcomes_is_dialled_again() -> None:
             assert server.next("observations").step == 0
 
 
-def test_being_welcomed_and_lost_again_and_again_slows_the_dialling_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_being_welcomed_and_lost_again_and_again_slows_the_dialing_down(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def recorded(self: Backoff) -> float:
@@ -312,6 +312,6 @@ def test_being_welcomed_and_lost_again_and_again_slows_the_dialling_down(monkeyp
         server.answer = lambda hello, observations: pb.ActResponse()
         with StreamThread(env="Mock", address=server.address, envs_per_stream=1):
             assert [tries.get(timeout=60.0) for _ in range(4)] == [0, 1, 2, 3]
-            monkeypatch.setattr("kubebeast_envserver.stream.dialler.STEADY_S", 0.0)
+            monkeypatch.setattr("kubebeast_envserver.stream.dialer.STEADY_S", 0.0)
             while tries.get(timeout=60.0) != 0:
                 pass

@@ -49,8 +49,8 @@ class PeakMemory:
 def call_act(channel: Connection, address: str, compression: grpc.Compression, first_messages: list[bytes]) -> None:
     """A client that sends the messages and then zeros, each after a reply to the one before; sends how it ended."""
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    with grpc.insecure_channel(address, SEND_ALL, compression) as dialled:
-        act = dialled.stream_stream("/kubebeast.v1.ActorPool/Act", bytes, bytes)
+    with grpc.insecure_channel(address, SEND_ALL, compression) as dialed:
+        act = dialed.stream_stream("/kubebeast.v1.ActorPool/Act", bytes, bytes)
         call = act(iter(requests.get, None), timeout=WAIT_S)
         replies = iter(call)
         try:
@@ -118,7 +118,7 @@ def test_a_bomb_of_a_client_ends_its_stream_and_takes_no_memory(training: NullTr
     child.stop()
 
 
-def test_a_bomb_of_an_env_server_that_is_dialled_ends_its_stream_and_takes_no_memory() -> None:
+def test_a_bomb_of_an_env_server_that_is_dialed_ends_its_stream_and_takes_no_memory() -> None:
     child = Child(serve_play)
     address = child.receive()
     pool = native.ActorPool(address="", run_id="bombs", unroll_length=4, batch_size=2, handshake_timeout_ms=WAIT_MS)

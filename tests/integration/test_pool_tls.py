@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 
 import kubebeast_native as native
-from tests.integration.certificates import Authority, Pair, dialler_credentials, issue, tls_options
+from tests.integration.certificates import Authority, Pair, dialer_credentials, issue, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, free_address, next_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
 
@@ -28,7 +28,7 @@ def assert_never_accepted(pool: PlayingPool, **options: object) -> None:
     assert pool.stat("streams_accepted") == accepted
 
 
-def assert_dialled_in_vain(address: str, server_name: str = "", **options: object) -> native.StreamEvent:
+def assert_dialed_in_vain(address: str, server_name: str = "", **options: object) -> native.StreamEvent:
     """A pool with these options dials twice without getting a stream; returns what it says about that."""
     with PlayingPool(address="", **options) as pool:
         pool.native.dial([(address, server_name)])
@@ -102,7 +102,7 @@ def test_a_refused_certificate_is_told_with_the_peer_and_counted(
             assert pool.stat("connections_no_call") >= 1
 
 
-def test_a_dialler_without_tls_is_told_with_the_peer_and_counted(pair: Pair) -> None:
+def test_a_dialer_without_tls_is_told_with_the_peer_and_counted(pair: Pair) -> None:
     with PlayingPool(**tls_options(pair)) as pool:
         assert_never_accepted(pool)
         refusal = pool.wait_for_event("connection_refused")
@@ -110,7 +110,7 @@ def test_a_dialler_without_tls_is_told_with_the_peer_and_counted(pair: Pair) -> 
         assert pool.stat("connections_plaintext") >= 2
 
 
-def test_a_dialler_with_tls_is_told_by_a_pool_without(ca: Authority) -> None:
+def test_a_dialer_with_tls_is_told_by_a_pool_without(ca: Authority) -> None:
     with PlayingPool() as pool:
         assert_never_accepted(pool, **tls_options(trusts=ca))
         assert pool.wait_for_event("connection_refused").reason == "tls"
@@ -119,7 +119,7 @@ def test_a_dialler_with_tls_is_told_by_a_pool_without(ca: Authority) -> None:
 def test_health_checks_and_probes_of_the_port_are_no_refused_connections(ca: Authority, pair: Pair) -> None:
     with PlayingPool(**tls_options(pair), handshake_timeout_ms=200) as pool:
         for _ in range(3):
-            with grpc.secure_channel(pool.address, dialler_credentials(ca)) as channel:
+            with grpc.secure_channel(pool.address, dialer_credentials(ca)) as channel:
                 channel.unary_unary("/grpc.health.v1.Health/Check", None, None)(b"", timeout=TIMEOUT_S)
         host, _, port = pool.address.rpartition(":")
         socket.create_connection((host, int(port))).close()
@@ -187,21 +187,21 @@ def test_a_pool_that_trusts_the_authority_dials(ca: Authority, pair: Pair) -> No
 def test_a_pool_with_tls_does_not_talk_to_env_servers_without(ca: Authority) -> None:
     address = free_address()
     with listening(listen=address):
-        assert assert_dialled_in_vain(address, **tls_options(trusts=ca)).reason == "UNAVAILABLE"
+        assert assert_dialed_in_vain(address, **tls_options(trusts=ca)).reason == "UNAVAILABLE"
 
 
 def test_a_pool_that_does_not_trust_the_authority_does_not_talk_to_env_servers(stranger: Authority, pair: Pair) -> None:
     address = free_address()
     with listening(listen=address, **tls_options(pair)):
         for options in (tls_options(), tls_options(trusts=stranger)):
-            assert assert_dialled_in_vain(address, **options).reason == "UNAVAILABLE"
+            assert assert_dialed_in_vain(address, **options).reason == "UNAVAILABLE"
 
 
-def test_an_env_server_is_dialled_under_the_name_in_its_certificate(ca: Authority, tmp_path: Path) -> None:
+def test_an_env_server_is_dialed_under_the_name_in_its_certificate(ca: Authority, tmp_path: Path) -> None:
     address, named = free_address(), issue(ca, tmp_path, "named", host="pod.example")
     with listening(listen=address, **tls_options(named)) as stream:
         for wrong_name in ("", "example"):
-            assert assert_dialled_in_vain(address, wrong_name, **tls_options(trusts=ca)).reason == "UNAVAILABLE"
+            assert assert_dialed_in_vain(address, wrong_name, **tls_options(trusts=ca)).reason == "UNAVAILABLE"
         with PlayingPool(address="", **tls_options(trusts=ca)) as pool:
             pool.native.dial([(address, "pod.example")])
             pool.play_with(stream)
@@ -213,7 +213,7 @@ def test_an_env_server_may_demand_a_certificate_of_the_pool(
     address, own, foreign = free_address(), issue(ca, tmp_path, "own"), issue(stranger, tmp_path, "foreign")
     with listening(listen=address, **tls_options(pair, trusts=ca)) as stream:
         for shown in (None, foreign):
-            assert assert_dialled_in_vain(address, **tls_options(shown, trusts=ca)).reason == "UNAVAILABLE"
+            assert assert_dialed_in_vain(address, **tls_options(shown, trusts=ca)).reason == "UNAVAILABLE"
         with PlayingPool(address="", **tls_options(own, trusts=ca)) as pool:
             pool.native.dial([(address, "")])
             pool.play_with(stream)

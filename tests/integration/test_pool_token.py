@@ -10,7 +10,7 @@ import pytest
 
 import kubebeast_native as native
 from kubebeast_envserver.stream.exit_code import ExitCode
-from tests.integration.certificates import dialler_credentials, issue, make_ca, tls_options
+from tests.integration.certificates import dialer_credentials, issue, make_ca, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, free_address, next_log, running, wait_for_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
 
@@ -118,7 +118,7 @@ def test_health_checks_need_no_token_and_end_with_the_drain(tokens: Path, tmp_pa
     name = b"kubebeast.v1.ActorPool"
     with (
         playing(**tls_options(issue(ca, tmp_path, "pool")), token_file=str(tokens)) as pool,
-        grpc.secure_channel(pool.address, dialler_credentials(ca)) as channel,
+        grpc.secure_channel(pool.address, dialer_credentials(ca)) as channel,
     ):
         check = channel.unary_unary("/grpc.health.v1.Health/Check", None, None)
         requests = (b"", b"\x0a" + bytes([len(name)]) + name)

@@ -45,10 +45,10 @@ class Halves:
 
         token_file, env_ms: of the neighbour, and what a step takes there.
         """
-        self.dialled_address = f"127.0.0.1:{free_port()}"
+        self.dialed_address = f"127.0.0.1:{free_port()}"
         """Where the learner looks for an env-server that listens."""
         self.learner = LearnerProcess(
-            folder, *LEARNER_FLAGS, f"--dial={self.dialled_address}", *flags, variables=variables, warm=True
+            folder, *LEARNER_FLAGS, f"--dial={self.dialed_address}", *flags, variables=variables, warm=True
         )
         self._folder = folder
         self._frames = frames
@@ -87,7 +87,7 @@ class Halves:
         }
         folder = self._folder / f"host-{next(self._numbers)}"
         if listens:
-            return Host(folder, "", f"--listen={self.dialled_address}", *flags, variables=variables, **settings)
+            return Host(folder, "", f"--listen={self.dialed_address}", *flags, variables=variables, **settings)
         return Host(folder, self.learner.address, *flags, variables=variables, **settings)
 
     def wait_until(self, condition: Callable[[], bool], *hosts: Host) -> None:

@@ -4,8 +4,8 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -131,17 +131,15 @@ def _has_port(address: str) -> bool:
     return host != "" and port.isdecimal() and int(port) <= _MAX_PORT
 
 
-_CONVERTERS: dict[str, Any] = {
-    **dict.fromkeys(("num_streams", "envs_per_stream", "max_steps", "max_redials", "max_failures", "seed"), int),
-    **dict.fromkeys(("welcome_timeout_s", "env_timeout_s", "failure_window_s"), float),
-    "env_kwargs": json.loads,
-}
+_CONVERTERS: dict[Any, Callable[[str], Any]] = {int: int, int | None: int, float: float, dict[str, Any]: json.loads}
+"""By the type of the field; the others are texts."""
 
 
-def _convert(name: str, value: object) -> Any:
+def _convert(option: Field[Any], value: object) -> Any:
+    name = option.name
     require(isinstance(value, str), name, value, "must be a single value")
     try:
-        return _CONVERTERS.get(name, str)(value)
+        return _CONVERTERS.get(option.type, str)(str(value))
     except ValueError as error:
         raise ConfigError(f"{name} = {value!r}: {error}") from error
 
@@ -163,4 +161,4 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     settings = read_file(Path(file).expanduser(), options) if file else {}
     settings |= read_environment(environ, options)
     settings |= {name: text for name, text in flags.items() if text is not None}
-    return EnvServerConfig(**{name: _convert(name, value) for name, value in settings.items()})
+    return EnvServerConfig(**{name: _convert(options[name], value) for name, value in settings.items()})

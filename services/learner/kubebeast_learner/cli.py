@@ -23,8 +23,9 @@ from kubebeast_learner.config import (
     ReportConfig,
     TopConfig,
     TrainConfig,
+    TrainingConfig,
 )
-from kubebeast_learner.config.command_line import Voice, parse, parse_with_sources
+from kubebeast_learner.config.command_line import Voice, parse
 from kubebeast_learner.config.sources import layer_flags, log_format_of, setting_types
 
 EXIT_USAGE = 2
@@ -36,61 +37,34 @@ class Command:
     config_type: type
     target: str
     """module:function, called with the configuration; imported late, torch takes seconds."""
-    has_sources: bool = True
-    """Whether --config and --recipe are offered."""
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether --config and --recipe are offered."""
+        return issubclass(self.config_type, TrainingConfig)
+
+
+def _command(summary: str, config_type: type, target: str) -> Command:
+    return Command(summary, config_type, f"kubebeast_learner.{target}")
 
 
 COMMANDS = {
-    "train": Command(
-        "Train on this machine: env-server processes and the learner.",
-        TrainConfig,
-        "kubebeast_learner.commands.train:train",
+    "train": _command(
+        "Train on this machine: env-server processes and the learner.", TrainConfig, "commands.train:train"
     ),
-    "mono": Command(
-        "Train on this machine without env-servers and native code.",
-        MonoConfig,
-        "kubebeast_learner.commands.mono:train",
+    "mono": _command("Train on this machine without env-servers and native code.", MonoConfig, "commands.mono:train"),
+    "learner": _command(
+        "Run the learner; env-servers elsewhere dial it, or it dials them.", LearnerConfig, "commands.train:learn"
     ),
-    "learner": Command(
-        "Run the learner; env-servers elsewhere dial it, or it dials them.",
-        LearnerConfig,
-        "kubebeast_learner.commands.train:learn",
-    ),
-    "eval": Command(
-        "Play whole episodes with a checkpoint.", EvalConfig, "kubebeast_learner.play.evaluate:run", has_sources=False
-    ),
-    "render": Command(
-        "Make a video of whole episodes.", RenderConfig, "kubebeast_learner.play.render:run", has_sources=False
-    ),
-    "export": Command(
-        "Write a trained actor for other programs.",
-        ExportConfig,
-        "kubebeast_learner.play.export:run",
-        has_sources=False,
-    ),
-    "plot": Command(
-        "Draw learning curves of runs.", PlotConfig, "kubebeast_learner.observe.plot.command:run", has_sources=False
-    ),
-    "report": Command(
-        "Write a page about a run.", ReportConfig, "kubebeast_learner.observe.report.command:run", has_sources=False
-    ),
-    "top": Command(
-        "Watch a learner and its env-servers.",
-        TopConfig,
-        "kubebeast_learner.observe.top.command:run",
-        has_sources=False,
-    ),
-    "fleet": Command(
-        "Show learner and env-servers in Kubernetes.",
-        FleetConfig,
-        "kubebeast_learner.observe.fleet.status:run",
-        has_sources=False,
-    ),
-    "fleet scale": Command(
-        "Set how many env-servers a group has in Kubernetes.",
-        FleetScaleConfig,
-        "kubebeast_learner.observe.fleet.scale:run",
-        has_sources=False,
+    "eval": _command("Play whole episodes with a checkpoint.", EvalConfig, "play.evaluate:run"),
+    "render": _command("Make a video of whole episodes.", RenderConfig, "play.render:run"),
+    "export": _command("Write a trained actor for other programs.", ExportConfig, "play.export:run"),
+    "plot": _command("Draw learning curves of runs.", PlotConfig, "observe.plot.command:run"),
+    "report": _command("Write a page about a run.", ReportConfig, "observe.report.command:run"),
+    "top": _command("Watch a learner and its env-servers.", TopConfig, "observe.top.command:run"),
+    "fleet": _command("Show learner and env-servers in Kubernetes.", FleetConfig, "observe.fleet.status:run"),
+    "fleet scale": _command(
+        "Set how many env-servers a group has in Kubernetes.", FleetScaleConfig, "observe.fleet.scale:run"
     ),
 }
 MISSING_PACKAGES = {
@@ -137,8 +111,7 @@ def _run(words: Sequence[str]) -> int:
     try:
         layered = layer_flags(command.config_type, flags, os.environ)
         _warn_about_variables(voice)
-        read = parse_with_sources if command.has_sources else parse
-        config = read(voice, program, command.summary, command.config_type, layered)
+        config = parse(voice, program, command.summary, command.config_type, layered, command.has_sources)
         module, function = command.target.split(":")
         status: int = getattr(importlib.import_module(module), function)(config)
     except ConfigError as error:

@@ -18,7 +18,7 @@ from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
 if TYPE_CHECKING:
-    from kubebeast_envserver.envs.atari import AtariSettings
+    from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings
 
 __all__ = [
     "AtariGame",
@@ -78,9 +78,7 @@ def make_vector_env(
             return _mock(num_envs, kwargs)
         if atari is None:
             return GymnasiumEnv(env, num_envs, kwargs, seed, policy=policy, status=status)
-        from kubebeast_envserver.envs.atari import AtariEnv
-
-        return AtariEnv(atari.game, num_envs, atari.settings, seed)
+        return atari.make(num_envs, seed)
 
     hosted = _make_patiently(make)
     stacked = any(leaf.frame_stack > 1 for leaf in hosted.spec_observation)
@@ -145,9 +143,7 @@ def find_action_meanings(
     kwargs = env_kwargs or {}
     atari = find_atari(env, preset, kwargs, evaluation=True)
     if atari is not None:
-        from kubebeast_envserver.envs.atari import AtariEnv
-
-        return AtariEnv(atari.game, 1, atari.settings, seed=None).action_meanings
+        return atari.make(1, seed=None).action_meanings
     if env == "Mock":
         return None
     with contextlib.closing(make_env(env, kwargs)) as made:
@@ -159,6 +155,12 @@ class AtariGame(NamedTuple):
     preset: str
     game: str
     settings: "AtariSettings"
+
+    def make(self, num_envs: int, seed: int | None) -> "AtariEnv":
+        """Raises ValueError for settings that ALE refuses."""
+        from kubebeast_envserver.envs.atari import AtariEnv
+
+        return AtariEnv(self.game, num_envs, self.settings, seed)
 
 
 def find_atari(

@@ -19,6 +19,13 @@ def say_where_when_asked() -> None:
     faulthandler.register(signal.SIGUSR1, file=sys.__stderr__ or 2)
 
 
+def end_process(process: BaseProcess, timeout_s: float) -> None:
+    """Blocks until the process has ended, which it is made to after timeout_s seconds."""
+    process.join(timeout_s)
+    process.kill()
+    process.join()
+
+
 class HangWatch:
     """Over one process after the other. For one thread; nothing here blocks."""
 

@@ -14,7 +14,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from kubebeast_common import log
 from kubebeast_common.backoff import Retries
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.faults.hang_watch import HangWatch, say_where_when_asked
+from kubebeast_envserver.faults.hang_watch import HangWatch, end_process, say_where_when_asked
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.shutdown import Shutdown
@@ -140,9 +140,7 @@ class StreamProcess:
     def join(self, timeout_s: float) -> None:
         """Blocks until the process has ended, which it is made to after timeout_s seconds."""
         if self._process is not None:
-            self._process.join(timeout_s)
-            self._process.kill()
-            self._process.join()
+            end_process(self._process, timeout_s)
 
     def _replace(self, what: str) -> None:
         num_steps = self.status.env_steps - self._steps_before

@@ -14,7 +14,7 @@ from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
 from kubebeast_envserver.faults.watched_env import WatchedEnv, watched
 from kubebeast_envserver.rows.rows import AllQuarantined, EnvironmentFailure, HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_envserver.stream import dialler, listener
+from kubebeast_envserver.stream import dialer, listener
 from kubebeast_envserver.stream.exit_code import ExitCode as ExitCode
 from kubebeast_envserver.stream.session import Identity
 from kubebeast_envserver.stream.shutdown import Shutdown
@@ -79,7 +79,7 @@ def _play(
     try:
         if config.listen:
             return listener.serve_stream(config, index, env, identity, shutdown, status)
-        return dialler.serve_stream(config, env, identity, shutdown, status)
+        return dialer.serve_stream(config, env, identity, shutdown, status)
     finally:
         try:
             env.close()

@@ -65,14 +65,12 @@ class HostedEnv(Protocol):
 
     def reset(self) -> StepRows:
         """Starts a new episode in every environment; creates a broken one again. Raises EnvironmentFailure."""
-        ...
 
     def step(self, actions: list[Array]) -> StepRows:
         """Takes one array [B, *shape] an action leaf. Raises EnvironmentFailure.
 
         The action after a final or interrupted row is ignored: that step resets.
         """
-        ...
 
     def close(self) -> None: ...
 
@@ -101,7 +99,6 @@ class RenderedEnv(HostedEnv, Protocol):
 
         After a reset. Raises EnvironmentFailure.
         """
-        ...
 
 
 def checked_rewards(rewards: Array) -> NDArray[np.float32]:

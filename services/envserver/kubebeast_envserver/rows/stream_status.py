@@ -57,7 +57,7 @@ class StreamStatus(ctypes.Structure):
     connected: int
     """1 while a learner has welcomed the stream."""
     listening: int
-    """1 while the stream can be dialled."""
+    """1 while the stream can be dialed."""
     run_finished: int
     """1 while the learner says that its run is over: there is nothing to play."""
     env_steps: int

@@ -1,1 +1,1 @@
-"""One connection to a learner: dialled or accepted, opened, kept in lock-step, ended."""
+"""One connection to a learner: dialed or accepted, opened, kept in lock-step, ended."""

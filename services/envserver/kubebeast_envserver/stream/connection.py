@@ -1,4 +1,4 @@
-"""A stream of the wire contract, as far as it does not matter who dialled it; and dialling it."""
+"""A stream of the wire contract, as far as it does not matter who dialed it; and dialing it."""
 
 import contextlib
 import queue
@@ -66,7 +66,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An open stream, whoever dialled it. Its owner puts None into `requests` when done with it."""
+    """An open stream, whoever dialed it. Its owner puts None into `requests` when done with it."""
 
     requests: queue.SimpleQueue[pb.ActRequest | None]
     """To the learner. put is reentrant and never blocks; None ends the requests, what follows it is never sent."""
@@ -124,7 +124,7 @@ def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> g
 
 
 def stream_error(error: grpc.RpcError) -> DisconnectedError | RefusedError:
-    """What the end of a stream means, from its status. Where the learner dialled there is none."""
+    """What the end of a stream means, from its status. Where the learner dialed there is none."""
     if not hasattr(error, "code"):
         return DisconnectedError("the connection broke")
     return _ended_with(error.code(), error.details())

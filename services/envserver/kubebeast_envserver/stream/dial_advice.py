@@ -1,4 +1,4 @@
-"""What probably keeps a dialler out. A side that refuses in a TLS handshake closes the connection and says no more."""
+"""What probably keeps a dialer out. A side that refuses in a TLS handshake closes the connection and says no more."""
 
 from kubebeast_envserver.config import EnvServerConfig
 
@@ -32,7 +32,7 @@ def _cause(config: EnvServerConfig, reason: str) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         return f"its certificate is of no authority in tls_ca = {config.tls_ca!r}"
     if "Hostname Verification Check failed" in reason:
-        return "its certificate is for another name than the dialled one, which tls_server_name can replace"
+        return "its certificate is for another name than the dialed one, which tls_server_name can replace"
     if "WRONG_VERSION_NUMBER" in reason:
         return "it seems to have no TLS: give it tls_cert and tls_key, or this env-server no tls_ca"
     if not any(closed in reason for closed in _CLOSED):

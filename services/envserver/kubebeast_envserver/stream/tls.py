@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
-    """What a dialler verifies the listener with, and proves itself with where it has a certificate. Raises TlsError."""
+    """What a dialer verifies the listener with, and proves itself with where it has a certificate. Raises TlsError."""
     pem = read_pem(files)
     return grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert)
 

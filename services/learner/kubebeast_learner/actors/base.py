@@ -14,7 +14,7 @@ from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window
-from kubebeast_learner.run.stats import FinishedEpisode
+from kubebeast_learner.run.task_returns import FinishedEpisode
 
 ACTOR_FAULTS = FaultPolicy(max_failures=3, failure_window_s=120.0)
 """When a process of this machine that keeps dying before it was of use ends the run."""
@@ -37,27 +37,21 @@ class Actors(Protocol):
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """What is acted in; None while nobody knows after the timeout."""
-        ...
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
         """Acts from now on with the weights of `model`, which trains on `device` and has seen `version` updates."""
-        ...
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         """The next batch of unrolls, on the CPU; None after the timeout. The next call may use its memory again."""
-        ...
 
     def publish(self, version: int) -> None:
         """Makes the weights that `model` has now those that act."""
-        ...
 
     def check(self) -> None:
         """Sees to processes that died and says what is wrong; never blocks. Called about twice a second."""
-        ...
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
         """The episodes that ended since the last call."""
-        ...
 
     def stats(self) -> Mapping[str, int]:
         """streams, envs, rollouts_queued, restarts; and since the start: inference_batches, inference_rows.
@@ -65,18 +59,15 @@ class Actors(Protocol):
         Env-servers' also has the native pool's counters, which begin with the process, not with the run, and
         inference_threads.
         """
-        ...
 
     def drain(self, *, finished: bool) -> None:
         """Takes nobody in from now on; those who act go on. Idempotent, never blocks.
 
         finished: the training has come to its end; who comes later is told so.
         """
-        ...
 
     def stop(self) -> None:
         """Stops acting; raises the error of a thread that failed meanwhile."""
-        ...
 
 
 def seed_of_process(run_seed: int, index: int, num_starts: int, version: int) -> int:

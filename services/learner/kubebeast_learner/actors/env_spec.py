@@ -2,24 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kubebeast_common.env_config import EnvConfig
 
-
-class NativeLeaf(Protocol):
-    """A leaf as the native pool and the env-server describe it."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def frame_stack(self) -> int: ...
-    @property
-    def num_categories(self) -> int: ...
+if TYPE_CHECKING:
+    from kubebeast_learner.models import LeafSpec  # whose import is that of torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +44,8 @@ class EnvSpec:
     def of(
         cls,
         env_id: str,
-        observation: Sequence[NativeLeaf],
-        action: Sequence[NativeLeaf],
+        observation: Sequence["LeafSpec"],
+        action: Sequence["LeafSpec"],
         env_config: EnvConfig | None = None,
     ) -> "EnvSpec":
         return cls(env_id, tuple(map(_copy, observation)), tuple(map(_copy, action)), env_config)
@@ -91,7 +79,7 @@ class EnvSpec:
         return None
 
 
-def _copy(leaf: NativeLeaf) -> Leaf:
+def _copy(leaf: "LeafSpec") -> Leaf:
     return Leaf(leaf.path, leaf.dtype, tuple(leaf.shape), max(1, leaf.frame_stack), leaf.num_categories)
 
 

@@ -1,10 +1,9 @@
 """Inference: batches of rows that wait for actions go in, sampled actions go out."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -30,13 +29,6 @@ class InferencePool(Protocol):
 
 class InferenceError(RuntimeError):
     """An inference thread failed; the cause is the thread's own error."""
-
-
-class InferenceStats(NamedTuple):
-    num_batches: int = 0
-    num_rows: int = 0
-    busy_s: float = 0.0
-    """Time between taking a batch and having replied to it, in seconds."""
 
 
 class CoreStateTable:
@@ -88,7 +80,6 @@ class InferenceWorker(threading.Thread):
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._action_dtype = np.dtype(action_dtype)
         self._error: BaseException | None = None
-        self._stats = InferenceStats()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Lets the thread finish its batch and ends it; raises its error, TimeoutError when it takes longer.
@@ -107,11 +98,6 @@ class InferenceWorker(threading.Thread):
         if self._error is not None:
             raise InferenceError(f"an inference thread failed: {self._error}") from self._error
 
-    @property
-    def stats(self) -> InferenceStats:
-        """Totals since the start."""
-        return self._stats
-
     def run(self) -> None:
         """The thread's loop; called by `start`."""
         # OpenMP keeps this number for each thread: without this, matrix products here would take all cores
@@ -122,20 +108,13 @@ class InferenceWorker(threading.Thread):
                 while not self.stopping.is_set():
                     batch = self._pool.next_inference(_POLL_MS)
                     if batch is not None:
-                        self._answer(batch)
+                        with span("inference"):
+                            self._answer(batch)
         except BaseException as error:
             if not self.stopping.is_set():
                 self._error = error
 
     def _answer(self, batch: "InferenceBatch") -> None:
-        started = time.perf_counter()
-        with span("inference"):
-            self._act(batch)
-        busy_s = time.perf_counter() - started
-        before = self._stats
-        self._stats = InferenceStats(before.num_batches + 1, before.num_rows + batch.num_rows, before.busy_s + busy_s)
-
-    def _act(self, batch: "InferenceBatch") -> None:
         inputs = self._inputs(batch)
         core_state = None
         with self._weights.acquire() as (model, version):

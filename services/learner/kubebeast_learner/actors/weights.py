@@ -62,12 +62,6 @@ class WeightPublisher:
                 replica.num_readers -= 1
 
     @property
-    def version(self) -> int:
-        """The version that `acquire` would give."""
-        with self._lock:
-            return self._current.version
-
-    @property
     def num_replicas(self) -> int:
         return len(self._replicas)
 

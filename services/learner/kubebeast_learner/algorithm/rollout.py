@@ -80,26 +80,21 @@ def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Roll
     return Rollout(**values | changes)
 
 
-def rollout_from_native(batch: "RolloutBatch", model: Model, device: torch.device | str = "cpu") -> Rollout:
-    """The native batch as tensors on `device`, for `model`, whose core_state it holds.
-
-    On a CPU nothing is copied, the tensors are views of native memory. To a GPU the copies go through pinned memory and
-    run asynchronously on the current stream.
-    """
-    device = torch.device(device)
+def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
+    """The native batch for `model`, whose core_state it holds: on the CPU, views of native memory."""
     (last_action,), (action,) = batch.last_actions, batch.actions
     return Rollout(
-        observation=tuple(to_device(leaf, device) for leaf in batch.observation),
-        rewards=to_device(batch.rewards, device),
-        terminated=to_device(batch.terminated, device),
-        truncated=to_device(batch.truncated, device),
-        is_first=to_device(batch.is_first, device),
-        last_action=to_device(last_action, device).long(),
-        action=to_device(action, device).long(),
-        policy_logits=to_device(batch.policy_logits, device),
-        valid=to_device(batch.valid, device),
-        policy_version=to_device(batch.policy_version, device),
-        core_state=model.unpack_core_state(to_device(batch.core_state, device)) if model.core_state_size else (),
+        observation=tuple(map(torch.from_numpy, batch.observation)),
+        rewards=torch.from_numpy(batch.rewards),
+        terminated=torch.from_numpy(batch.terminated),
+        truncated=torch.from_numpy(batch.truncated),
+        is_first=torch.from_numpy(batch.is_first),
+        last_action=torch.from_numpy(last_action).long(),
+        action=torch.from_numpy(action).long(),
+        policy_logits=torch.from_numpy(batch.policy_logits),
+        valid=torch.from_numpy(batch.valid),
+        policy_version=torch.from_numpy(batch.policy_version),
+        core_state=model.unpack_core_state(torch.from_numpy(batch.core_state)) if model.core_state_size else (),
     )
 
 

@@ -18,7 +18,7 @@ from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
-from kubebeast_learner.actors.remote.dialling import Dialler
+from kubebeast_learner.actors.remote.dialing import Dialer
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_list import encode_streams
 from kubebeast_learner.config import ConfigError, FleetTrainingConfig, LearnerConfig, PoolConfig, TrainConfig
@@ -136,18 +136,18 @@ def _actors(
     with (
         local_fleet or contextlib.nullcontext(),
         contextlib.closing(pool),
-        _dialler(config.pool, pool),
+        _dialer(config.pool, pool),
         _step_tracer(config, pool),
         _http_endpoint(config, actors, monitor, local_fleet),
     ):
         yield actors
 
 
-def _dialler(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
+def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
     if not config.dial:
         return contextlib.nullcontext()
     logger.info("dialling %s", config.dial)
-    return Dialler(pool, config.dial_targets, max_endpoints=config.max_streams)
+    return Dialer(pool.dial, config.dial_targets, max_endpoints=config.max_streams)
 
 
 def _require_packages(config: PoolConfig) -> None:

@@ -33,16 +33,14 @@ class Voice:
         print(line, file=sys.stderr)
 
 
-def parse(voice: Voice, program: str, summary: str, config_type: type, layered: LayeredFlags) -> Any:
+def parse(voice: Voice, program: str, summary: str, config_type: type, layered: LayeredFlags, has_sources: bool) -> Any:
     """The validated configuration of a command. ConfigError for a value that cannot be used.
 
+    has_sources: with the flags --config and --recipe, and a --help that shows the defaults that the sources leave.
     SystemExit(2) after a message for a flag that is unknown or cannot be read, SystemExit(0) after --help.
     """
-    return _parse(voice, program, summary, config_type, layered.flags)
-
-
-def parse_with_sources(voice: Voice, program: str, summary: str, config_type: type, layered: LayeredFlags) -> Any:
-    """As `parse`, for a command with --config and --recipe, whose --help shows the defaults that the sources leave."""
+    if not has_sources:
+        return _parse(voice, program, summary, config_type, layered.flags)
     if {"-h", "--help"} & set(layered.from_user):
         defaults = _parse(voice, program, summary, _with_sources(config_type), layered.from_sources)
         notes = "".join(f"\n\nDefaults of {note}" for note in layered.notes)

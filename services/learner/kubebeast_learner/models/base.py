@@ -6,9 +6,10 @@ Notation: T rows in time, B environments, A actions; every input is time-major, 
 from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
-from kubebeast_learner.models.core import CoreState, pack_core_state, unpack_core_state
+from kubebeast_learner.models.core import CoreState
 
 
 class LeafSpec(Protocol):
@@ -19,11 +20,14 @@ class LeafSpec(Protocol):
     @property
     def dtype(self) -> str: ...
     @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
     def frame_stack(self) -> int: ...
     @property
     def num_categories(self) -> int: ...
     @property
-    def row_shape(self) -> tuple[int, ...]: ...
+    def row_shape(self) -> tuple[int, ...]:
+        """`shape`, or `(frame_stack, *shape)` when frame_stack > 1."""
 
 
 class ModelSpecError(ValueError):
@@ -79,9 +83,20 @@ class Model(nn.Module, ABC):
         return sum(num_layers * size for num_layers, size in self.state_shapes)
 
     def pack_core_state(self, core_state: CoreState) -> Tensor:
-        """float32 [B, S] from the state tensors."""
-        return pack_core_state(core_state)
+        """float32 [B, S], a row an environment, from the state tensors in order, layer by layer.
+
+        So the table of the inference threads and native rollouts hold it.
+        """
+        return torch.cat([tensor.transpose(0, 1).flatten(1) for tensor in core_state], dim=1)
 
     def unpack_core_state(self, packed: Tensor) -> CoreState:
-        """The state tensors from float32 [B, S]."""
-        return unpack_core_state(packed, self.state_shapes)
+        """The inverse of pack_core_state. ValueError when the width of `packed` is not that of the state."""
+        if packed.ndim != 2 or packed.shape[1] != self.core_state_size:
+            raise ValueError(
+                f"packed core_state has shape {list(packed.shape)}, it must be [B, {self.core_state_size}]"
+            )
+        parts = torch.split(packed, [num_layers * size for num_layers, size in self.state_shapes], dim=1)
+        return tuple(
+            part.reshape(-1, *shape).transpose(0, 1).contiguous()
+            for part, shape in zip(parts, self.state_shapes, strict=True)
+        )

@@ -1,10 +1,7 @@
-"""The core between torso and heads: an LSTM, or nothing; and the flat form in which a core state is kept.
+"""The core between torso and heads: an LSTM, or nothing.
 
-A core state is a tuple of tensors [num_layers, B, size], () for the empty core. Its packed form is one row of S numbers
-an environment, [B, S]: what the table of the inference threads and the rollouts hold.
+A core state is a tuple of tensors [num_layers, B, size], () for the empty core.
 """
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -58,19 +55,3 @@ def keep_cores_eager() -> None:
     import of the compiler takes a second and 70 MiB of every process, also of those that only act.
     """
     LSTMCore.forward = torch.compiler.disable(LSTMCore.forward)  # type: ignore[method-assign, no-untyped-call]
-
-
-def pack_core_state(core_state: CoreState) -> Tensor:
-    """[B, S] from tensors [num_layers, B, size], in order, layer by layer."""
-    return torch.cat([tensor.transpose(0, 1).flatten(1) for tensor in core_state], dim=1)
-
-
-def unpack_core_state(packed: Tensor, state_shapes: Sequence[tuple[int, int]]) -> CoreState:
-    """The inverse of pack_core_state. ValueError when the width of `packed` is not that of the state."""
-    widths = [num_layers * size for num_layers, size in state_shapes]
-    if packed.ndim != 2 or packed.shape[1] != sum(widths):
-        raise ValueError(f"packed core_state has shape {list(packed.shape)}, it must be [B, {sum(widths)}]")
-    parts = torch.split(packed, widths, dim=1) if widths else ()
-    return tuple(
-        part.reshape(-1, *shape).transpose(0, 1).contiguous() for part, shape in zip(parts, state_shapes, strict=True)
-    )

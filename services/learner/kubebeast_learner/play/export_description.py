@@ -44,22 +44,16 @@ def _environment(trained: TrainedModel) -> dict[str, Any]:
     try:
         played = choose_env(PlayConfig(), trained)
     except ConfigError as error:  # ale-py may be missing
-        told = trained.env_config
-        return {
-            "id": trained.env_id,
-            "preset": told and told.preset,
-            "kwargs": told and dict(told.kwargs),
-            "atari": None,
-            "action_meanings": None,
-            "notes": [str(error)],
-        }
+        told, atari, action_meanings, notes = trained.env_config, None, None, [str(error)]
+    else:
+        told, atari, action_meanings, notes = played.config, _atari(played), _action_meanings(played), played.notes
     return {
-        "id": played.env_id,
-        "preset": played.config.preset,
-        "kwargs": dict(played.config.kwargs),
-        "atari": _atari(played),
-        "action_meanings": _action_meanings(played),
-        "notes": played.notes,
+        "id": trained.env_id,
+        "preset": told and told.preset,
+        "kwargs": told and dict(told.kwargs),
+        "atari": atari,
+        "action_meanings": action_meanings,
+        "notes": notes,
     }
 
 

@@ -115,15 +115,8 @@ def _phases(trace: "StepTrace") -> Iterator[tuple[str, int, int]]:
 
 
 def _attributes(trace: "StepTrace") -> dict[str, str | int]:
-    return {
-        f"{PREFIX}env_server_id": trace.env_server_id,
-        f"{PREFIX}instance_id": trace.instance_id,
-        f"{PREFIX}env_id": trace.env_id,
-        f"{PREFIX}num_envs": trace.num_envs,
-        f"{PREFIX}step": trace.step,
-        f"{PREFIX}batch_rows": trace.batch_rows,
-        f"{PREFIX}policy_version": trace.policy_version,
-    }
+    names = ("env_server_id", "instance_id", "env_id", "num_envs", "step", "batch_rows", "policy_version")
+    return {PREFIX + name: getattr(trace, name) for name in names}
 
 
 def _resource(run_id: str) -> Resource:

@@ -5,19 +5,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
-from kubebeast_learner.run.task_returns import RECENT_EPISODES, TaskEpisode, TaskReturns
+from kubebeast_learner.run.task_returns import RECENT_EPISODES, FinishedEpisode, TaskReturns
 
 WINDOW_S = 30.0
-
-
-class FinishedEpisode(TaskEpisode, Protocol):
-    """kubebeast_native.Episode is one."""
-
-    @property
-    def length(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

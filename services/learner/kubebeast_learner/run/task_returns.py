@@ -14,13 +14,15 @@ MAX_NAME = 100
 """Characters kept of a task's name."""
 
 
-class TaskEpisode(Protocol):
+class FinishedEpisode(Protocol):
     """kubebeast_native.Episode is one."""
 
     @property
     def env_id(self) -> str: ...
     @property
     def episode_return(self) -> float: ...
+    @property
+    def length(self) -> int: ...
 
 
 class TaskReturn(NamedTuple):
@@ -41,7 +43,7 @@ class TaskReturns:
         self.newest: dict[str, TaskReturn] = {}
         """By the name of the task. Replaced, never changed."""
 
-    def add(self, episodes: Iterable[TaskEpisode]) -> None:
+    def add(self, episodes: Iterable[FinishedEpisode]) -> None:
         touched: dict[str, TaskReturn] = {}
         for episode in episodes:
             name = printable(episode.env_id, MAX_NAME)

@@ -118,9 +118,6 @@ def test_reply_holds_the_models_outputs(pool: FakePool) -> None:
     assert ((actions >= 0) & (actions < A)).all()
     assert reply.policy_version == 1
     assert reply.core_state is None
-    assert worker.stats.num_batches == 1
-    assert worker.stats.num_rows == 3
-    assert worker.stats.busy_s > 0
 
 
 def test_newly_published_weights_act_at_once(pool: FakePool) -> None:

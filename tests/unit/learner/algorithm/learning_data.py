@@ -19,6 +19,10 @@ class Leaf:
     frame_stack: int = 1
     num_categories: int = 0
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.row_shape[1:] if self.frame_stack > 1 else self.row_shape
+
 
 FRAMES = Leaf((4, 84, 84), "uint8", "screen", frame_stack=4)
 VECTOR = Leaf((5,), path="position")

@@ -8,6 +8,7 @@ from kubebeast_learner.run.task_returns import MAX_NAME, MAX_TASKS, OTHER, RECEN
 class Episode(NamedTuple):
     env_id: str
     episode_return: float
+    length: int = 1
 
 
 def test_each_task_has_its_own_mean() -> None:

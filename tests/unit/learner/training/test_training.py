@@ -15,7 +15,7 @@ from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.log import RunLog
-from kubebeast_learner.run.stats import FinishedEpisode
+from kubebeast_learner.run.task_returns import FinishedEpisode
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import LATER_UPDATE_S, Monitor
 from kubebeast_learner.training.progress import JsonProgress

@@ -5,14 +5,13 @@ import logging
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.user_code import describe
-from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, Preset, make_vector_env
+from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.inference import sample_actions
@@ -20,6 +19,8 @@ from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.config.checks import parse_env_kwargs
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.models import ModelInputs
 from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
@@ -29,9 +30,7 @@ from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
 class ActorTask:
     """All that an actor process is given at its start."""
 
-    env: str
-    preset: Preset
-    env_kwargs: dict[str, Any]
+    config: MonoConfig
     num_envs: int
     status: StreamStatus
     """Shared: the learner reads how long the environments compute."""
@@ -44,9 +43,6 @@ class ActorTask:
     folder: Path
     """Of the run."""
     name: str
-    log_level: LogLevel
-    log_format: LogFormat
-    """Of own_process.LOG_NAME."""
     profile_window: Window | None
     """Set while the learner records for `--profile`."""
 
@@ -82,14 +78,16 @@ class ActorFailure(NamedTuple):
 
 def run_actor(task: ActorTask, learner: Connection) -> None:
     """Fills the blocks whose numbers arrive from `learner`, in turn, until None or the end of the learner."""
-    begin(task.folder, task.log_level, task.log_format)
+    begin(task.folder, task.config.run)
     logging.getLogger("kubebeast_envserver").addHandler(_LearnersLog(learner))
     torch.set_num_threads(1)
     keep_freed_memory()
     actor = None
+    actors = task.config.actors
     try:
         with watched(task.status):
-            env = make_vector_env(task.env, task.num_envs, task.preset, task.env_kwargs, task.seed, status=task.status)
+            kwargs = parse_env_kwargs(actors.env_kwargs)
+            env = make_vector_env(actors.env, task.num_envs, actors.preset, kwargs, task.seed, status=task.status)
         with contextlib.closing(env), torch.inference_mode():
             actor = Actor(task, env)
             _serve(actor, task.layout.blocks_in(task.memory, task.num_envs), learner)
@@ -109,7 +107,7 @@ class Actor:
     def __init__(self, task: ActorTask, env: HostedEnv) -> None:
         self.has_played = False
         """Whether an action ever had a consequence."""
-        self._env_id = task.env
+        self._env_id = task.config.actors.env
         self._env = env
         self._weights = task.weights
         self._action_dtype = env.spec_action[0].dtype

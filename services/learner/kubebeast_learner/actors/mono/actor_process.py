@@ -9,7 +9,7 @@ from multiprocessing.context import SpawnProcess
 import torch.multiprocessing as multiprocessing
 
 from kubebeast_common.backoff import Retries
-from kubebeast_envserver.faults.hang_watch import HangWatch
+from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
 from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, FilledBlock, LogLine, run_actor
@@ -34,7 +34,8 @@ class ActorProcess:
         self._make_task = make_task
         self._retries = Retries(ACTOR_FAULTS)
         self._process: SpawnProcess | None = None
-        self._connection: Connection | None = None
+        self.connection: Connection | None = None
+        """Readable when `receive` has something; None while there is no process."""
         self._last_failure = ActorFailure("")
         self._status: StreamStatus = multiprocessing.get_context("spawn").RawValue(StreamStatus)
         self._env_timeout_s = env_timeout_s
@@ -44,15 +45,6 @@ class ActorProcess:
         self.blocks: Sequence[Rollout] = task.layout.blocks_in(task.memory, task.num_envs)
         self._held: set[int] = set()
         """Numbers of the blocks that are with the learner."""
-
-    @property
-    def connection(self) -> Connection | None:
-        """Readable when `receive` has something; None while there is no process."""
-        return self._connection
-
-    @property
-    def is_running(self) -> bool:
-        return self._connection is not None
 
     def start(self) -> None:
         """Starts the process and gives it all blocks that the learner does not hold."""
@@ -64,16 +56,16 @@ class ActorProcess:
         process = context.Process(target=run_actor, args=(task, theirs), name=f"actor-{self.index}", daemon=True)
         process.start()
         theirs.close()  # so that its death ends `mine`
-        self._process, self._connection = process, mine
+        self._process, self.connection = process, mine
         for number in range(len(self.blocks)):
             if number not in self._held:
                 self._send(number)
 
     def receive(self) -> FilledBlock | None:
         """The next filled block, which the learner holds from here on; None when the message was another one."""
-        assert self._connection is not None
+        assert self.connection is not None
         try:
-            message: FilledBlock | LogLine | ActorFailure = self._connection.recv()
+            message: FilledBlock | LogLine | ActorFailure = self.connection.recv()
         except (EOFError, OSError):
             message = ActorFailure("")
         if isinstance(message, LogLine):
@@ -81,8 +73,8 @@ class ActorProcess:
             return None
         if isinstance(message, ActorFailure):  # its last message: a process that hangs at its end is not waited for
             self._last_failure = message
-            self._connection.close()
-            self._connection = None
+            self.connection.close()
+            self.connection = None
             return None
         self._held.add(message.number)
         self._retries.note_success()
@@ -98,7 +90,7 @@ class ActorProcess:
 
         One whose environments hang is killed.
         """
-        if self._connection is not None:
+        if self.connection is not None:
             self._kill_if_hung()
             return False
         if self._process is not None:
@@ -115,9 +107,9 @@ class ActorProcess:
         """Waits for the process, then kills it."""
         if self._process is not None:
             self._reap(self._process, timeout_s)
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
     def _kill_if_hung(self) -> None:
         if self._process is not None and self._hang_watch.look(self._process, self._status):
@@ -136,13 +128,11 @@ class ActorProcess:
         logger.warning("%s; restarting it in %.1f s", what, wait_s)
 
     def _reap(self, process: SpawnProcess, timeout_s: float) -> None:
-        process.join(timeout_s)
-        process.kill()
-        process.join()
+        end_process(process, timeout_s)
         self._process = None
 
     def _send(self, number: int | None) -> None:
         """To a process that died nothing is sent: its next life gets every block the learner does not hold."""
-        if self._connection is not None:
+        if self.connection is not None:
             with contextlib.suppress(OSError):
-                self._connection.send(number)
+                self.connection.send(number)

@@ -21,7 +21,6 @@ from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import MonoConfig
-from kubebeast_learner.config.checks import parse_env_kwargs
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
@@ -104,7 +103,7 @@ class MonoActors:
         return episodes
 
     def stats(self) -> Mapping[str, int]:
-        running = [process for process in self._processes if process.is_running]
+        running = [process for process in self._processes if process.connection is not None]
         return self._counts | {
             "streams": len(running),
             "envs": sum(process.num_envs for process in running),
@@ -128,27 +127,21 @@ class MonoActors:
             self._merge_traces()
 
     def _make_process(self, index: int, num_envs: int, memory: Tensor, version: int) -> ActorProcess:
-        actors, seed = self._config.actors, self._config.run.seed
-
         def make_task(num_starts: int, status: StreamStatus) -> ActorTask:
             return ActorTask(
-                env=actors.env,
-                preset=actors.preset,
-                env_kwargs=parse_env_kwargs(actors.env_kwargs),
+                config=self._config,
                 num_envs=num_envs,
                 status=status,
-                seed=seed_of_process(seed, index, num_starts, version),
+                seed=seed_of_process(self._config.run.seed, index, num_starts, version),
                 layout=self._layout,
                 memory=memory,
                 weights=self._weights,
                 folder=self._folder,
                 name=f"actor-{index}",
-                log_level=self._config.run.log_level,
-                log_format=self._config.run.log_format,
                 profile_window=self.profile_window,
             )
 
-        return ActorProcess(index, make_task, actors.env_timeout_s)
+        return ActorProcess(index, make_task, self._config.actors.env_timeout_s)
 
     def _merge_traces(self) -> None:
         main, others = self._folder / "trace.json", sorted(self._folder.glob("trace-actor-*.json"))

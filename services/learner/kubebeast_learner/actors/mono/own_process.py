@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 
 from kubebeast_common import log
-from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_envserver.faults.hang_watch import say_where_when_asked
+from kubebeast_learner.config import RunConfig
 
 LOG_NAME = "actors.log"
 """File in the folder of the run that takes what the processes of environments print."""
 
 
-def begin(folder: Path, log_level: LogLevel, log_format: LogFormat) -> None:
-    """folder: of the run. log_level, log_format: of LOG_NAME."""
+def begin(folder: Path, run: RunConfig) -> None:
+    """folder: of the run. run: what it says of the log, for LOG_NAME."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the learner, which then stops the others
     _redirect_output(folder / LOG_NAME)
     say_where_when_asked()
-    log.configure(log_level, log_format)
+    log.configure(run.log_level, run.log_format)
 
 
 def _redirect_output(path: Path) -> None:

@@ -5,11 +5,10 @@ learner lives. Imports no torch.
 import multiprocessing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, resolve_config
-from kubebeast_envserver.faults.hang_watch import HangWatch
+from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.env_spec import EnvSpec
@@ -31,16 +30,14 @@ class SpecProcess:
     """For one thread."""
 
     def __init__(self, config: MonoConfig, folder: Path) -> None:
-        """Starts it. folder: of the run. ConfigError for env_kwargs that are none."""
-        actors, run = config.actors, config.run
+        """Starts it. folder: of the run."""
         context = multiprocessing.get_context("spawn")
         self._status: StreamStatus = context.RawValue(StreamStatus)
-        self._hang_watch = HangWatch(actors.env_timeout_s)
-        self._env_timeout_s = actors.env_timeout_s
+        self._hang_watch = HangWatch(config.actors.env_timeout_s)
+        self._env_timeout_s = config.actors.env_timeout_s
         self._log_path = folder / LOG_NAME
         self._answer, theirs = context.Pipe(duplex=False)
-        made = (actors.env, actors.preset, parse_env_kwargs(actors.env_kwargs))
-        arguments = (made, self._status, theirs, folder, run.log_level, run.log_format)
+        arguments = (config, self._status, theirs, folder)
         self._process = context.Process(target=_tell, args=arguments, name="spec", daemon=True)
         self._process.start()
         theirs.close()  # so that its death ends the answer
@@ -60,9 +57,7 @@ class SpecProcess:
 
     def end(self) -> None:
         """By force after a grace period. Idempotent."""
-        self._process.join(_END_GRACE_S)
-        self._process.kill()
-        self._process.join()
+        end_process(self._process, _END_GRACE_S)
         self._answer.close()
 
     def _death(self) -> str:
@@ -73,20 +68,12 @@ class SpecProcess:
         return f"the process that made the environment ended with status {self._process.exitcode} {where}"
 
 
-def _tell(
-    made: tuple[str, Any, dict[str, Any]],
-    status: StreamStatus,
-    answer: Connection,
-    folder: Path,
-    log_level: LogLevel,
-    log_format: LogFormat,
-) -> None:
-    """made: id, preset and arguments of the environment."""
-    begin(folder, log_level, log_format)
-    env_id, preset, kwargs = made
+def _tell(config: MonoConfig, status: StreamStatus, answer: Connection, folder: Path) -> None:
+    begin(folder, config.run)
+    env_id, preset, kwargs = config.actors.env, config.actors.preset, parse_env_kwargs(config.actors.env_kwargs)
     try:
         with watched(status):
-            config = resolve_config(env_id, preset, kwargs)
+            env_config = resolve_config(env_id, preset, kwargs)
             env = make_vector_env(env_id, 1, preset, kwargs)
     except ValueError as error:
         answer.send(("unusable", str(error)))
@@ -94,5 +81,5 @@ def _tell(
     except EnvironmentFailure as failure:
         answer.send(("failed", str(failure)))
         return
-    answer.send(("spec", EnvSpec.of(env_id, env.spec_observation, env.spec_action, config)))
+    answer.send(("spec", EnvSpec.of(env_id, env.spec_observation, env.spec_action, env_config)))
     env.close()

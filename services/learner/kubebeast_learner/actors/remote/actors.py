@@ -18,8 +18,7 @@ from kubebeast_learner.config.pool import expanded
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.profiling.trace import Window
-from kubebeast_learner.run.stats import FinishedEpisode
-from kubebeast_learner.run.task_returns import TaskReturn, TaskReturns
+from kubebeast_learner.run.task_returns import FinishedEpisode, TaskReturn, TaskReturns
 from kubebeast_native import ActorPool, ClosedError, Histogram, LeafSpec, StreamInfo
 from kubebeast_native import EnvSpec as NativeEnvSpec
 
@@ -144,7 +143,7 @@ class RemoteActors:
 
     @property
     def _meeting_point(self) -> str:
-        """Where env-servers are listened for and where they are dialled."""
+        """Where env-servers are listened for and where they are dialed."""
         return " and ".join(filter(None, (self._pool.address, self._config.pool.dial)))
 
 

@@ -45,6 +45,9 @@ class StreamEvent(Protocol):
 
     @property
     def detail(self) -> str: ...
+    @property
+    def env_config(self) -> str:
+        """Hello.env_config, where it joined."""
 
 
 class StreamLog:

@@ -2,31 +2,16 @@
 
 import logging
 from collections.abc import Iterable
-from typing import Protocol
 
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.text import printable
 from kubebeast_learner.actors.env_spec import EnvSpec, describe
-from kubebeast_learner.actors.remote.stream_log import MAX_TEXT
+from kubebeast_learner.actors.remote.stream_log import MAX_TEXT, StreamEvent
 
 logger = logging.getLogger(__name__)
 
 MAX_TASKS = 100
 """Other tasks that are logged; a peer can make up any number."""
-
-
-class JoinedStream(Protocol):
-    """kubebeast_native.StreamEvent is one."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def env_server_id(self) -> str: ...
-    @property
-    def env_id(self) -> str: ...
-    @property
-    def env_config(self) -> str:
-        """Hello.env_config."""
 
 
 class StreamTasks:
@@ -37,7 +22,7 @@ class StreamTasks:
         self._spec = spec
         self._told: set[tuple[str, str]] = set()
 
-    def compare(self, events: Iterable[JoinedStream]) -> None:
+    def compare(self, events: Iterable[StreamEvent]) -> None:
         """Warns of every task that differs from the run's, the first time that a stream joins with it."""
         for event in events:
             task = (event.env_id, event.env_config)
@@ -45,7 +30,7 @@ class StreamTasks:
                 self._told.add(task)
                 self._compare(event)
 
-    def _compare(self, event: JoinedStream) -> None:
+    def _compare(self, event: StreamEvent) -> None:
         spec, config = self._spec, read_env_config(event.env_config)
         same_config = config is None or spec.env_config is None or config == spec.env_config
         if event.env_id != spec.env_id or not same_config:

@@ -10,7 +10,7 @@ from kubebeast_learner.actors.mono.actor import Actor, ActorTask
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
-from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.config import ActorProcessesConfig, ModelConfig, MonoConfig
 from kubebeast_learner.models import Model, make_model
 from tests.unit.envserver.envs.scripted_env import ACTION, NUM_ENVS, OBSERVATION, ScriptedEnv
 
@@ -26,9 +26,7 @@ def make_actor(
     weights = SharedWeights(model, "fp32", version=7)
     layout = BlockLayout.of(spec, T, model)
     task = ActorTask(
-        env="Scripted-v0",
-        preset="none",
-        env_kwargs={},
+        config=MonoConfig(actors=ActorProcessesConfig(env="Scripted-v0", preset="none")),
         num_envs=NUM_ENVS,
         status=StreamStatus(),
         seed=1,
@@ -37,8 +35,6 @@ def make_actor(
         weights=weights,
         folder=Path(),
         name="actor-0",
-        log_level="info",
-        log_format="auto",
         profile_window=None,
     )
     env = env or ScriptedEnv()

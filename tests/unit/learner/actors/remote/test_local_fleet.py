@@ -98,7 +98,7 @@ def test_a_resumed_run_plays_other_episodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "dialled"),
+    ("bound", "dialed"),
     [
         ("0.0.0.0:4431", "127.0.0.1:4431"),
         ("[::]:4431", "[::1]:4431"),
@@ -106,8 +106,8 @@ def test_a_resumed_run_plays_other_episodes(tmp_path: Path) -> None:
         ("unix:/tmp/a.sock", "unix:/tmp/a.sock"),
     ],
 )
-def test_wildcard_addresses_are_dialled_on_loopback(bound: str, dialled: str) -> None:
-    assert dialable(bound) == dialled
+def test_wildcard_addresses_are_dialed_on_loopback(bound: str, dialed: str) -> None:
+    assert dialable(bound) == dialed
 
 
 def test_every_env_server_serves_its_metrics_where_the_targets_say(tmp_path: Path) -> None:

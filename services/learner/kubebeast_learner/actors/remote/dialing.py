@@ -4,7 +4,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 logger = logging.getLogger(__name__)
 
@@ -13,12 +13,6 @@ RESOLVE_INTERVAL_S = 10.0
 
 Resolve = Callable[[str], Sequence[str]]
 """IP addresses of a host; OSError where there are none. May block."""
-
-
-class DiallingPool(Protocol):
-    """kubebeast_native.ActorPool."""
-
-    def dial(self, endpoints: Sequence[tuple[str, str]]) -> None: ...
 
 
 def resolve(host: str) -> Sequence[str]:
@@ -30,7 +24,7 @@ def resolve(host: str) -> Sequence[str]:
     raise OSError("no address")
 
 
-class Dialler(threading.Thread):
+class Dialer(threading.Thread):
     """Has a pool dial its targets, and their names' new addresses, from `start` to `stop`.
 
     A name that cannot be resolved keeps the addresses it had.
@@ -38,16 +32,19 @@ class Dialler(threading.Thread):
 
     def __init__(
         self,
-        pool: DiallingPool,
+        dial: Callable[[Sequence[tuple[str, str]]], None],
         targets: Sequence[str],
         *,
         max_endpoints: int,
         resolve: Resolve = resolve,
         interval_s: float = RESOLVE_INTERVAL_S,
     ) -> None:
-        """targets: each "host:port" or "host:first-last". max_endpoints: more addresses than that are not dialled."""
-        super().__init__(name="dialler", daemon=True)
-        self._pool = pool
+        """dial: ActorPool.dial. targets: each "host:port" or "host:first-last".
+
+        max_endpoints: more addresses than that are not dialed.
+        """
+        super().__init__(name="dialer", daemon=True)
+        self._dial_endpoints = dial
         self._targets = targets
         self._max_endpoints = max_endpoints
         self._resolve = resolve
@@ -104,7 +101,7 @@ class Dialler(threading.Thread):
         self._endpoints = endpoints
         if len(endpoints) > self._max_endpoints:
             logger.warning("dialling %d of %d addresses; see --max-streams", self._max_endpoints, len(endpoints))
-        self._pool.dial(endpoints[: self._max_endpoints])
+        self._dial_endpoints(endpoints[: self._max_endpoints])
 
 
 def _split(target: str) -> tuple[str, Iterable[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubebeast_learner.actors.remote.dialling import Dialler, resolve
+from kubebeast_learner.actors.remote.dialing import Dialer, resolve
 
 PATIENCE_S = 60.0
 Endpoints = Sequence[tuple[str, str]]
@@ -38,13 +38,13 @@ class Names:
         return self.records[host]
 
 
-def dialler(pool: Pool, names: Names, *targets: str, max_endpoints: int = 100) -> Dialler:
-    return Dialler(pool, targets, max_endpoints=max_endpoints, resolve=names.resolve, interval_s=0.001)
+def dialer(pool: Pool, names: Names, *targets: str, max_endpoints: int = 100) -> Dialer:
+    return Dialer(pool.dial, targets, max_endpoints=max_endpoints, resolve=names.resolve, interval_s=0.001)
 
 
-def test_every_record_and_every_port_is_dialled_under_the_names_certificate() -> None:
+def test_every_record_and_every_port_is_dialed_under_the_names_certificate() -> None:
     pool, names = Pool(), Names(fleet=["10.0.0.2", "10.0.0.1"])
-    with dialler(pool, names, "fleet:7000-7001"):
+    with dialer(pool, names, "fleet:7000-7001"):
         assert pool.next_endpoints() == [
             ("10.0.0.1:7000", "fleet"),
             ("10.0.0.1:7001", "fleet"),
@@ -55,13 +55,13 @@ def test_every_record_and_every_port_is_dialled_under_the_names_certificate() ->
 
 def test_an_address_stands_for_itself_and_its_certificate_names_it() -> None:
     pool = Pool()
-    with Dialler(pool, ["127.0.0.1:1", "[::1]:2"], max_endpoints=9):
+    with Dialer(pool.dial, ["127.0.0.1:1", "[::1]:2"], max_endpoints=9):
         assert pool.next_endpoints() == [("127.0.0.1:1", ""), ("[::1]:2", "")]
 
 
 def test_the_pool_hears_of_new_records_and_of_nothing_else() -> None:
     pool, names = Pool(), Names(fleet=["10.0.0.1"])
-    with dialler(pool, names, "fleet:1"):
+    with dialer(pool, names, "fleet:1"):
         assert pool.next_endpoints() == [("10.0.0.1:1", "fleet")]
         for _ in range(5):
             names.asked.get(timeout=PATIENCE_S)
@@ -75,7 +75,7 @@ def test_a_name_without_an_answer_keeps_its_addresses_and_is_complained_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pool, names = Pool(), Names(fleet=["10.0.0.1"], other=["10.0.1.1"])
-    with dialler(pool, names, "fleet:1", "other:1"):
+    with dialer(pool, names, "fleet:1", "other:1"):
         assert len(pool.next_endpoints()) == 2
         del names.records["fleet"]
         for _ in range(20):
@@ -89,27 +89,27 @@ def test_a_name_without_an_answer_keeps_its_addresses_and_is_complained_of_once(
 
 def test_what_cannot_be_a_name_harms_no_other_target() -> None:
     pool = Pool()
-    with Dialler(pool, [f"{'x' * 64}.example:1", "127.0.0.1:1"], max_endpoints=9):
+    with Dialer(pool.dial, [f"{'x' * 64}.example:1", "127.0.0.1:1"], max_endpoints=9):
         assert pool.next_endpoints() == [("127.0.0.1:1", "")]
 
 
-def test_no_more_are_dialled_than_may_stream(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_more_are_dialed_than_may_stream(caplog: pytest.LogCaptureFixture) -> None:
     pool, names = Pool(), Names(fleet=["10.0.0.1"])
-    with dialler(pool, names, "fleet:1-65535", max_endpoints=3):
+    with dialer(pool, names, "fleet:1-65535", max_endpoints=3):
         assert len(pool.next_endpoints()) == 3
     assert "dialling 3 of 65535 addresses; see --max-streams" in caplog.text
 
 
-def test_nothing_is_dialled_after_the_end() -> None:
+def test_nothing_is_dialed_after_the_end() -> None:
     pool, names = Pool(), Names(fleet=["10.0.0.1"])
-    thread = dialler(pool, names, "fleet:1")
+    thread = dialer(pool, names, "fleet:1")
     with thread:
         pool.next_endpoints()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 
-def test_a_host_of_both_families_is_dialled_once() -> None:
+def test_a_host_of_both_families_is_dialed_once() -> None:
     assert resolve("localhost") == ["127.0.0.1"]
     assert resolve("::1") == ["::1"]
     with pytest.raises(OSError, match="not known"):
