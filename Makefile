@@ -61,13 +61,19 @@ system-test: setup-dev ## Run only the tests of real env-servers on a real learn
 .PHONY: native-test
 native-test: native-test-default native-test-tsan native-test-asan ## Run the C++ tests, also under TSan and ASan
 
+.PHONY: clang
+clang:
+	@scripts/bootstrap --clang
+
+native-test-asan: clang
+
 native-test-%: setup-dev
 	@cd native && cmake --preset $* && cmake --build --preset $* -j $(JOBS) && ctest --preset $* -j $(JOBS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz the wire codec and the streams' state machine, FUZZ_RUNS=100000 inputs each
-	@scripts/bootstrap --fuzz
-	@cd native && cmake --preset fuzz && cmake --build --preset fuzz -j $(JOBS)
+	@scripts/bootstrap --clang
+	@cd native && cmake --preset asan && cmake --build --preset asan -j $(JOBS) --target decode_fuzz stream_fuzz
 	@native/fuzz/run $(FUZZ_RUNS) $(JOBS)
 
 .PHONY: images
