@@ -72,18 +72,24 @@ struct Histograms {
   };
   std::vector<std::pair<std::string_view, const Histogram*>> names;
 
-  Named rollout_queue_wait{*this, "rollout_queue_wait",
-                           kSecondsBounds};                     // of a finished unroll, until the learner took it
-  Named stream_parked{*this, "stream_parked", kSecondsBounds};  // of a stream held back by a full rollout queue
-  Named stream_env{*this, "stream_env", kSecondsBounds};        // from Actions sent to the next Observations
-  Named stream_action{*this, "stream_action",
-                      kSecondsBounds};  // from Observations, or the end of parking, to Actions sent
-  Named inference_batch_rows{*this, "inference_batch_rows", kRowsBounds};  // rows, not seconds
-  Named inference_queue_wait{*this, "inference_queue_wait",
-                             kSecondsBounds};                         // of a vector step, until its batch was given out
-  Named inference_gather{*this, "inference_gather", kSecondsBounds};  // of the rows of a batch
-  Named inference_model{*this, "inference_model", kSecondsBounds};    // from giving a batch out to its answer
-  Named inference_reply{*this, "inference_reply", kSecondsBounds};    // handing the answer to the streams
+  // Of a finished unroll, until the learner took it.
+  Named rollout_queue_wait{*this, "rollout_queue_wait", kSecondsBounds};
+  // Of a stream held back by a full rollout queue.
+  Named stream_parked{*this, "stream_parked", kSecondsBounds};
+  // From Actions sent to the next Observations.
+  Named stream_env{*this, "stream_env", kSecondsBounds};
+  // From Observations, or the end of parking, to Actions sent.
+  Named stream_action{*this, "stream_action", kSecondsBounds};
+  // Rows, not seconds.
+  Named inference_batch_rows{*this, "inference_batch_rows", kRowsBounds};
+  // Of a vector step, until its batch was given out.
+  Named inference_queue_wait{*this, "inference_queue_wait", kSecondsBounds};
+  // Of the rows of a batch.
+  Named inference_gather{*this, "inference_gather", kSecondsBounds};
+  // From giving a batch out to its answer.
+  Named inference_model{*this, "inference_model", kSecondsBounds};
+  // Handing the answer to the streams.
+  Named inference_reply{*this, "inference_reply", kSecondsBounds};
 };
 
 }  // namespace kubebeast
