@@ -81,7 +81,7 @@ FIXED = tuple(name for group in RESUMING if not group.may_change for name in gro
 def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: str) -> None:
     """ConfigError, which names every fixed setting that is not as the run has it; an empty one leaves it open.
 
-    wanted, saved: flat plain settings, see config_sources.as_settings. origin: where `saved` is from, for people.
+    wanted, saved: flat plain settings, see sources.as_settings. origin: where `saved` is from, for people.
     """
     changed = {name: change for name, change in changes(wanted, saved).items() if name in FIXED and "" not in change}
     if not changed:

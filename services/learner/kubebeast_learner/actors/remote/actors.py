@@ -29,7 +29,7 @@ HINT_INTERVAL_S = 30.0
 
 
 class RemoteActors:
-    """env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Actors of a training; see actors.Actors."""
+    """env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Actors of a training; see base.Actors."""
 
     def __init__(self, config: FleetTrainingConfig, pool: ActorPool, fleet: LocalFleet | None) -> None:
         """pool: started, not open. fleet: the env-servers of this machine, if there are any."""
