@@ -59,7 +59,7 @@ def test_mono_trains_and_is_evaluated_without_a_compiler(venv: Path, tmp_path: P
     assert evaluated.returncode == 0, evaluated.stderr
 
 
-def test_distributed_training_says_what_is_missing(venv: Path, tmp_path: Path) -> None:
+def test_training_with_env_servers_says_what_is_missing(venv: Path, tmp_path: Path) -> None:
     process = subprocess.run(
         [venv / "bin" / "kubebeast", "train", f"--savedir={tmp_path}"],
         env=without_compiler(venv),
