@@ -11,7 +11,7 @@ MONITOR_ARGS ?=
 # Further pytest arguments, e.g. make test PYTEST_ARGS="tests/unit -k vtrace"
 PYTEST_ARGS ?=
 # Tests that run at a time: most wait for processes more than they compute.
-PYTEST_WORKERS ?= 4
+PYTEST_WORKERS ?= 3
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
 # Tag of `make images`; empty: the packages' version.

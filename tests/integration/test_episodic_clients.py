@@ -139,7 +139,7 @@ def config(address: str, savedir: Path, batch_size: int, total_steps: int) -> Le
 
 
 @pytest.mark.parametrize(("num_decisions", "end"), [(1, "bye"), (3, "close")])
-@pytest.mark.parametrize(("batch_size", "total_steps"), [(1, 1400), (3, 1800), (8, 3200)])
+@pytest.mark.parametrize(("batch_size", "total_steps"), [(1, 1400), (3, 1200), (8, 2400)])
 def test_a_policy_is_learnt_from_connections_that_are_episodes(
     tmp_path: Path, batch_size: int, total_steps: int, num_decisions: int, end: End
 ) -> None:

@@ -8,7 +8,7 @@ from tests.integration.training_process import command, rows, run
 
 pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(300)]
 
-CATCH_STEPS = 60_000
+CATCH_STEPS = 100_000
 CATCH_THRESHOLD = 0.8
 """Mean return of 100 games; a random player has about -0.6, a perfect one 1."""
 

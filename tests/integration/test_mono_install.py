@@ -1,5 +1,6 @@
 """`kubebeast mono` after nothing but pip: a fresh virtual environment, no compiler, no native package."""
 
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=products)
     shutil.copy(ROOT / "constraints.txt", folder)
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_TIMEOUT_S)
-    # Few of PyTorch's modules are imported here; compiling all of them takes longer than the rest.
+    link_torch(folder / "venv")
     words = ["-m", "pip", "install", "--quiet", "--no-compile", "-c", "constraints.txt"]
     subprocess.run(
         [folder / "venv" / "bin" / "python", *words, *(f"./{name}" for name in DISTRIBUTIONS)],
@@ -34,6 +35,14 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=INSTALL_TIMEOUT_S,
     )
     return folder / "venv"
+
+
+def link_torch(venv: Path) -> None:
+    """PyTorch as it is installed here: unpacking its gigabyte again would take longer than the rest."""
+    (site_packages,) = venv.glob("lib/python*/site-packages")
+    torch = importlib.metadata.distribution("torch")
+    for name in {file.parts[0] for file in torch.files or () if file.parts[0] not in ("..", "__pycache__")}:
+        (site_packages / name).symlink_to(Path(str(torch.locate_file(name))))
 
 
 def without_compiler(venv: Path) -> dict[str, str]:

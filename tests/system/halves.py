@@ -21,7 +21,7 @@ from tests.system.host import Host, read_metrics
 WAIT_S = 40.0
 STEP_TIMEOUT_S = 5
 """Of the learner, for a stream's environments."""
-TRAINING_FLAGS = (*witness.FLAGS, "--unroll-length=5", "--batch-size=4", "--log-interval-s=0.1")
+TRAINING_FLAGS = (*witness.FLAGS, "--unroll-length=5", "--batch-size=4", "--log-interval-s=0.2")
 LEARNER_FLAGS = (
     *TRAINING_FLAGS,
     "--max-offences=0",  # all peers of a test have one host
