@@ -12,7 +12,7 @@ from tests.e2e.release import CHART
 pytestmark = pytest.mark.timeout(300)
 
 SERVER_SIDE, CLIENT_SIDE = "true", "false"
-"""How helm applies: as Helm 4 does unless it is told otherwise, and with a three-way merge, as Helm 3 always does."""
+"""How helm applies a manifest: on the server, the default of Helm 4, and by three-way merge, the only way of Helm 3."""
 HPA = {"autoscaling": {"minReplicas": 2, "hpa": {"enabled": True}}}
 
 

@@ -124,7 +124,7 @@ def test_health_checks_and_probes_of_the_port_are_no_refused_connections(ca: Aut
         host, _, port = pool.address.rpartition(":")
         socket.create_connection((host, int(port))).close()
         pool.play_until(lambda: pool.stat("connections_closed") == 1)
-        # One that sends a byte and waits is told when those before it would have been.
+        # Connections are reported in order: once this refused one is, no earlier one can follow.
         with socket.create_connection((host, int(port))) as garbled:
             garbled.sendall(b"\x16")
             assert pool.wait_for_event("connection_refused").peer.endswith(f":{garbled.getsockname()[1]}")

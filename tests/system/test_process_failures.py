@@ -1,4 +1,4 @@
-"""Processes of env-servers die, hang, are killed and are told to end; environments that fail too often are given up."""
+"""Processes of env-servers die, hang, are killed or get SIGTERM; environments that fail too often are given up."""
 
 import pytest
 

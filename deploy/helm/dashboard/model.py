@@ -78,7 +78,7 @@ def _panel(title: str, panel: Panel, matchers: str) -> Model:
                 "refId": ascii_uppercase[number],
                 "datasource": DATASOURCE,
                 "expr": expr.replace("%s", matchers),
-                # Runs that are looked at side by side are told apart by it; a table has columns for that.
+                # The job tells apart runs that share a graph; a table has a column for it.
                 "legendFormat": legend if is_table else f"{{{{job}}}} {legend}",
                 "instant": not over_time,
                 "range": over_time,

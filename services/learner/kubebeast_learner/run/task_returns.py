@@ -68,5 +68,5 @@ class TaskReturns:
         return {name: list(self._returns[name]) for name in (self._counts or self._returns)}
 
     def load_state_dict(self, state: Mapping[str, Sequence[float]]) -> None:
-        """Goes on with the returns of `state_dict`, which are not counted again."""
+        """Restores the returns that `state_dict` gave. They are not counted again as finished episodes."""
         self._returns = {name: deque(returns, RECENT_EPISODES) for name, returns in state.items() if returns}
