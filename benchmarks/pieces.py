@@ -9,7 +9,6 @@ import torch
 
 from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
 from kubebeast_learner.actors.env_spec import EnvSpec
-from kubebeast_learner.actors.inference import sample_actions
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -64,13 +63,13 @@ def _env(envs: HostedEnv) -> Callable[[], object]:
 def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], object]:
     weights = WeightPublisher(network)
     generator = torch.Generator().manual_seed(1)
-    inputs = dummy_inputs(spec.observation, network.num_actions, 1, num_rows)
+    inputs = dummy_inputs(spec.observation, network.distribution, 1, num_rows)
     core_state = network.initial_state(num_rows)
 
     def act() -> np.ndarray:
         with torch.inference_mode(), weights.acquire() as (model, _):
             output, _ = model(inputs, core_state)
-            actions: np.ndarray = sample_actions(output.policy_logits[0], generator).numpy()
+            actions: np.ndarray = network.distribution.sample(output.policy_logits[0], generator).numpy()
             return actions
 
     return act
@@ -78,7 +77,7 @@ def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], obj
 
 def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
     learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1)
-    rows = dummy_inputs(spec.observation, network.num_actions, unroll_length + 1, batch_size)
+    rows = dummy_inputs(spec.observation, network.distribution, unroll_length + 1, batch_size)
     never = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
     rollout = Rollout(
         observation=rows.observation,
@@ -88,9 +87,10 @@ def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) 
         is_first=rows.is_first,
         last_action=rows.last_action,
         action=rows.last_action[1:],
-        policy_logits=torch.zeros(unroll_length, batch_size, network.num_actions),
+        policy_logits=torch.zeros(unroll_length, batch_size, network.distribution.num_logits),
         valid=~never[1:],
         policy_version=torch.zeros(unroll_length, batch_size, dtype=torch.int64),
         core_state=network.initial_state(batch_size),
+        distribution=network.distribution,
     )
     return lambda: learner.update(rollout, step=0)

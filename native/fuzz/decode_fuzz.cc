@@ -46,6 +46,8 @@ v1::ActRequest MakeHello(Script& script) {
     spec.observation.push_back(MakeLeafSpec(script, i));
     spec.action.push_back(spec.observation.back());
     spec.action.back().frame_stack = 1;
+    spec.action.back().bounded = script.Below(2) == 1;
+    spec.observation.back().is_action_mask = script.Below(8) == 1;
     offered.push_back(static_cast<Compression>(1 + script.Below(2)));
   }
   return fuzz::MakeHello(spec, 1 + static_cast<std::uint32_t>(script.Below(4)), offered);

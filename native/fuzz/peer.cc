@@ -17,6 +17,8 @@ v1::LeafSpec ToProto(const LeafSpec& leaf) {
   for (const std::int64_t dim : leaf.shape) message.add_shape(dim);
   message.set_frame_stack(leaf.frame_stack);
   message.set_num_categories(leaf.num_categories);
+  message.set_bounded(leaf.bounded);
+  if (leaf.is_action_mask) message.set_role(v1::ROLE_ACTION_MASK);
   return message;
 }
 

@@ -19,7 +19,14 @@ class LeafSpec:
     """Shape and dtype of one leaf of an observation or action structure (kubebeast.v1.LeafSpec)."""
 
     def __init__(
-        self, path: str, dtype: str, shape: Sequence[int], frame_stack: int = 1, num_categories: int = 0
+        self,
+        path: str,
+        dtype: str,
+        shape: Sequence[int],
+        frame_stack: int = 1,
+        num_categories: int = 0,
+        bounded: bool = False,
+        is_action_mask: bool = False,
     ) -> None: ...
     @property
     def path(self) -> str: ...
@@ -31,6 +38,10 @@ class LeafSpec:
     def frame_stack(self) -> int: ...
     @property
     def num_categories(self) -> int: ...
+    @property
+    def bounded(self) -> bool: ...
+    @property
+    def is_action_mask(self) -> bool: ...
     @property
     def row_shape(self) -> tuple[int, ...]:
         """What the model sees of one row: `shape`, or `(frame_stack, *shape)` when frame_stack > 1."""

@@ -20,10 +20,12 @@ class LegalMoves(gymnasium.Env[dict[str, Any], Any]):
     No action is legal once the game is over. Played at random it returns about 5.7 of 10.
     """
 
-    def __init__(self, strict: bool) -> None:
+    def __init__(self, strict: bool, key: str = "legal") -> None:
+        """key: of the legal actions in an observation."""
         self._strict = strict
+        self._key = key
         self.observation_space = spaces.Dict(
-            {"hint": spaces.Box(0.0, 1.0, (NUM_ACTIONS,), np.float32), "legal": spaces.MultiBinary(NUM_ACTIONS)}
+            {"hint": spaces.Box(0.0, 1.0, (NUM_ACTIONS,), np.float32), key: spaces.MultiBinary(NUM_ACTIONS)}
         )
         self.action_space = spaces.Discrete(NUM_ACTIONS)
         self._legal = np.ones(NUM_ACTIONS, np.int8)
@@ -47,7 +49,7 @@ class LegalMoves(gymnasium.Env[dict[str, Any], Any]):
         hint = np.eye(NUM_ACTIONS, dtype=np.float32)[self._legal.argmax()]
         if self._num_steps == LENGTH:
             self._legal = np.zeros_like(self._legal)
-        return {"hint": hint, "legal": self._legal.copy()}
+        return {"hint": hint, self._key: self._legal.copy()}
 
 
 class Net(nn.Module):
@@ -76,3 +78,4 @@ class MasksAll(Net):
 
 for name, strict in (("Strict-v0", True), ("Lenient-v0", False)):
     gymnasium.register(name, f"{__name__}:LegalMoves", kwargs={"strict": strict})
+gymnasium.register("Masked-v0", f"{__name__}:LegalMoves", kwargs={"strict": True, "key": "action_mask"})

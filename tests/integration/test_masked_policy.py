@@ -19,7 +19,7 @@ def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
     return command(
         name,
         f"--env={GAME}:{game}",
-        f"--model={GAME}:{model}",
+        f"--model={model}",
         "--num-actors=4",
         "--unroll-length=7",
         "--batch-size=4",
@@ -32,9 +32,13 @@ def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["train", "mono"])
-def test_a_policy_that_masks_actions_learns_and_never_takes_one(name: str, tmp_path: Path) -> None:
-    process = run(train(name, "Strict-v0", "Net", tmp_path), **PLACES)
+@pytest.mark.parametrize(
+    ("name", "game", "model"), [("train", "Strict-v0", f"{GAME}:Net"), ("mono", "Masked-v0", "mlp")]
+)
+def test_a_policy_that_masks_actions_learns_and_never_takes_one(
+    name: str, game: str, model: str, tmp_path: Path
+) -> None:
+    process = run(train(name, game, model, tmp_path), **PLACES)
     assert process.returncode == 0, process.stderr
     last = rows(tmp_path / "run")[-1]
     assert float(last["mean_episode_return"]) > 0.8 * LENGTH
@@ -52,12 +56,13 @@ def test_a_policy_that_masks_actions_learns_and_never_takes_one(name: str, tmp_p
         exported = run(command("export", *trained, f"--format={format}", f"--out={out}"), **PLACES)
         assert exported.returncode == 0, exported.stderr
     actor = torch.export.load(tmp_path / "model.pt2").module()
-    hint, legal = torch.eye(4)[:1], torch.tensor([[1, 0, 0, 1]], dtype=torch.int8)
-    policy_logits, _ = actor(hint, legal, torch.zeros(1), torch.zeros(1, dtype=torch.int64), torch.zeros(1) == 1)
+    hint, legal = torch.eye(4)[:1], torch.tensor([[1, 0, 0, 1]])
+    observation = (hint, legal.to(torch.int8)) if game == "Strict-v0" else (legal.bool(), hint)
+    policy_logits, _ = actor(*observation, torch.zeros(1), torch.zeros(1, dtype=torch.int64), torch.zeros(1) == 1)
     assert policy_logits.isneginf().tolist() == [[False, True, True, False]]
 
 
 def test_a_policy_that_leaves_no_action_ends_the_run_with_the_reason(tmp_path: Path) -> None:
-    process = run(train("mono", "Lenient-v0", "MasksAll", tmp_path), **PLACES)
+    process = run(train("mono", "Lenient-v0", f"{GAME}:MasksAll", tmp_path), **PLACES)
     assert process.returncode == 1
     assert "actions are masked by -inf" in process.stderr and "Traceback" not in process.stderr

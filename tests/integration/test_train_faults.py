@@ -13,7 +13,6 @@ import psutil
 import pytest
 import torch
 
-from kubebeast_learner.actors import inference
 from kubebeast_learner.actors.remote import actors as remote_actors
 from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
@@ -25,6 +24,7 @@ from kubebeast_learner.config import (
     RunConfig,
     TrainConfig,
 )
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.stats import Snapshot
 from kubebeast_learner.training import process
@@ -104,7 +104,7 @@ def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     num_calls = 0
-    sample = inference.sample_actions
+    sample = ActionDistribution.sample
 
     def fail_late(*arguments: Any) -> Any:
         nonlocal num_calls
@@ -113,7 +113,7 @@ def test_an_error_in_inference_ends_the_run_with_a_checkpoint(
             raise RuntimeError("out of memory")
         return sample(*arguments)
 
-    monkeypatch.setattr(inference, "sample_actions", fail_late)
+    monkeypatch.setattr(ActionDistribution, "sample", fail_late)
     assert train.train(config(tmp_path, 10**9)) == 1
     assert saved_steps(tmp_path)[0] > 0
     assert "out of memory" in caplog.text

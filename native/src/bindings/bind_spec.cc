@@ -24,13 +24,13 @@ DType ParseDType(const std::string& name) {
 }
 
 LeafSpec MakeLeafSpec(std::string path, const std::string& dtype, std::vector<std::int64_t> shape,
-                      std::uint32_t frame_stack, std::int64_t num_categories) {
+                      std::uint32_t frame_stack, std::int64_t num_categories, bool bounded, bool is_action_mask) {
   for (const std::int64_t dim : shape) {
     if (dim < 0) throw py::value_error(absl::StrCat("shape has the negative dimension ", dim));
   }
   if (frame_stack == 0) throw py::value_error("frame_stack = 0: must be at least 1");
   if (num_categories < 0) throw py::value_error(absl::StrCat("num_categories = ", num_categories, ": is negative"));
-  return {std::move(path), ParseDType(dtype), std::move(shape), frame_stack, num_categories};
+  return {std::move(path), ParseDType(dtype), std::move(shape), frame_stack, num_categories, bounded, is_action_mask};
 }
 
 std::string Describe(const EnvSpec& spec) {
@@ -46,12 +46,14 @@ std::string Describe(const EnvSpec& spec) {
 void BindSpec(const py::module_& module) {
   py::class_<LeafSpec>(module, "LeafSpec")
       .def(py::init(&MakeLeafSpec), py::arg("path"), py::arg("dtype"), py::arg("shape"), py::arg("frame_stack") = 1,
-           py::arg("num_categories") = 0)
+           py::arg("num_categories") = 0, py::arg("bounded") = false, py::arg("is_action_mask") = false)
       .def_readonly("path", &LeafSpec::path)
       .def_property_readonly("dtype", [](const LeafSpec& leaf) { return DTypeName(leaf.dtype); })
       .def_property_readonly("shape", [](const LeafSpec& leaf) { return py::tuple(py::cast(leaf.shape)); })
       .def_readonly("frame_stack", &LeafSpec::frame_stack)
       .def_readonly("num_categories", &LeafSpec::num_categories)
+      .def_readonly("bounded", &LeafSpec::bounded)
+      .def_readonly("is_action_mask", &LeafSpec::is_action_mask)
       .def_property_readonly("row_shape", [](const LeafSpec& leaf) { return py::tuple(py::cast(leaf.row_shape())); })
       .def("__repr__", [](const LeafSpec& leaf) { return "LeafSpec(" + leaf.ToString() + ")"; });
 

@@ -24,6 +24,11 @@ class Compression(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     COMPRESSION_UNSPECIFIED: _ClassVar[Compression]
     COMPRESSION_NONE: _ClassVar[Compression]
     COMPRESSION_LZ4: _ClassVar[Compression]
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROLE_UNSPECIFIED: _ClassVar[Role]
+    ROLE_ACTION_MASK: _ClassVar[Role]
 DTYPE_INVALID: DType
 DTYPE_UINT8: DType
 DTYPE_INT8: DType
@@ -36,6 +41,8 @@ DTYPE_BOOL: DType
 COMPRESSION_UNSPECIFIED: Compression
 COMPRESSION_NONE: Compression
 COMPRESSION_LZ4: Compression
+ROLE_UNSPECIFIED: Role
+ROLE_ACTION_MASK: Role
 
 class ActRequest(_message.Message):
     __slots__ = ("hello", "observations", "bye")
@@ -58,18 +65,22 @@ class ActResponse(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., actions: _Optional[_Union[Actions, _Mapping]] = ..., end: _Optional[_Union[End, _Mapping]] = ...) -> None: ...
 
 class LeafSpec(_message.Message):
-    __slots__ = ("path", "dtype", "shape", "frame_stack", "num_categories")
+    __slots__ = ("path", "dtype", "shape", "frame_stack", "num_categories", "bounded", "role")
     PATH_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     FRAME_STACK_FIELD_NUMBER: _ClassVar[int]
     NUM_CATEGORIES_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
     path: str
     dtype: DType
     shape: _containers.RepeatedScalarFieldContainer[int]
     frame_stack: int
     num_categories: int
-    def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ...) -> None: ...
+    bounded: bool
+    role: Role
+    def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ..., bounded: bool = ..., role: _Optional[_Union[Role, str]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor", "env_config")

@@ -43,7 +43,7 @@ in the Hello, which is sent before that is known.
   minor 0: everything that is not marked otherwise.
   minor 1: Observations.interrupted, Bye.REASON_ENVIRONMENT_FAILED, End.
   minor 2: Actions.traced, Observations.env_us.
-  minor 3: Hello.env_config.
+  minor 3: Hello.env_config, LeafSpec.bounded, LeafSpec.role.
 """
 
 import abc

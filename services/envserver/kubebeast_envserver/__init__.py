@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kubebeast_envserver.envs.action_mask_from_info import ActionMaskFromInfo
     from kubebeast_envserver.envs.factory import (
         EnvironmentFailure,
         FaultPolicy,
@@ -26,10 +27,12 @@ else:
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.envs.factory"), name)
+        module = "action_mask_from_info" if name == "ActionMaskFromInfo" else "factory"
+        return getattr(import_module(f"{__name__}.envs.{module}"), name)
 
 
 __all__ = [
+    "ActionMaskFromInfo",
     "EnvironmentFailure",
     "FaultPolicy",
     "HostedEnv",

@@ -15,7 +15,8 @@ SOURCES = {
 ORDER = {
     "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
     "kubebeast_learner": (
-        "config machine profiling models algorithm run actors training play observe commands cli __main__"
+        "spec config machine profiling distributions models algorithm run actors training play observe commands cli "
+        "__main__"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""

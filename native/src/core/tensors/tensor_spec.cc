@@ -87,6 +87,32 @@ absl::Status CheckLeaf(const LeafSpec& leaf, std::size_t max_row_bytes) {
   return CheckRowBytes(leaf, max_row_bytes);
 }
 
+bool IsFloat(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
+
+absl::Status Invalid(absl::string_view role, const LeafSpec& leaf, absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat(role, " leaf (", leaf.ToString(), "): ", reason));
+}
+
+// What the leaves of one role alone may be.
+absl::Status CheckRoles(const EnvSpec& spec) {
+  bool has_mask = false;
+  for (const LeafSpec& leaf : spec.observation) {
+    if (leaf.bounded) return Invalid("observation", leaf, "only actions are bounded");
+    if (!leaf.is_action_mask) continue;
+    if (has_mask) return Invalid("observation", leaf, "a second action mask");
+    has_mask = true;
+    if (leaf.dtype != DType::kBool || leaf.frame_stack != 1) {
+      return Invalid("observation", leaf, "an action mask is bool, without a stack");
+    }
+  }
+  for (const LeafSpec& leaf : spec.action) {
+    if (leaf.frame_stack != 1) return Invalid("action", leaf, "actions are not stacked");
+    if (leaf.is_action_mask) return Invalid("action", leaf, "only observations hold an action mask");
+    if (leaf.bounded && !IsFloat(leaf.dtype)) return Invalid("action", leaf, "only floats are bounded");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLeaves(absl::string_view role, const std::vector<LeafSpec>& leaves, std::size_t max_row_bytes) {
   if (leaves.empty() || leaves.size() > kMaxLeaves) {
     return absl::InvalidArgumentError(
@@ -144,19 +170,15 @@ std::string LeafSpec::ToString() const {
       absl::StrCat("\"", absl::CHexEscape(path), "\" ", DTypeName(dtype), " [", absl::StrJoin(shape, ", "), "]");
   if (frame_stack > 1) absl::StrAppend(&text, " stack ", frame_stack);
   if (num_categories > 0) absl::StrAppend(&text, " categories ", num_categories);
+  if (bounded) absl::StrAppend(&text, " bounded");
+  if (is_action_mask) absl::StrAppend(&text, " action mask");
   return text;
 }
 
 absl::Status ValidateEnvSpec(const EnvSpec& spec, std::size_t max_row_bytes) {
   absl::Status status = CheckLeaves("observation", spec.observation, max_row_bytes);
   if (status.ok()) status = CheckLeaves("action", spec.action, max_row_bytes);
-  if (!status.ok()) return status;
-  for (const LeafSpec& leaf : spec.action) {
-    if (leaf.frame_stack != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("action leaf (", leaf.ToString(), "): actions are not stacked"));
-    }
-  }
-  return absl::OkStatus();
+  return status.ok() ? CheckRoles(spec) : status;
 }
 
 absl::Status CheckCompatible(const EnvSpec& expected, const EnvSpec& actual) {

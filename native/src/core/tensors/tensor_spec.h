@@ -35,6 +35,8 @@ struct LeafSpec {
   std::vector<std::int64_t> shape;  // one frame of one environment
   std::uint32_t frame_stack = 1;    // k >= 1 frames make a row; only the newest travels unless is_first
   std::int64_t num_categories = 0;  // n > 0: categories 0 .. n-1
+  bool bounded = false;             // action leaf of numbers: they lie in [-1, 1]
+  bool is_action_mask = false;      // observation leaf: which categories of the action leaves may be chosen
 
   // Bytes of one frame.
   std::size_t frame_bytes() const;

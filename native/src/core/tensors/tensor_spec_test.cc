@@ -104,7 +104,18 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"FloatCategories",
                   [](EnvSpec& s) { s.action[0] = {.path = "a", .dtype = DType::kFloat32, .num_categories = 1}; },
                   "1 does not fit float32"},
-        Rejection{"StackedAction", [](EnvSpec& s) { s.action[0].frame_stack = 2; }, "actions are not stacked"}),
+        Rejection{"StackedAction", [](EnvSpec& s) { s.action[0].frame_stack = 2; }, "actions are not stacked"},
+        Rejection{"BoundedObservation", [](EnvSpec& s) { s.observation[0].bounded = true; },
+                  "only actions are bounded"},
+        Rejection{"BoundedChoice", [](EnvSpec& s) { s.action[0].bounded = true; }, "only floats are bounded"},
+        Rejection{"MaskAsAction", [](EnvSpec& s) { s.action[0].is_action_mask = true; }, "only observations hold"},
+        Rejection{"MaskOfBytes", [](EnvSpec& s) { s.observation[0].is_action_mask = true; }, "an action mask is bool"},
+        Rejection{"TwoMasks",
+                  [](EnvSpec& s) {
+                    s.observation = {{.path = "a", .dtype = DType::kBool, .shape = {6}, .is_action_mask = true},
+                                     {.path = "b", .dtype = DType::kBool, .shape = {6}, .is_action_mask = true}};
+                  },
+                  "\"b\" bool [6] action mask): a second action mask"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(TensorSpecTest, EqualLeavesAreCompatibleWhateverTheirEnvId) {

@@ -45,6 +45,8 @@ std::vector<LeafSpec> ToLeafSpecs(const google::protobuf::RepeatedPtrField<v1::L
     leaf.shape.assign(message.shape().begin(), message.shape().end());
     leaf.frame_stack = std::max(message.frame_stack(), 1U);
     leaf.num_categories = message.num_categories();
+    leaf.bounded = message.bounded();
+    leaf.is_action_mask = message.role() == v1::ROLE_ACTION_MASK;
   }
   return leaves;
 }

@@ -12,9 +12,11 @@ from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt
 from kubebeast_envserver.faults.env_checks import Step
 from kubebeast_envserver.faults.guarded_env import Env, GuardedEnv, Spaces
+from kubebeast_envserver.rows.action_mask import find_action_mask
+from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import AllQuarantined, Array, EnvironmentFailure, StepRows
-from kubebeast_envserver.rows.spaces import flatten, leaves_of, unflatten
+from kubebeast_envserver.rows.spaces import flatten, leaves_of
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
 _RENDER_MODE = "rgb_array"
@@ -57,8 +59,8 @@ class GymnasiumEnv:
         self.render_fps = float(fps) if isinstance(fps, int | float | np.integer) and fps > 0 else _DEFAULT_RENDER_FPS
         self.num_envs = num_envs
         self._observation_space, self._action_space = _spaces_of(first, env_id)
-        self.spec_observation = leaves_of(self._observation_space)
-        self.spec_action = leaves_of(self._action_space)
+        self.spec_action = action_leaves_of(self._action_space)
+        self.spec_observation, self._mask = find_action_mask(leaves_of(self._observation_space), self.spec_action)
         self._batched_actions = batch_space(self._action_space, num_envs)
         nothing = create_empty_array(self._observation_space, 1)
         (self._nothing,) = iterate(batch_space(self._observation_space, 1), nothing)
@@ -72,6 +74,7 @@ class GymnasiumEnv:
                 policy,
                 status,
                 first if index == 0 else None,
+                self._mask,
             )
             for index in range(num_envs)
         ]
@@ -90,7 +93,7 @@ class GymnasiumEnv:
             next_try_s = min(env.retry_at for env in self._envs) - time.monotonic()
             time.sleep(max(0.0, min(_PAUSE_S, next_try_s)))
         is_first = self._over
-        batch = iterate(self._batched_actions, unflatten(self._action_space, actions))
+        batch = iterate(self._batched_actions, to_actions(self._action_space, actions))
         steps = [
             env.restart() if over else env.step(action)
             for env, action, over in zip(self._envs, batch, is_first.tolist(), strict=True)
@@ -121,7 +124,10 @@ class GymnasiumEnv:
         self._over = terminated | truncated
         self._episodes.add(rewards, ~is_first)
         episodes = self._episodes.finish(self._over)
-        rows = StepRows(flatten(self._observation_space, batch), rewards, terminated, truncated, is_first, episodes)
+        leaves = flatten(self._observation_space, batch)
+        if self._mask is not None:
+            leaves[self._mask.index] = self._mask.freed(leaves[self._mask.index])
+        rows = StepRows(leaves, rewards, terminated, truncated, is_first, episodes)
         broken = [i for i, step in enumerate(steps) if step is None]
         return self._keep_places(rows, broken) if broken else rows
 
@@ -132,8 +138,9 @@ class GymnasiumEnv:
         """
         if all(env.is_quarantined for env in self._envs):
             raise AllQuarantined(f"every environment failed too often, the last one: {self._envs[-1].last_failure}")
-        for leaf in rows.observation:
-            leaf[broken] = 0  # a gap may be no element of its space, whose categories can start elsewhere
+        for leaf, spec in zip(rows.observation, self.spec_observation, strict=True):
+            # A gap may be no element of its space, whose categories can start elsewhere; there any action will do.
+            leaf[broken] = spec.is_action_mask
         interrupted = ~rows.is_first & np.isin(np.arange(self.num_envs), broken)
         self._episodes.reset(interrupted)
         self._over |= interrupted

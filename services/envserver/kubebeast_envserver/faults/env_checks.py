@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from kubebeast_common.user_code import message
+from kubebeast_envserver.rows.action_mask import PATH, ActionMask
 from kubebeast_envserver.rows.spaces import Array
 from kubebeast_envserver.rows.stream_status import FailureKind
 
@@ -32,9 +33,10 @@ class EnvCheckError(Exception):
 class EnvCheck:
     """Of the environments of a vector. Its methods raise EnvCheckError."""
 
-    def __init__(self, space: spaces.Space[Any]) -> None:
-        """space: of one environment's observations."""
+    def __init__(self, space: spaces.Space[Any], mask: ActionMask | None = None) -> None:
+        """space: of one environment's observations. mask: the action mask among its leaves."""
         self._space = space
+        self._mask = mask
         is_array = isinstance(space, spaces.Box)
         self._dtype = space.dtype if is_array else None
         self._shape = space.shape if is_array else None
@@ -44,7 +46,9 @@ class EnvCheck:
         """What `reset` returned, as a row."""
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise EnvCheckError("exception", _unlike_reset(result))
-        return self.check_observation(result[0]), 0.0, False, False
+        observation = self.check_observation(result[0])
+        self._check_mask(observation)
+        return observation, 0.0, False, False
 
     def check_step(self, result: Any) -> Step:
         """What `step` returned; the reward as a finite float32, both flags as bools."""
@@ -56,6 +60,8 @@ class EnvCheck:
             reward = _check_reward(reward)
         if type(terminated) is not bool or type(truncated) is not bool:
             terminated, truncated = _check_flag("terminated", terminated), _check_flag("truncated", truncated)
+        if not (terminated or truncated):
+            self._check_mask(observation)
         return observation, reward, terminated, truncated
 
     def check_observation(self, observation: Any) -> Any:
@@ -71,6 +77,14 @@ class EnvCheck:
         elif self._is_float:
             _check_finite(observation)
         return observation
+
+    def _check_mask(self, observation: Any) -> None:
+        """Where an action follows, there must be one."""
+        if self._mask is None:
+            return
+        choice = self._mask.forbidden_choice(np.asarray(observation[PATH]))
+        if choice is not None:
+            raise EnvCheckError("observation", f"the action mask allows no category of choice {choice}")
 
 
 def old_gym_hint(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Gymnasium spaces to leaves and back: the flat, ordered form in which structures travel (LeafSpec).
+"""Gymnasium spaces to leaves: the flat, ordered form in which structures travel (LeafSpec).
 
 Order: Dict entries by sorted key, Tuple and MultiDiscrete entries by index; a path joins keys and indices with dots.
 """
@@ -32,6 +32,10 @@ class Leaf:
     """k > 1: k frames of `shape`, oldest first, make a row."""
     num_categories: int = 0
     """n > 0: categories 0 .. n-1."""
+    bounded: bool = False
+    """Of an action leaf of numbers: they lie in [-1, 1]."""
+    is_action_mask: bool = False
+    """Of an observation leaf: which categories of the action leaves may be chosen."""
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -39,9 +43,12 @@ class Leaf:
         return (self.frame_stack, *self.shape) if self.frame_stack > 1 else self.shape
 
 
-def leaves_of(space: spaces.Space[Any]) -> list[Leaf]:
-    """The leaves of one environment's space, in wire order. Raises UnsupportedSpaceError."""
-    leaves = list(_leaves(space, ()))
+def leaves_of(space: spaces.Space[Any], box_leaf: Callable[[str, spaces.Box], Leaf] | None = None) -> list[Leaf]:
+    """The leaves of one environment's space, in wire order. Raises UnsupportedSpaceError.
+
+    box_leaf: the leaf of a Box and its path; by default one that holds what the Box holds.
+    """
+    leaves = list(_leaves(space, (), box_leaf or _box_leaf))
     paths = [leaf.path for leaf in leaves]
     for path in paths:
         if paths.count(path) > 1:
@@ -56,16 +63,9 @@ def flatten(space: spaces.Space[Any], batch: Any) -> list[Array]:
     return list(_flatten(space, batch))
 
 
-def unflatten(space: spaces.Space[Any], leaves: list[Array]) -> Any:
-    """The inverse of `flatten`: a batch as a gymnasium vector env's step takes it."""
-    entries = iter(leaves)
-    batch = _unflatten(space, lambda: next(entries))
-    if next(entries, None) is not None:
-        raise ValueError(f"leaves: {len(leaves)} arrays are more than {space} has leaves")
-    return batch
-
-
-def _leaves(space: spaces.Space[Any], path: tuple[str, ...]) -> Iterator[Leaf]:
+def _leaves(
+    space: spaces.Space[Any], path: tuple[str, ...], box_leaf: Callable[[str, spaces.Box], Leaf]
+) -> Iterator[Leaf]:
     name = ".".join(path)
     match space:
         case spaces.Dict():
@@ -74,10 +74,10 @@ def _leaves(space: spaces.Space[Any], path: tuple[str, ...]) -> Iterator[Leaf]:
                     f"{_where(name)} {space} has keys of several types, which have no order: make all of them texts"
                 )
             for key in sorted(space.spaces):
-                yield from _leaves(space[key], (*path, str(key)))
+                yield from _leaves(space[key], (*path, str(key)), box_leaf)
         case spaces.Tuple():
             for index, entry in enumerate(space.spaces):
-                yield from _leaves(entry, (*path, str(index)))
+                yield from _leaves(entry, (*path, str(index)), box_leaf)
         case spaces.Discrete():
             yield Leaf(name, "int64", (), num_categories=int(space.n))
         case spaces.MultiDiscrete():
@@ -86,17 +86,21 @@ def _leaves(space: spaces.Space[Any], path: tuple[str, ...]) -> Iterator[Leaf]:
         case spaces.MultiBinary():
             yield Leaf(name, "int8", space.shape, num_categories=2)
         case spaces.Box():
-            if str(space.dtype) not in DTYPES:
-                raise UnsupportedSpaceError(
-                    f"{_where(name)} {space} has the dtype {space.dtype}, which cannot be sent: convert it to one of "
-                    f"{', '.join(DTYPES)} with a wrapper (gymnasium.wrappers.DtypeObservation)"
-                )
-            yield Leaf(name, str(space.dtype), space.shape)
+            yield box_leaf(name, space)
         case _:
             raise UnsupportedSpaceError(
                 f"{_where(name)} {space!r} is a {type(space).__name__} space, which has no fixed array form: turn it "
                 "into Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple with a wrapper"
             )
+
+
+def _box_leaf(name: str, space: spaces.Box) -> Leaf:
+    if str(space.dtype) not in DTYPES:
+        raise UnsupportedSpaceError(
+            f"{_where(name)} {space} has the dtype {space.dtype}, which cannot be sent: convert it to one of "
+            f"{', '.join(DTYPES)} with a wrapper (gymnasium.wrappers.DtypeObservation)"
+        )
+    return Leaf(name, str(space.dtype), space.shape)
 
 
 def _where(name: str) -> str:
@@ -118,19 +122,3 @@ def _flatten(space: spaces.Space[Any], batch: Any) -> Iterator[Array]:
             yield from np.ascontiguousarray(columns.T)
         case _:
             yield np.ascontiguousarray(batch, dtype=space.dtype)
-
-
-def _unflatten(space: spaces.Space[Any], take: Callable[[], Array]) -> Any:
-    match space:
-        case spaces.Dict():
-            parts = {key: _unflatten(space[key], take) for key in sorted(space.spaces)}
-            return {key: parts[key] for key in space.spaces}
-        case spaces.Tuple():
-            return tuple(_unflatten(entry, take) for entry in space.spaces)
-        case spaces.Discrete():
-            return (take() + int(space.start)).astype(space.dtype)
-        case spaces.MultiDiscrete():
-            columns = np.stack([take() for _ in range(space.nvec.size)], axis=1)
-            return columns.reshape(-1, *space.shape).astype(space.dtype) + space.start
-        case _:
-            return take().astype(space.dtype, copy=False)

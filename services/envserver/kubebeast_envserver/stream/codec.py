@@ -34,6 +34,8 @@ def leaf_spec(leaf: Leaf) -> pb.LeafSpec:
         shape=leaf.shape,
         frame_stack=leaf.frame_stack,
         num_categories=leaf.num_categories,
+        bounded=leaf.bounded,
+        role=pb.ROLE_ACTION_MASK if leaf.is_action_mask else pb.ROLE_UNSPECIFIED,
     )
 
 

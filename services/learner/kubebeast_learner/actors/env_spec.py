@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kubebeast_common.env_config import EnvConfig
 
 if TYPE_CHECKING:
-    from kubebeast_learner.models import LeafSpec  # whose import is that of torch
+    from kubebeast_learner.spec import LeafSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Leaf:
     shape: tuple[int, ...]
     frame_stack: int
     num_categories: int
+    bounded: bool = False
+    is_action_mask: bool = False
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -29,6 +31,8 @@ class Leaf:
         parts = [f'"{self.path}"' if self.path else "", self.dtype, str(list(self.shape))]
         parts += [f"stack {self.frame_stack}"] * (self.frame_stack > 1)
         parts += [f"{self.num_categories} categories"] * (self.num_categories > 0)
+        parts += ["bounded"] * self.bounded
+        parts += ["action mask"] * self.is_action_mask
         return " ".join(filter(None, parts))
 
 
@@ -80,7 +84,15 @@ class EnvSpec:
 
 
 def _copy(leaf: "LeafSpec") -> Leaf:
-    return Leaf(leaf.path, leaf.dtype, tuple(leaf.shape), max(1, leaf.frame_stack), leaf.num_categories)
+    return Leaf(
+        path=leaf.path,
+        dtype=leaf.dtype,
+        shape=tuple(leaf.shape),
+        frame_stack=max(1, leaf.frame_stack),
+        num_categories=leaf.num_categories,
+        bounded=leaf.bounded,
+        is_action_mask=leaf.is_action_mask,
+    )
 
 
 def describe(env_id: str, env_config: EnvConfig | None) -> str:

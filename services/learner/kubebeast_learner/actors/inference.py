@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,12 +63,8 @@ class InferenceWorker(threading.Thread):
         core_states: CoreStateTable | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
-        action_dtype: str = "int64",
     ) -> None:
-        """core_states: None for models without a recurrent core. seed: of the action sampling, one for each worker.
-
-        action_dtype: that of the action leaf.
-        """
+        """core_states: None for models without a recurrent core. seed: of the action sampling, one for each worker."""
         super().__init__(name="inference", daemon=True)
         self.stopping = threading.Event()
         """Set by `stop`."""
@@ -78,7 +73,6 @@ class InferenceWorker(threading.Thread):
         self._core_states = core_states
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
-        self._action_dtype = np.dtype(action_dtype)
         self._error: BaseException | None = None
 
     def stop(self, timeout_s: float = 10.0) -> None:
@@ -115,9 +109,9 @@ class InferenceWorker(threading.Thread):
                 self._error = error
 
     def _answer(self, batch: "InferenceBatch") -> None:
-        inputs = self._inputs(batch)
         core_state = None
         with self._weights.acquire() as (model, version):
+            inputs = self._inputs(batch, model)
             if self._core_states is None:
                 output, _ = model(inputs, ())
             else:
@@ -125,27 +119,19 @@ class InferenceWorker(threading.Thread):
                 output, before = self._core_states.step(model, inputs, slots)
                 core_state = before[to_device(batch.unroll_start, self._device)].cpu().numpy()
             policy_logits = output.policy_logits[0]
-            actions = sample_actions(policy_logits, self._generator).cpu().numpy()
+            action = model.distribution.sample(policy_logits, self._generator)
+            leaves = model.distribution.to_leaves(action)
             policy_logits, baseline = policy_logits.cpu().numpy(), output.baseline[0].cpu().numpy()
-        batch.reply([actions.astype(self._action_dtype, copy=False)], policy_logits, baseline, version, core_state)
+        batch.reply(leaves, policy_logits, baseline, version, core_state)
 
-    def _inputs(self, batch: "InferenceBatch") -> ModelInputs:
-        (last_action,) = batch.last_actions
+    def _inputs(self, batch: "InferenceBatch", model: Model) -> ModelInputs:
+        last_action = model.distribution.from_leaves(batch.last_actions)
         return ModelInputs(
             observation=tuple(to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation),
             reward=to_device(batch.rewards, self._device).unsqueeze(0),
-            last_action=to_device(last_action, self._device).long().unsqueeze(0),
+            last_action=to_device(last_action, self._device).unsqueeze(0),
             is_first=to_device(batch.is_first, self._device).unsqueeze(0),
         )
-
-
-def sample_actions(policy_logits: Tensor, generator: torch.Generator) -> Tensor:
-    """Draws int64 [N] from softmax(policy_logits [N, A]) by the Gumbel-max trick: argmax of logits - log(Exp(1)).
-
-    An action with the logit -inf is never drawn while its row has another.
-    """
-    noise = torch.empty_like(policy_logits).exponential_(generator=generator)
-    return (policy_logits - noise.log_()).argmax(dim=-1)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def check_loss(config: LossConfig, model: Model, observation: Sequence[LeafSpec]
     with torch.random.fork_rng(devices=[]):
         rollout = _dummy_rollout(model, observation)
         output, _ = model(rollout.model_inputs, rollout.core_state)
-        rollout = replace(rollout, action=output.policy_logits[:-1].argmax(-1))  # none that the model masks
+        rollout = replace(rollout, action=model.distribution.mode(output.policy_logits[:-1]))  # none that it masks
         try:
             result = make_loss(config)(output, rollout, config, torch.tensor(config.entropy_cost))
         except ConfigError:
@@ -71,7 +71,7 @@ def _violation(result: object, model: Model) -> str | None:
 
 def _dummy_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
     """Two unrolls: one inside an episode, one whose episode terminates at row 1 and is followed by the next."""
-    rows = dummy_inputs(observation, model.num_actions, T + 1, B)
+    rows = dummy_inputs(observation, model.distribution, T + 1, B)
     ended = torch.zeros(T + 1, B, dtype=torch.bool)
     ended[1, 1] = True
     return Rollout(
@@ -82,8 +82,9 @@ def _dummy_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
         is_first=ended.roll(1, dims=0),
         last_action=rows.last_action,
         action=rows.last_action[1:],
-        policy_logits=torch.zeros(T, B, model.num_actions),
+        policy_logits=torch.zeros(T, B, model.distribution.num_logits),
         valid=~ended[:-1],
         policy_version=torch.zeros(T, B, dtype=torch.int64),
         core_state=model.initial_state(B),
+        distribution=model.distribution,
     )

@@ -1,17 +1,17 @@
 """The IMPALA loss (Espeholt et al. 2018, https://arxiv.org/abs/1802.01561, section 4.2).
 
-Notation: T transitions, B unrolls, A actions; x_t the observation of row t, a_t the action taken there, r_t the reward
-received on arrival at row t+1, gamma_t = discounting * (1 - terminated_{t+1}). All sums run over valid transitions.
+Notation: T transitions, B unrolls, A policy_logits; x_t the observation of row t, a_t the action taken there, r_t the
+reward received on arrival at row t+1, gamma_t = discounting * (1 - terminated_{t+1}). Probabilities, and the entropy H,
+are those of the joint action. All sums run over valid transitions.
 
     policy gradient  - sum_t  rho_t (r_t + gamma_t v_{t+1} - V(x_t)) log pi(a_t|x_t)
     baseline         baseline_cost * 1/2 sum_t (v_t - V(x_t))^2
-    entropy          entropy_cost * sum_t sum_a pi(a|x_t) log pi(a|x_t)
+    entropy          - entropy_cost * sum_t H(pi(.|x_t))
 """
 
 from typing import Literal, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from kubebeast_learner.algorithm import vtrace
@@ -46,7 +46,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     A policy may mask actions with the logit -inf; an action that only the target policy masks has the weight rho 0.
     Invalid transitions contribute nothing: a batch padded with them has the gradients of the batch without padding.
     """
-    valid = rollout.valid
+    valid, distribution = rollout.valid, rollout.distribution
     # Masked before any arithmetic: the gradient of a masked result is NaN where its argument is NaN or infinite.
     policy_logits = output.policy_logits[:-1].masked_fill(~valid.unsqueeze(-1), 0.0)
     values = output.baseline.detach()
@@ -56,7 +56,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         target_policy_logits=policy_logits,
         actions=rollout.action,
         discounts=config.discounting * (~rollout.terminated[1:]).float(),
-        rewards=clip_rewards(rollout.rewards[1:], config.reward_clipping),
+        rewards=clip_rewards(config.reward_scale * rollout.rewards[1:], config.reward_clipping),
         values=values[:-1],
         bootstrap_value=values[-1],
         clip_rho_threshold=config.clip_rho_threshold,
@@ -64,22 +64,21 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         valid=valid,
         clip_c_threshold=config.clip_c_threshold,
         lambda_=config.vtrace_lambda,
+        distribution=distribution,
     )
 
+    action = rollout.action.masked_fill(~valid.unsqueeze(-1) if distribution.action_shape else ~valid, 0)
     # A masked action has the logarithm -inf, and 0 * -inf is NaN: the lowest number keeps its terms and gradients at 0.
-    log_policy = F.log_softmax(policy_logits, dim=-1)
-    policy, log_policy = log_policy.exp(), log_policy.clamp(min=torch.finfo(log_policy.dtype).min)
-    actions = rollout.action.masked_fill(~valid, 0).unsqueeze(-1)
-    target_action_log_probs = log_policy.gather(-1, actions).squeeze(-1)
+    log_probs = distribution.log_prob(policy_logits, action).clamp(min=torch.finfo(policy_logits.dtype).min)
     baseline_errors = (returns.vs - output.baseline[:-1]).masked_fill(~valid, 0.0)
-    negative_entropies = (policy * log_policy).sum(dim=-1).masked_fill(~valid, 0.0)
+    entropies = distribution.entropy(policy_logits).masked_fill(~valid, 0.0)
 
     num_transitions = valid.sum()
     mean_scale = num_transitions.clamp(min=1).reciprocal()
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
-    pg_loss = -scale * (target_action_log_probs * returns.pg_advantages).sum()
+    pg_loss = -scale * (log_probs * returns.pg_advantages).sum()
     baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
-    entropy_loss = scale * entropy_cost * negative_entropies.sum()
+    entropy_loss = -scale * entropy_cost * entropies.sum()
 
     rhos = returns.log_rhos.exp().masked_fill(~valid, 0.0)
     return LossOutput(
@@ -87,7 +86,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         pg_loss=pg_loss.detach(),
         baseline_loss=baseline_loss.detach(),
         entropy_loss=entropy_loss.detach(),
-        entropy=-mean_scale * negative_entropies.sum().detach(),
+        entropy=mean_scale * entropies.sum().detach(),
         mean_rho=mean_scale * rhos.sum(),
         clipped_rho=mean_scale * _num_clipped(rhos, config.clip_rho_threshold),
         num_transitions=num_transitions,

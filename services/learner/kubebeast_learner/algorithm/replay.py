@@ -15,7 +15,8 @@ class ReplayBuffer:
     """The newest `capacity` unrolls, on the CPU, overwritten oldest first. For one thread.
 
     Its memory is taken once, with the first batch: capacity times the bytes of one unroll, which are
-    (unroll_length + 1) * (bytes of an observation + 15) + unroll_length * (4 * num_actions + 17) + 4 * core_state_size.
+    (unroll_length + 1) * (bytes of an observation + 15) + unroll_length * (4 A + 17) + 4 * core_state_size for one
+    Discrete choice of A.
     It is no part of a checkpoint: a resumed run fills it again.
     """
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import CoreState, Model, ModelInputs
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ class Rollout:
     is_first: Tensor
     """bool [T+1, B]: an episode starts with the row."""
     last_action: Tensor
-    """int64 [T+1, B]: the action that led to the row, 0 where is_first."""
+    """[T+1, B, *action_shape]: the action that led to the row, zeros where is_first."""
     action: Tensor
-    """int64 [T, B]."""
+    """[T, B, *action_shape]; int64 [T, B] of one Discrete choice, float32 [T, B, K] of every other space."""
     policy_logits: Tensor
     """float32 [T, B, A]: the behaviour policy that chose `action`."""
     valid: Tensor
@@ -41,6 +42,8 @@ class Rollout:
     """int64 [T, B]: version of the weights that chose `action`."""
     core_state: CoreState
     """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
+    distribution: ActionDistribution
+    """What policy_logits mean: log-probabilities and entropies of the actions."""
     num_replayed: int = 0
     """The last unrolls of the batch that were trained on before."""
 
@@ -82,23 +85,24 @@ def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Roll
 
 def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
     """The native batch for `model`, whose core_state it holds: on the CPU, views of native memory."""
-    (last_action,), (action,) = batch.last_actions, batch.actions
+    distribution = model.distribution
     return Rollout(
         observation=tuple(map(torch.from_numpy, batch.observation)),
         rewards=torch.from_numpy(batch.rewards),
         terminated=torch.from_numpy(batch.terminated),
         truncated=torch.from_numpy(batch.truncated),
         is_first=torch.from_numpy(batch.is_first),
-        last_action=torch.from_numpy(last_action).long(),
-        action=torch.from_numpy(action).long(),
+        last_action=distribution.from_leaves(batch.last_actions),
+        action=distribution.from_leaves(batch.actions),
         policy_logits=torch.from_numpy(batch.policy_logits),
         valid=torch.from_numpy(batch.valid),
         policy_version=torch.from_numpy(batch.policy_version),
         core_state=model.unpack_core_state(torch.from_numpy(batch.core_state)) if model.core_state_size else (),
+        distribution=distribution,
     )
 
 
-def to_device(array: NDArray[np.generic], device: torch.device) -> Tensor:
-    """A tensor on `device` from a writable array: the same memory on a CPU, an asynchronous pinned copy on a GPU."""
-    tensor = torch.from_numpy(array)
+def to_device(source: NDArray[np.generic] | Tensor, device: torch.device) -> Tensor:
+    """A writable array or a tensor on `device`: the same memory on a CPU, an asynchronous pinned copy on a GPU."""
+    tensor = torch.as_tensor(source)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

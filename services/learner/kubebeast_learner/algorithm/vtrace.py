@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kubebeast_learner.distributions import ActionDistribution
+
 
 class VTraceReturns(NamedTuple):
     vs: Tensor
@@ -57,21 +59,26 @@ def from_logits(
     *,
     clip_c_threshold: float | None = 1.0,
     lambda_: float = 1.0,
+    distribution: ActionDistribution | None = None,
 ) -> VTraceFromLogitsReturns:
-    """V-trace for softmax policies.
+    """V-trace for policies whose joint log-probabilities follow from policy_logits.
 
-    behavior_policy_logits, target_policy_logits: float [T, B, A]. actions: int64 [T, B]. The rest as in
+    behavior_policy_logits, target_policy_logits: float [T, B, A]. distribution: what they mean; None is the softmax of
+    one Discrete choice. actions: [T, B, *action_shape], int64 [T, B] of one choice. The rest as in
     `from_importance_weights`. ValueError names an argument of the wrong shape, TypeError one of the wrong dtype.
     """
-    _check_logits(behavior_policy_logits, target_policy_logits, actions)
+    log_probs = action_log_probs if distribution is None else distribution.log_prob
+    action_shape = () if distribution is None else distribution.action_shape
+    _check_logits(behavior_policy_logits, target_policy_logits, actions, action_shape)
     if valid is not None:
-        _check(valid, "valid", actions.shape, floating=False)
+        _check(valid, "valid", behavior_policy_logits.shape[:2], floating=False)
         # Padding may hold anything, NaN and actions out of range included; it must not reach the softmax.
-        behavior_policy_logits = behavior_policy_logits.masked_fill(~valid.unsqueeze(-1), 0.0)
-        target_policy_logits = target_policy_logits.masked_fill(~valid.unsqueeze(-1), 0.0)
-        actions = actions.masked_fill(~valid, 0)
-    behavior = action_log_probs(behavior_policy_logits, actions)
-    target = action_log_probs(target_policy_logits, actions)
+        padding = ~valid.unsqueeze(-1)
+        behavior_policy_logits = behavior_policy_logits.masked_fill(padding, 0.0)
+        target_policy_logits = target_policy_logits.masked_fill(padding, 0.0)
+        actions = actions.masked_fill(padding if action_shape else ~valid, 0)
+    behavior = log_probs(behavior_policy_logits, actions)
+    target = log_probs(target_policy_logits, actions)
     if valid is not None:
         behavior, target = behavior.masked_fill(~valid, 0.0), target.masked_fill(~valid, 0.0)
     log_rhos = target - behavior
@@ -168,12 +175,15 @@ def _backward_sums(deltas: Tensor, factors: Tensor) -> Tensor:
     return torch.stack(sums[::-1])
 
 
-def _check_logits(behavior_policy_logits: Tensor, target_policy_logits: Tensor, actions: Tensor) -> None:
+def _check_logits(
+    behavior_policy_logits: Tensor, target_policy_logits: Tensor, actions: Tensor, action_shape: tuple[int, ...]
+) -> None:
     if behavior_policy_logits.ndim != 3:
         raise ValueError(f"behavior_policy_logits has shape {_shape(behavior_policy_logits)}, it must be [T, B, A]")
     _check(behavior_policy_logits, "behavior_policy_logits", behavior_policy_logits.shape)
     _check(target_policy_logits, "target_policy_logits", behavior_policy_logits.shape)
-    _check(actions, "actions", behavior_policy_logits.shape[:2], floating=False)
+    shape = torch.Size((*behavior_policy_logits.shape[:2], *action_shape))
+    _check(actions, "actions", shape, floating=action_shape != ())
 
 
 def _check(argument: Tensor, name: str, shape: torch.Size, floating: bool = True) -> None:

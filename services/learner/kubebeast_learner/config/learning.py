@@ -22,9 +22,11 @@ class ModelConfig:
     reward_input: InputChoice = "auto"
     """Show the last reward, clipped to [-1, 1], to the network; auto does so for shallow and deep."""
     last_action_input: InputChoice = "auto"
-    """Show the last action, one-hot, to the network; auto does so for shallow."""
+    """Show the last action, choices one-hot, to the network; auto does so for shallow."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
+    bounded_actions: Literal["tanh", "clip"] = "tanh"
+    """How numbers of an action stay in their bounds: a normal distribution squashed by tanh, or cut off."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
     """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
 
@@ -54,6 +56,8 @@ class LossConfig:
     """How the entropy bonus's weight goes to entropy_cost_final over total_steps."""
     entropy_cost_final: float = 0.0
     """Weight of the entropy bonus at total_steps, unless it is constant."""
+    reward_scale: float = 1.0
+    """For the loss, rewards are multiplied by it, before they are clipped; logged returns never are."""
     reward_clipping: Literal["abs_one", "soft_asymmetric", "none"] = "abs_one"
     """For the loss, abs_one clips rewards to [-1, 1], soft_asymmetric squeezes them into (-1.5, 5); logged returns are
     never clipped."""
@@ -74,6 +78,7 @@ class LossConfig:
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, name, value, "must lie in [0, 1]")
         require_at_least(0, self, "baseline_cost", "entropy_cost", "entropy_cost_final")
+        require_positive(self, "reward_scale")
         for name in ("clip_rho_threshold", "clip_c_threshold", "clip_pg_rho_threshold"):
             value = getattr(self, name)
             require(value is None or value >= 0.0, name, value, "must not be negative; None does not clip")

@@ -25,7 +25,7 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 RESUMING = (
     _alike("env preset env_kwargs", False, "They are what the run learns."),
     _alike(
-        "model use_lstm reward_input last_action_input hidden_sizes initialisation",
+        "model use_lstm reward_input last_action_input hidden_sizes bounded_actions initialisation",
         False,
         "The weights have their shapes and began with them.",
     ),
@@ -45,10 +45,10 @@ RESUMING = (
         "From the next update on; the optimizer keeps its running averages. A momentum that was 0 begins at rest.",
     ),
     _alike(
-        "loss discounting baseline_cost reward_clipping loss_reduction clip_rho_threshold clip_c_threshold "
-        "clip_pg_rho_threshold vtrace_lambda",
+        "loss discounting baseline_cost reward_scale reward_clipping loss_reduction clip_rho_threshold "
+        "clip_c_threshold clip_pg_rho_threshold vtrace_lambda",
         True,
-        "From the next update on. The baseline has to learn another discounting or clipping of rewards first.",
+        "From the next update on. The baseline has to learn another discounting, scale or clipping of rewards first.",
     ),
     _alike("unroll_length batch_size", True, "Unrolls that were not finished are played again in any case."),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),

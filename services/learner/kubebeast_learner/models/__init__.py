@@ -1,8 +1,9 @@
 """Actor-critic models. `make_model` builds one; `Model` is their common contract."""
 
-from kubebeast_learner.models.base import LeafSpec, Model, ModelInputs, ModelOutput, ModelSpecError
+from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.factory import describe_inputs, make_model
+from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 __all__ = [
     "CoreState",

@@ -3,11 +3,13 @@
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.models.action_mask import ActionMask
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import Core, CoreState
+from kubebeast_learner.models.policy_head import PolicyHead
 
 
 class Torso(nn.Module):
@@ -22,15 +24,23 @@ class ActorCritic(Model):
     """Only the torso may run in low precision: core and heads always compute in float32."""
 
     def __init__(
-        self, torso: Torso, core: Core, num_actions: int, *, reward_input: bool = False, last_action_input: bool = False
+        self,
+        torso: Torso,
+        core: Core,
+        distribution: ActionDistribution,
+        action_mask: ActionMask,
+        *,
+        reward_input: bool = False,
+        last_action_input: bool = False,
     ) -> None:
-        """core takes the torso's features, then the clipped reward and the one-hot last action as far as chosen."""
+        """core takes the torso's features, then the clipped reward and the last action's features as far as chosen."""
         super().__init__()
         self.torso = torso
         self.core = core
-        self.policy = nn.Linear(core.output_size, num_actions)
+        self.policy = PolicyHead(core.output_size, distribution)
         self.baseline = nn.Linear(core.output_size, 1)
-        self.num_actions = num_actions
+        self.distribution = distribution
+        self._action_mask = action_mask
         self.state_shapes = core.state_shapes
         self._reward_input = reward_input
         self._last_action_input = last_action_input
@@ -42,14 +52,14 @@ class ActorCritic(Model):
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """As in Model."""
-        features: Tensor = self.torso(inputs)
+        features: Tensor = self.torso(self._action_mask.without(inputs))
         with torch.autocast(features.device.type, enabled=False):
             parts = [features]
             if self._reward_input:
                 parts.append(inputs.reward.clamp(-1, 1).unsqueeze(-1))
             if self._last_action_input:
-                parts.append(F.one_hot(inputs.last_action, self.num_actions).float())
+                parts.append(self.distribution.features(inputs.last_action))
             features, core_state = self.core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
-            policy_logits = self.policy(features)
+            policy_logits = self._action_mask.apply(self.policy(features), inputs)
             baseline = self.baseline(features).squeeze(-1)
         return ModelOutput(policy_logits, baseline), core_state

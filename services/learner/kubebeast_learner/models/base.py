@@ -1,37 +1,16 @@
 """What every model is to the rest of KubeBeast: inputs to policy_logits and baseline, with a core state in between.
 
-Notation: T rows in time, B environments, A actions; every input is time-major, T may be 1.
+Notation: T rows in time, B environments, A policy_logits; every input is time-major, T may be 1.
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.core import CoreState
-
-
-class LeafSpec(Protocol):
-    """Shape and dtype of one leaf of an observation or action structure; kubebeast_native.LeafSpec is one."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def frame_stack(self) -> int: ...
-    @property
-    def num_categories(self) -> int: ...
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """`shape`, or `(frame_stack, *shape)` when frame_stack > 1."""
-
-
-class ModelSpecError(ValueError):
-    """A model and an environment do not fit, or a model breaks its contract; the message says what to change."""
 
 
 class ModelInputs(NamedTuple):
@@ -42,7 +21,7 @@ class ModelInputs(NamedTuple):
     reward: Tensor
     """float32 [T, B]: received on arrival at the row, not clipped; models clip it to [-1, 1]."""
     last_action: Tensor
-    """int64 [T, B]: the action that led to the row."""
+    """[T, B, *action_shape]: that led to the row, zeros where is_first; int64 [T, B] of one Discrete choice."""
     is_first: Tensor
     """bool [T, B]: an episode starts with the row; core_state is reset before it."""
 
@@ -51,7 +30,7 @@ class ModelOutput(NamedTuple):
     """What a model says of T rows of B environments."""
 
     policy_logits: Tensor
-    """float32 [T, B, A]."""
+    """float32 [T, B, A]: parameters of the policy's distribution over actions; of one Discrete choice, its logits."""
     baseline: Tensor
     """float32 [T, B]: the value estimate V(x_t)."""
 
@@ -59,7 +38,8 @@ class ModelOutput(NamedTuple):
 class Model(nn.Module, ABC):
     """What acts and what is trained."""
 
-    num_actions: int
+    distribution: ActionDistribution
+    """What policy_logits mean."""
     state_shapes: tuple[tuple[int, int], ...] = ()
     """(num_layers, size) of every tensor of the core state; () without a recurrent core."""
 

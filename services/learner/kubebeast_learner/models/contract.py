@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from kubebeast_learner.config.plugins import describe
-from kubebeast_learner.models.base import LeafSpec, ModelInputs, ModelOutput, ModelSpecError
+from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.models.base import ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.dummy import dummy_inputs
+from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 T, B = 3, 2
 # Of the largest output. The same call gives the same numbers; one of another shape rounds otherwise, bfloat16 most.
@@ -21,7 +23,9 @@ _FIELDS = ModelOutput._fields
 _Result = tuple[ModelOutput, CoreState]
 
 
-def check_contract(net: nn.Module, name: str, observation: Sequence[LeafSpec], num_actions: int) -> None:
+def check_contract(
+    net: nn.Module, name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution
+) -> None:
     """Runs `net` on rows of the environment's shapes; ModelSpecError says what the model `name` does wrong.
 
     Shapes and dtypes are right; outputs are finite, but for actions masked by the logit -inf; environments do not mix;
@@ -32,7 +36,7 @@ def check_contract(net: nn.Module, name: str, observation: Sequence[LeafSpec], n
     net.eval()  # dropout would make two calls differ
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        trial = _Trial(net, name, num_actions, dummy_inputs(observation, num_actions, T, B))
+        trial = _Trial(net, name, distribution.num_logits, dummy_inputs(observation, distribution, T, B))
         trial.check_initial_state()
         trial.check_gradients()
         with torch.no_grad():
@@ -50,7 +54,7 @@ def check_contract(net: nn.Module, name: str, observation: Sequence[LeafSpec], n
 class _Trial:
     net: nn.Module
     name: str
-    num_actions: int
+    num_logits: int
     inputs: ModelInputs
     """[T, B] rows without an is_first."""
 
@@ -146,7 +150,7 @@ class _Trial:
         if not (isinstance(result, tuple) and len(result) == 2 and all(hasattr(result[0], x) for x in _FIELDS)):
             raise ModelSpecError(f"{call} must return (ModelOutput, core_state), it returned {_describe(result)}")
         output, new_state = result
-        for field, shape in (("policy_logits", [rows, B, self.num_actions]), ("baseline", [rows, B])):
+        for field, shape in (("policy_logits", [rows, B, self.num_logits]), ("baseline", [rows, B])):
             value = getattr(output, field)
             if not isinstance(value, Tensor) or value.dtype != torch.float32 or list(value.shape) != shape:
                 raise ModelSpecError(f"{call}: {field} must be float32 {shape}, it is {_describe(value)}")

@@ -6,22 +6,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kubebeast_learner.models.base import LeafSpec, ModelInputs
+from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.models.base import ModelInputs
+from kubebeast_learner.spec import LeafSpec
 
 
 def dummy_inputs(
-    observation: Sequence[LeafSpec], num_actions: int, num_rows: int, batch_size: int, seed: int = 0
+    observation: Sequence[LeafSpec], distribution: ActionDistribution, num_rows: int, batch_size: int, seed: int = 0
 ) -> ModelInputs:
     """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur.
 
     Leaves of whole numbers have no row of zeros: a mask leaves some action.
     """
     random = np.random.default_rng(seed)
+    generator = torch.Generator().manual_seed(seed)
     shape = (num_rows, batch_size)
     return ModelInputs(
         observation=tuple(_dummy_leaf(leaf, shape, random) for leaf in observation),
         reward=torch.from_numpy(random.standard_normal(shape, dtype=np.float32)),
-        last_action=torch.from_numpy(random.integers(num_actions, size=shape)),
+        last_action=distribution.sample(torch.zeros(*shape, distribution.num_logits), generator),
         is_first=torch.zeros(shape, dtype=torch.bool),
     )
 

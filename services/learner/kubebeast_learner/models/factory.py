@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.learning import InputChoice
+from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.models.action_mask import ActionMask, data_leaves
 from kubebeast_learner.models.actor_critic import ActorCritic, Torso
-from kubebeast_learner.models.base import LeafSpec, Model, ModelSpecError
+from kubebeast_learner.models.base import Model
 from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.deep import DeepTorso
 from kubebeast_learner.models.image import ImageLayout
@@ -14,6 +16,7 @@ from kubebeast_learner.models.initialisation import initialise_orthogonally
 from kubebeast_learner.models.mlp import MLPTorso, flat_size
 from kubebeast_learner.models.shallow import ShallowTorso
 from kubebeast_learner.models.user import make_user_model
+from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +27,13 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take, and for
     a user's model that breaks its contract; ConfigError for a user's model that cannot be loaded.
     """
-    num_actions = _num_actions(action)
+    distribution = ActionDistribution.of(action, config.bounded_actions)
+    action_mask = ActionMask(observation, distribution)
+    if ":" in config.model:
+        return make_user_model(config.model, observation, distribution, action_mask)
+    observation = data_leaves(observation)
     if len(observation) == 0:
         raise ModelSpecError("the observation has no leaf: a model needs at least one")
-    if ":" in config.model:
-        return make_user_model(config.model, observation, num_actions)
     name = config.model
     if name == "auto":
         name = _choose(observation)
@@ -37,9 +42,11 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
     last_action_input = _is_on(config.last_action_input, name == "shallow")
     torso = _torso(name, observation, config)
-    core_input_size = torso.output_size + reward_input + last_action_input * num_actions
+    core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
     core = _lstm(name, torso.output_size, core_input_size) if config.use_lstm else Core(core_input_size)
-    model = ActorCritic(torso, core, num_actions, reward_input=reward_input, last_action_input=last_action_input)
+    model = ActorCritic(
+        torso, core, distribution, action_mask, reward_input=reward_input, last_action_input=last_action_input
+    )
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)
     return model
@@ -48,11 +55,12 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
 def describe_inputs(model: Model, observation: Sequence[LeafSpec]) -> str:
     """What becomes of every leaf, for people."""
     if not isinstance(model, ActorCritic):
-        return f"{', '.join(map(_describe, observation))} as they are"
+        return f"{', '.join(map(describe_leaf, observation))} as they are"
+    observation = data_leaves(observation)
     image: ImageLayout | None = getattr(model.torso, "image", None)
     if image is not None:
-        return f"{_describe(observation[0])} as an image of {image}"
-    return ", ".join(f"{_describe(leaf)} flattened to {flat_size(leaf):,} numbers" for leaf in observation)
+        return f"{describe_leaf(observation[0])} as an image of {image}"
+    return ", ".join(f"{describe_leaf(leaf)} flattened to {flat_size(leaf):,} numbers" for leaf in observation)
 
 
 def _is_on(choice: InputChoice, auto: bool) -> bool:
@@ -72,33 +80,22 @@ def _lstm(name: str, torso_size: int, input_size: int) -> LSTMCore:
     return LSTMCore(input_size, input_size, 2) if name == "shallow" else LSTMCore(input_size, torso_size)
 
 
-def _num_actions(action: Sequence[LeafSpec]) -> int:
-    if len(action) != 1:
-        raise ModelSpecError(
-            f"the action has {len(action)} leaves ({', '.join(map(_describe, action))}): one Discrete leaf is supported"
-        )
-    leaf = action[0]
-    if leaf.num_categories < 1 or len(leaf.row_shape) > 0:
-        raise ModelSpecError(f"the action leaf {_describe(leaf)} is not one Discrete choice: only that is supported")
-    return leaf.num_categories
-
-
 def _choose(observation: Sequence[LeafSpec]) -> str:
     """The network for `auto`. ModelSpecError where the mlp would flatten an image, a warning where it may be one."""
     images = [leaf for leaf in observation if _is_large(leaf) and leaf.dtype == "uint8"]
     if not images:
         if len(observation) == 1 and _is_large(observation[0]) and ImageLayout.of(observation[0]) is not None:
-            logger.warning("%s is flattened: --model shallow takes it as an image", _describe(observation[0]))
+            logger.warning("%s is flattened: --model shallow takes it as an image", describe_leaf(observation[0]))
         return "mlp"
     if len(observation) == 1 and ImageLayout.of(images[0]) is not None:
         return "shallow"
     if len(observation) == 1:
         what = "has no axis that must be its channels"
     else:
-        what = f"is one of {len(observation)} leaves ({', '.join(map(_describe, observation))})"
+        what = f"is one of {len(observation)} leaves ({', '.join(map(describe_leaf, observation))})"
     raise ModelSpecError(
-        f"the image {_describe(images[0])} {what}, and no built-in network takes it as an image: --model mlp flattens "
-        "it, module:Class is a network of your own"
+        f"the image {describe_leaf(images[0])} {what}, and no built-in network takes it as an image: --model mlp "
+        "flattens it, module:Class is a network of your own"
     )
 
 
@@ -112,23 +109,18 @@ def _image(observation: Sequence[LeafSpec], model: str, smallest_side: int) -> I
     if len(observation) != 1:
         raise ModelSpecError(
             f"--model {model} takes one image, the observation has {len(observation)} leaves "
-            f"({', '.join(map(_describe, observation))}): use --model mlp"
+            f"({', '.join(map(describe_leaf, observation))}): use --model mlp"
         )
     leaf = observation[0]
     image = ImageLayout.of(leaf)
     if image is None or leaf.num_categories > 0:
         raise ModelSpecError(
             f"--model {model} takes an image [H, W], [C, H, W] or [H, W, C], or a stack of them, whose channels are "
-            f"fewer than its rows and columns, not the leaf {_describe(leaf)}: use --model mlp"
+            f"fewer than its rows and columns, not the leaf {describe_leaf(leaf)}: use --model mlp"
         )
     if min(image.height, image.width) < smallest_side:
         raise ModelSpecError(
-            f"--model {model} needs images of at least {smallest_side}x{smallest_side}, the leaf {_describe(leaf)} is "
-            "smaller: use --model mlp or --model deep"
+            f"--model {model} needs images of at least {smallest_side}x{smallest_side}, the leaf {describe_leaf(leaf)} "
+            "is smaller: use --model mlp or --model deep"
         )
     return image
-
-
-def _describe(leaf: LeafSpec) -> str:
-    kind = f", {leaf.num_categories} categories" if leaf.num_categories else ""
-    return f'"{leaf.path}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from kubebeast_learner.models.base import LeafSpec
+from kubebeast_learner.spec import LeafSpec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kubebeast_learner.models.actor_critic import Torso
-from kubebeast_learner.models.base import LeafSpec, ModelInputs
+from kubebeast_learner.models.base import ModelInputs
+from kubebeast_learner.spec import LeafSpec
 
 
 class MLPTorso(Torso):

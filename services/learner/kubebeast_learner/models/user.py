@@ -1,6 +1,6 @@
 """A model from a user's plain torch module, module:Class; docs/models.md states its contract.
 
-__init__(observation: Sequence[LeafSpec], num_actions: int)
+__init__(observation: Sequence[LeafSpec], num_actions: int): num_actions is the width of policy_logits
 initial_state(batch_size: int) -> tuple[Tensor, ...]
 forward(inputs: ModelInputs, core_state) -> (ModelOutput, core_state)
 """
@@ -10,24 +10,30 @@ from collections.abc import Sequence
 from torch import nn
 
 from kubebeast_learner.config.plugins import describe, load_object
-from kubebeast_learner.models.base import LeafSpec, Model, ModelInputs, ModelOutput, ModelSpecError
+from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.models.action_mask import ActionMask
+from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.contract import check_contract
 from kubebeast_learner.models.core import CoreState
+from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 
 class UserModel(Model):
     """Runs `net`, which keeps to the contract, in float32 unless its author does otherwise."""
 
-    def __init__(self, net: nn.Module, num_actions: int) -> None:
+    def __init__(self, net: nn.Module, distribution: ActionDistribution, action_mask: ActionMask) -> None:
         super().__init__()
         self.net = net
-        self.num_actions = num_actions
+        self.distribution = distribution
+        self._action_mask = action_mask
         self.state_shapes = tuple((len(tensor), tensor.shape[2]) for tensor in net.initial_state(1))  # type: ignore[operator]
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """As in Model."""
-        result: tuple[ModelOutput, CoreState] = self.net(inputs, core_state)
-        return result
+        output, core_state = self.net(inputs, core_state)
+        if self._action_mask.exists:  # what else the output has stays
+            output = output._replace(policy_logits=self._action_mask.apply(output.policy_logits, inputs))
+        return output, core_state
 
     def initial_state(self, batch_size: int) -> CoreState:
         """The user's initial state, on the model's device."""
@@ -35,7 +41,9 @@ class UserModel(Model):
         return tuple(tensor.to(device) for tensor in self.net.initial_state(batch_size))  # type: ignore[operator]
 
 
-def make_user_model(name: str, observation: Sequence[LeafSpec], num_actions: int) -> UserModel:
+def make_user_model(
+    name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
+) -> UserModel:
     """Builds and checks the model `name`, module:Class.
 
     ConfigError when it cannot be loaded, ModelSpecError when it cannot be built or breaks the contract.
@@ -43,10 +51,10 @@ def make_user_model(name: str, observation: Sequence[LeafSpec], num_actions: int
     user_class = load_object("model", name)
     if not (isinstance(user_class, type) and issubclass(user_class, nn.Module)):
         raise ModelSpecError(f"{name} must be a subclass of torch.nn.Module, it is {user_class!r}")
-    class_name = user_class.__name__
+    class_name, num_actions = user_class.__name__, distribution.num_logits
     try:
         net = user_class(observation, num_actions)
     except Exception as error:  # the user's code may raise anything
         raise ModelSpecError(f"{class_name}(observation, num_actions={num_actions}): {describe(error)}") from error
-    check_contract(net, class_name, observation, num_actions)
-    return UserModel(net, num_actions)
+    check_contract(net, class_name, observation, distribution)
+    return UserModel(net, distribution, action_mask)

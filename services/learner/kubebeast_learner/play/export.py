@@ -162,7 +162,8 @@ def random_inputs(actor: Actor, spec: EnvSpec, batch_size: int, generator: torch
     """All inputs but core_state, within the bounds of `spec`; an episode starts in every fourth environment."""
     observation = [_random_leaf(leaf, batch_size, generator) for leaf in spec.observation]
     reward = torch.randn(batch_size, generator=generator)
-    last_action = torch.randint(actor.model.num_actions, (batch_size,), generator=generator)
+    distribution = actor.model.distribution
+    last_action = distribution.sample(torch.zeros(batch_size, distribution.num_logits), generator)
     is_first = torch.rand(batch_size, generator=generator) < 0.25
     return [*observation, reward, last_action, is_first]
 

@@ -5,6 +5,7 @@ from typing import Any
 from kubebeast_envserver.envs.factory import find_action_meanings, find_atari
 from kubebeast_learner.actors.env_spec import Leaf
 from kubebeast_learner.config import ConfigError, PlayConfig
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import Model
 from kubebeast_learner.play.playing import PlayedEnv, choose_env
 from kubebeast_learner.play.trained_model import TrainedModel
@@ -21,7 +22,7 @@ def describe(trained: TrainedModel) -> dict[str, Any]:
         "inputs": [
             *map(_observation, trained.env_spec.observation),
             _tensor("reward", "float32", ["B"], "since the row before, not clipped; 0 in the first row of an episode"),
-            _tensor("last_action", "int64", ["B"], "that was chosen in the row before; 0 in the first of an episode"),
+            _last_action(trained.model.distribution),
             _tensor("is_first", "bool", ["B"], "the first row of an episode, which forgets core_state"),
             *_core_state(trained.model),
         ],
@@ -31,12 +32,27 @@ def describe(trained: TrainedModel) -> dict[str, Any]:
 
 def outputs(model: Model) -> list[dict[str, Any]]:
     """Names, dtypes, shapes and meanings, "B" for the number of environments."""
-    actions = "one for each action, in the environment's order; the largest is the greedy one's"
+    distribution = model.distribution
     return [
-        _tensor("policy_logits", "float32", ["B", model.num_actions], actions),
+        _tensor("policy_logits", "float32", ["B", distribution.num_logits], _meaning_of_logits(distribution)),
         _tensor("baseline", "float32", ["B"], "estimated return from here on, of rewards as they were clipped"),
         *_core_state(model),
     ]
+
+
+def _last_action(distribution: ActionDistribution) -> dict[str, Any]:
+    dtype = str(distribution.action_dtype).removeprefix("torch.")
+    meaning = "that was chosen in the row before; zeros in the first of an episode"
+    if not distribution.is_one_choice:
+        meaning += "; the elements of all action leaves in order, categories as whole numbers"
+    return _tensor("last_action", dtype, ["B", *distribution.action_shape], meaning)
+
+
+def _meaning_of_logits(distribution: ActionDistribution) -> str:
+    """What a program has to do to act by them."""
+    if distribution.is_one_choice:
+        return "one for each action, in the environment's order; the largest is the greedy one's"
+    return "for each action leaf in order: " + "; ".join(map(str, distribution.parts))
 
 
 def _environment(trained: TrainedModel) -> dict[str, Any]:

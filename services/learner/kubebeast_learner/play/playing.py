@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_envserver.envs.factory import HostedEnv, resolve_config
@@ -96,22 +95,26 @@ def play(
     played: list[PlayedEpisode | None] = [None] * env.num_envs
     running_return = np.zeros(env.num_envs)
     rows = env.reset()
-    last_action = torch.zeros(env.num_envs, dtype=torch.int64)
+    distribution = model.distribution
+    last_action = distribution.none(env.num_envs)
     core_state = model.initial_state(env.num_envs)
     for _ in range(max_episode_steps):
         if watch is not None:
             watch()
         is_first = torch.from_numpy(rows.is_first)
+        last_action[is_first] = 0
         inputs = ModelInputs(
             observation=tuple(torch.from_numpy(np.array(leaf)).unsqueeze(0) for leaf in rows.observation),
             reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
-            last_action=last_action.masked_fill(is_first, 0).unsqueeze(0),
+            last_action=last_action.unsqueeze(0),
             is_first=is_first.unsqueeze(0),
         )
         output, core_state = model(inputs, core_state)
-        require_choice(output.policy_logits[0], torch.from_numpy(~(rows.terminated | rows.truncated)))
-        last_action = _choose(output.policy_logits[0], mode, generator)
-        rows = env.step([_as_leaf(last_action, env.spec_action[0].dtype)])
+        policy_logits = output.policy_logits[0]
+        require_choice(policy_logits, torch.from_numpy(~(rows.terminated | rows.truncated)))
+        greedy = mode == "greedy"
+        last_action = distribution.mode(policy_logits) if greedy else distribution.sample(policy_logits, generator)
+        rows = env.step(distribution.to_leaves(last_action))
         rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:
@@ -124,14 +127,3 @@ def play(
         episode or PlayedEpisode(float(running_return[index]), max_episode_steps, cut_off=True)
         for index, episode in enumerate(played)
     ]
-
-
-def _choose(policy_logits: torch.Tensor, mode: str, generator: torch.Generator) -> torch.Tensor:
-    """int64 [B] from [B, A]."""
-    if mode == "greedy":
-        return policy_logits.argmax(-1)
-    return torch.multinomial(policy_logits.softmax(-1), 1, generator=generator).squeeze(-1)
-
-
-def _as_leaf(action: torch.Tensor, dtype: str) -> NDArray[Any]:
-    return action.numpy().astype(dtype)

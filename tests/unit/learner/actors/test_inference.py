@@ -13,11 +13,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from kubebeast_learner.actors.inference import CoreStateTable, InferenceError, InferenceWorker, sample_actions
+from kubebeast_learner.actors.inference import CoreStateTable, InferenceError, InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
-from kubebeast_learner.models import Model, ModelInputs
+from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
-from tests.unit.learner.algorithm.learning_data import make_mlp
+from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, make_mlp
 
 A = 3
 TIMEOUT_S = 30.0
@@ -103,8 +104,9 @@ def make_worker(pool: FakePool, model: Model, **options: Any) -> tuple[Inference
 
 
 def test_reply_holds_the_models_outputs(pool: FakePool) -> None:
-    model = make_mlp(A)
-    worker, weights = make_worker(pool, model, action_dtype="int32")
+    action = Leaf((), "int32", "action", num_categories=A)
+    model = make_model([VECTOR], [action], ModelConfig(model="mlp", hidden_sizes=(8,)))
+    worker, weights = make_worker(pool, model)
     batch, reply = pool.ask([4, 0, 2])
     worker.stop()
     with torch.no_grad(), weights.acquire() as (replica, _):
@@ -184,16 +186,6 @@ def test_same_seed_draws_the_same_actions(pool: FakePool) -> None:
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_samples_have_the_softmax_distribution() -> None:
-    logits = torch.tensor([2.0, 0.0, -1.0, -torch.inf])
-    generator = torch.Generator().manual_seed(0)
-    num_samples = 20_000
-    actions = sample_actions(logits.expand(num_samples, -1), generator)
-    assert actions.dtype == torch.int64
-    frequencies = actions.bincount(minlength=4) / num_samples
-    torch.testing.assert_close(frequencies, logits.softmax(0), rtol=0, atol=0.01)
-
-
 def test_error_in_the_thread_reaches_the_caller(pool: FakePool) -> None:
     worker, _ = make_worker(pool, make_mlp(A))
     worker.raise_error()
@@ -266,10 +258,3 @@ def test_a_worker_computes_with_as_many_threads_as_were_set(pool: FakePool) -> N
     finally:
         torch.set_num_threads(before)
     assert set(seen) == {before + 1}
-
-
-def test_a_masked_action_is_never_drawn() -> None:
-    logits = torch.randn(20_000, A)
-    logits[:, 1] = -torch.inf
-    drawn = sample_actions(logits, torch.Generator().manual_seed(0))
-    assert set(drawn.tolist()) == {0, 2}

@@ -8,6 +8,7 @@ import torch
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig, ModelConfig
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import CoreState, Model, ModelOutput, make_model
 
 
@@ -18,6 +19,8 @@ class Leaf:
     path: str = ""
     frame_stack: int = 1
     num_categories: int = 0
+    bounded: bool = False
+    is_action_mask: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,6 +85,7 @@ def random_rollout(
         valid=valid,
         policy_version=torch.zeros(T, B, dtype=torch.int64),
         core_state=core_state,
+        distribution=ActionDistribution.of([discrete(num_actions)]),
     )
     return replace(rollout, **changes)
 
@@ -101,4 +105,5 @@ def shortened(rollout: Rollout, column: int, num_transitions: int) -> Rollout:
         valid=rollout.valid[:T, B],
         policy_version=rollout.policy_version[:T, B],
         core_state=tuple(tensor[:, B] for tensor in rollout.core_state),
+        distribution=rollout.distribution,
     )

@@ -12,8 +12,9 @@ from kubebeast_learner.algorithm import vtrace
 from kubebeast_learner.algorithm.losses import clip_rewards, impala_loss, policy_lag
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import ModelOutput
-from tests.unit.learner.algorithm.learning_data import loss_of, make_mlp, random_rollout, shortened
+from tests.unit.learner.algorithm.learning_data import discrete, loss_of, make_mlp, random_rollout, shortened
 
 T, B, A = 5, 4, 3
 CLIPPINGS: tuple[Literal["abs_one", "soft_asymmetric", "none"], ...] = ("abs_one", "soft_asymmetric", "none")
@@ -272,7 +273,11 @@ def test_masked_actions_count_as_if_they_were_not_there() -> None:
     two = output._replace(policy_logits=output.policy_logits.detach()[..., :2].clone().requires_grad_())
     hidden = torch.full((T + 1, B, 1), -torch.inf)
     three = ModelOutput(torch.cat([two.policy_logits, hidden], dim=-1), two.baseline)
-    wider = replace(rollout, policy_logits=torch.cat([rollout.policy_logits, hidden[:T]], dim=-1))
+    wider = replace(
+        rollout,
+        policy_logits=torch.cat([rollout.policy_logits, hidden[:T]], dim=-1),
+        distribution=ActionDistribution.of([discrete(3)]),
+    )
     config = LossConfig(entropy_cost=0.1)
     expected, actual = loss_of(two, rollout, config), loss_of(three, wider, config)
     torch.testing.assert_close(tuple(actual), tuple(expected))

@@ -7,7 +7,7 @@ import torch
 
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.learning import InputChoice
-from kubebeast_learner.models import CoreState, Model, ModelInputs, ModelSpecError, make_model
+from kubebeast_learner.models import CoreState, Model, ModelInputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.deep import DeepTorso
 from kubebeast_learner.models.shallow import ShallowTorso
@@ -254,16 +254,3 @@ def test_orthogonal_initialisation_keeps_the_scale_and_starts_with_a_nearly_unif
     output, _ = model(random_inputs([FRAMES], 1, 8), ())
     torch.testing.assert_close(output.policy_logits.softmax(-1), torch.full((1, 8, A), 1 / A), rtol=0.1, atol=0)
     assert not model.torso.fc.bias.any()
-
-
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        ([Leaf((2,), "float32", "steer")], r'"steer" \(float32 \[2\]\)'),
-        ([Leaf((2,), "int64", "keys", num_categories=3)], '"keys"'),
-        ([discrete(2), discrete(3)], "2 leaves"),
-    ],
-)
-def test_action_other_than_one_discrete_choice_is_refused(action: list[Leaf], message: str) -> None:
-    with pytest.raises(ModelSpecError, match=message):
-        make_model([VECTOR], action, ModelConfig())

@@ -62,7 +62,7 @@ def test_example_loss_adds_its_term_over_valid_transitions_only() -> None:
 
 def test_user_model_keeps_the_contract_of_models() -> None:
     model = user_model(f"{MODULE}:Good")
-    assert (model.num_actions, model.core_state_size) == (A, 6)
+    assert (model.distribution.num_logits, model.core_state_size) == (A, 6)
     state = tuple(torch.randn_like(tensor) for tensor in model.initial_state(4))
     torch.testing.assert_close(model.unpack_core_state(model.pack_core_state(state)), state)
     rollout = random_rollout(core_state=state)

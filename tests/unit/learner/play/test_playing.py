@@ -18,10 +18,10 @@ OBSERVATION = Leaf("", "float32", (4,))
 ACTION = Leaf("", "int64", (), num_categories=2)
 
 
-def untrained(use_lstm: bool = False) -> Model:
+def untrained(use_lstm: bool = False, action: Leaf = ACTION) -> Model:
     torch.manual_seed(0)
     config = ModelConfig(model="mlp", use_lstm=use_lstm, last_action_input="on", reward_input="on")
-    return make_model([OBSERVATION], [ACTION], config)
+    return make_model([OBSERVATION], [action], config)
 
 
 class CountdownEnv:
@@ -104,8 +104,7 @@ def test_greedy_takes_the_likeliest_action_and_sample_follows_the_policy() -> No
 
 def test_actions_have_the_dtype_of_their_leaf() -> None:
     env = CountdownEnv([2])
-    env.spec_action = [Leaf("", "int32", (), num_categories=2)]
-    play(env, untrained(), "greedy", torch.Generator(), 10)
+    play(env, untrained(action=Leaf("", "int32", (), num_categories=2)), "greedy", torch.Generator(), 10)
     assert env.actions[0].dtype == np.int32
 
 

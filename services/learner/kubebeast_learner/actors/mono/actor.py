@@ -14,7 +14,6 @@ from kubebeast_common.user_code import describe
 from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.inference import sample_actions
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
@@ -110,13 +109,13 @@ class Actor:
         self._env_id = task.config.actors.env
         self._env = env
         self._weights = task.weights
-        self._action_dtype = env.spec_action[0].dtype
         self._generator = torch.Generator().manual_seed(task.seed)
         self._status = task.status
         with watched(self._status):
             self._rows = env.reset()
-        self._last_action = torch.zeros(env.num_envs, dtype=torch.int64)
         model, _ = self._weights.current()
+        self._distribution = model.distribution
+        self._last_action = self._distribution.none(env.num_envs)
         self._core_state = model.initial_state(env.num_envs)
         self._profiler = ProfilerFollower(task.profile_window, task.folder, task.name)
 
@@ -131,7 +130,7 @@ class Actor:
             with span("inference"):
                 self._act(block, t)
             with span("env_step"), watched(self._status):
-                self._rows = self._env.step([self._last_action.numpy().astype(self._action_dtype)])
+                self._rows = self._env.step(self._distribution.to_leaves(self._last_action))
             self._write_row(block, t + 1)
             if self._rows.interrupted.any():  # the action had no consequence
                 block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
@@ -156,7 +155,7 @@ class Actor:
         model, version = self._weights.current()
         output, self._core_state = model(inputs, self._core_state)
         policy_logits = output.policy_logits[0]
-        self._last_action = sample_actions(policy_logits, self._generator)
+        self._last_action = self._distribution.sample(policy_logits, self._generator)
         block.action[t] = self._last_action
         block.policy_logits[t] = policy_logits
         block.policy_version[t] = version
@@ -173,7 +172,8 @@ class Actor:
             (block.is_first, rows.is_first),
         ):
             column[t].numpy()[...] = values
-        block.last_action[t] = self._last_action.masked_fill(block.is_first[t], 0)
+        block.last_action[t] = self._last_action
+        block.last_action[t][block.is_first[t]] = 0
 
 
 def _serve(actor: Actor, blocks: list[Rollout], learner: Connection) -> None:

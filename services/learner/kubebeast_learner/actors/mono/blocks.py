@@ -16,6 +16,7 @@ from torch import Tensor
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import Model
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -30,16 +31,17 @@ class BlockLayout:
 
     spec: EnvSpec
     unroll_length: int
-    num_logits: int
+    distribution: ActionDistribution
     state_shapes: tuple[tuple[int, int], ...]
     """(num_layers, size) of every tensor of the core state."""
 
     @classmethod
     def of(cls, spec: EnvSpec, unroll_length: int, model: Model) -> "BlockLayout":
-        return cls(spec, unroll_length, model.num_actions, model.state_shapes)
+        return cls(spec, unroll_length, model.distribution, model.state_shapes)
 
     def make(self, num_envs: int, allocate: Allocate) -> Rollout:
         """A block of num_envs columns, its tensors from `allocate`, which is called for each in a fixed order."""
+        distribution = self.distribution
         rows, transitions = (self.unroll_length + 1, num_envs), (self.unroll_length, num_envs)
         return Rollout(
             observation=tuple(
@@ -49,14 +51,15 @@ class BlockLayout:
             terminated=allocate(rows, torch.bool),
             truncated=allocate(rows, torch.bool),
             is_first=allocate(rows, torch.bool),
-            last_action=allocate(rows, torch.int64),
-            action=allocate(transitions, torch.int64),
-            policy_logits=allocate((*transitions, self.num_logits), torch.float32),
+            last_action=allocate((*rows, *distribution.action_shape), distribution.action_dtype),
+            action=allocate((*transitions, *distribution.action_shape), distribution.action_dtype),
+            policy_logits=allocate((*transitions, distribution.num_logits), torch.float32),
             valid=allocate(transitions, torch.bool),
             policy_version=allocate(transitions, torch.int64),
             core_state=tuple(
                 allocate((num_layers, num_envs, size), torch.float32) for num_layers, size in self.state_shapes
             ),
+            distribution=distribution,
         )
 
     def num_bytes(self, num_envs: int) -> int:

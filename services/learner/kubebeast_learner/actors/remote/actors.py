@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 import torch
 
@@ -71,11 +72,10 @@ class RemoteActors:
                 core_states=core_states,
                 device=device,
                 seed=first_seed + index,
-                action_dtype=self._spec.action[0].dtype,
             )
             for index in range(num_workers)
         ]
-        self._pool.open(num_logits=model.num_actions, core_state_size=model.core_state_size)
+        self._pool.open(num_logits=model.distribution.num_logits, core_state_size=model.core_state_size)
         for worker in self._workers:
             worker.start()
 
@@ -186,9 +186,6 @@ def make_pool(
 
 
 def _native(spec: EnvSpec) -> NativeEnvSpec:
-    observation, action = (
-        [LeafSpec(leaf.path, leaf.dtype, leaf.shape, leaf.frame_stack, leaf.num_categories) for leaf in leaves]
-        for leaves in (spec.observation, spec.action)
-    )
+    observation, action = ([LeafSpec(**asdict(leaf)) for leaf in leaves] for leaves in (spec.observation, spec.action))
     env_config = "" if spec.env_config is None else spec.env_config.to_json()
     return NativeEnvSpec(spec.env_id, observation, action, env_config)

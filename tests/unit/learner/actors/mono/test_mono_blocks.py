@@ -8,13 +8,14 @@ from kubebeast_learner.actors.mono import blocks
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError
+from kubebeast_learner.distributions import ActionDistribution
 
 SPEC = EnvSpec(
     "Test-v0",
     (Leaf("board", "uint8", (3, 3), 2, 0), Leaf("speed", "float64", (), 1, 0)),
     (Leaf("", "int64", (), 1, 4),),
 )
-LAYOUT = BlockLayout(SPEC, unroll_length=5, num_logits=4, state_shapes=((2, 7),))
+LAYOUT = BlockLayout(SPEC, unroll_length=5, distribution=ActionDistribution.of(SPEC.action), state_shapes=((2, 7),))
 
 
 def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -1,0 +1,178 @@
+"""The joint distribution over the leaves of an action: what a model's policy_logits mean."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kubebeast_learner.distributions.categorical import Categorical
+from kubebeast_learner.distributions.normal import Normal, SquashedNormal
+from kubebeast_learner.distributions.part import Part
+from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
+
+BoundedActions = Literal["tanh", "clip"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDistribution:
+    """Independent parts, one an action leaf; log-probabilities and entropies are those of the whole action.
+
+    Notation: * any leading shape, such as [T, B]; A the policy_logits of one row, those of one leaf after the other.
+    Categories have logits; numbers have means and log standard deviations, for which the name policy_logits stands,
+    too. An action is one tensor: int64 [*] for one Discrete choice, float32 [*, K] for all other spaces, the K elements
+    of all leaves in order, categories as whole numbers. Immutable, without tensors: the same in every process, on any
+    device.
+    """
+
+    parts: tuple[Part, ...]
+    leaves: tuple[_Leaf, ...]
+    """Of what `to_leaves` returns."""
+
+    @classmethod
+    def of(cls, action: Sequence[LeafSpec], bounded_actions: BoundedActions = "tanh") -> "ActionDistribution":
+        """For the action leaves of an environment. ModelSpecError names a leaf that nothing here can choose.
+
+        bounded_actions: how numbers stay in their bounds, by tanh, or cut off by the env-server.
+        """
+        if len(action) == 0:
+            raise ModelSpecError("the action has no leaf: there is nothing to choose")
+        parts = tuple(_part(leaf, bounded_actions) for leaf in action)
+        return cls(parts, tuple(_Leaf(leaf.dtype, tuple(leaf.shape)) for leaf in action))
+
+    @property
+    def num_logits(self) -> int:
+        """Policy_logits of one row (A)."""
+        return sum(part.num_logits for part in self.parts)
+
+    @property
+    def num_features(self) -> int:
+        """Size of what `features` returns."""
+        return sum(part.num_features for part in self.parts)
+
+    @property
+    def is_one_choice(self) -> bool:
+        """Whether the action is one Discrete choice."""
+        return len(self.parts) == 1 and isinstance(self.parts[0], Categorical) and self.leaves[0].shape == ()
+
+    @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Of one row: () for one Discrete choice, else (K,)."""
+        return () if self.is_one_choice else (sum(part.num_elements for part in self.parts),)
+
+    @property
+    def action_dtype(self) -> torch.dtype:
+        return torch.int64 if self.is_one_choice else torch.float32
+
+    def none(self, *leading: int) -> Tensor:
+        """The action [*leading, *action_shape] before the first: zeros."""
+        return torch.zeros(*leading, *self.action_shape, dtype=self.action_dtype)
+
+    def sample(self, policy_logits: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws an action [*, *action_shape] from float32 [*, A]; without gradient."""
+        return self._joined(lambda part, logits: part.sample(logits, generator), policy_logits)
+
+    def mode(self, policy_logits: Tensor) -> Tensor:
+        """The likeliest action [*, *action_shape] of float32 [*, A]; a squashed mean, where numbers are squashed."""
+        return self._joined(lambda part, logits: part.mode(logits), policy_logits)
+
+    def log_prob(self, policy_logits: Tensor, action: Tensor) -> Tensor:
+        """float32 [*]: log of the probability, or density, of an action [*, *action_shape]. Differentiable.
+
+        -inf where a category is chosen whose logit is -inf. ValueError where the two shapes do not fit.
+        """
+        if (*policy_logits.shape[:-1], *self.action_shape) != tuple(action.shape):
+            expected = [*policy_logits.shape[:-1], *self.action_shape]
+            raise ValueError(f"action has shape {list(action.shape)}, it must be {expected}")
+        pairs = zip(self.parts, self._split_logits(policy_logits), self._split_action(action), strict=True)
+        return _sum([part.log_prob(logits, elements) for part, logits, elements in pairs])
+
+    def entropy(self, policy_logits: Tensor) -> Tensor:
+        """float32 [*], nats; below 0 where numbers are nearly certain. Differentiable, finite with logits of -inf."""
+        return _sum([part.entropy(x) for part, x in zip(self.parts, self._split_logits(policy_logits), strict=True)])
+
+    def masked(self, policy_logits: Tensor, mask: Tensor) -> Tensor:
+        """policy_logits [*, A] with -inf where a category may not be chosen, by bool [*, num_categories].
+
+        A choice without any category is free, so that its row, whose action nobody takes, does no harm.
+        """
+        pieces = []
+        sizes = [part.num_logits for part in self.parts if isinstance(part, Categorical)]
+        masks = iter(torch.split(mask, sizes, dim=-1))
+        for part, logits in zip(self.parts, self._split_logits(policy_logits), strict=True):
+            pieces.append(part.masked(logits, next(masks)) if isinstance(part, Categorical) else logits)
+        return torch.cat(pieces, dim=-1)
+
+    @property
+    def num_categories(self) -> int:
+        """Size of an action mask: the categories of all choices."""
+        return sum(part.num_logits for part in self.parts if isinstance(part, Categorical))
+
+    def features(self, action: Tensor) -> Tensor:
+        """float32 [*, num_features]: an action as a network takes it, categories one-hot."""
+        elements = self._split_action(action)
+        return torch.cat([part.features(x) for part, x in zip(self.parts, elements, strict=True)], dim=-1)
+
+    def to_leaves(self, action: Tensor) -> list[NDArray[Any]]:
+        """One C-contiguous array [*, *shape] of the leaf's dtype an action leaf, from an action on any device."""
+        on_cpu = action.cpu()
+        return [
+            np.ascontiguousarray(elements.numpy(), leaf.dtype).reshape(*self._leading(action), *leaf.shape)
+            for leaf, elements in zip(self.leaves, self._split_action(on_cpu), strict=True)
+        ]
+
+    def from_leaves(self, leaves: Sequence[NDArray[Any]]) -> Tensor:
+        """The inverse of `to_leaves`, on the CPU."""
+        if self.is_one_choice:
+            return torch.from_numpy(leaves[0]).long()
+        pieces = [
+            array.reshape(*array.shape[: array.ndim - len(leaf.shape)], -1).astype(np.float32, copy=False)
+            for leaf, array in zip(self.leaves, leaves, strict=True)
+        ]
+        return torch.from_numpy(np.concatenate(pieces, axis=-1))
+
+    def _joined(self, choose: Callable[[Part, Tensor], Tensor], policy_logits: Tensor) -> Tensor:
+        chosen = [choose(part, x) for part, x in zip(self.parts, self._split_logits(policy_logits), strict=True)]
+        return chosen[0].squeeze(-1) if self.is_one_choice else torch.cat([x.float() for x in chosen], dim=-1)
+
+    def _split_logits(self, policy_logits: Tensor) -> Sequence[Tensor]:
+        return torch.split(policy_logits, [part.num_logits for part in self.parts], dim=-1)
+
+    def _split_action(self, action: Tensor) -> Sequence[Tensor]:
+        """[*, E] for every part."""
+        if self.is_one_choice:
+            return [action.unsqueeze(-1)]
+        return torch.split(action, [part.num_elements for part in self.parts], dim=-1)
+
+    def _leading(self, action: Tensor) -> torch.Size:
+        return action.shape[: action.ndim - len(self.action_shape)]
+
+
+def _part(leaf: LeafSpec, bounded_actions: BoundedActions) -> Part:
+    num_elements = int(np.prod(leaf.shape, dtype=np.int64))
+    if num_elements == 0:
+        raise ModelSpecError(f"the action leaf {describe_leaf(leaf)} has no elements: there is nothing to choose")
+    if leaf.num_categories > 0:
+        return Categorical(num_elements, leaf.num_categories)
+    if np.dtype(leaf.dtype).kind != "f":
+        raise ModelSpecError(
+            f"the action leaf {describe_leaf(leaf)} holds whole numbers without categories: make it Discrete, "
+            "MultiDiscrete, MultiBinary or a Box of floats with a wrapper"
+        )
+    return SquashedNormal(num_elements) if leaf.bounded and bounded_actions == "tanh" else Normal(num_elements)
+
+
+def _sum(terms: Sequence[Tensor]) -> Tensor:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
