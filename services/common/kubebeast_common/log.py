@@ -98,7 +98,9 @@ def make_handler(level: LogLevel, log_format: LogFormat) -> "logging.StreamHandl
     return handler
 
 
-def configure(level: LogLevel, log_format: LogFormat = "auto") -> None:
-    """Sends this process's log, and what is said by `warnings`, to standard error."""
-    logging.basicConfig(level=level.upper(), handlers=[make_handler(level, log_format)], force=True)
+def configure(level: LogLevel, log_format: LogFormat = "auto") -> logging.Handler:
+    """Sends this process's log, and what is said by `warnings`, to standard error. Returns what writes it."""
+    handler = make_handler(level, log_format)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
+    return handler

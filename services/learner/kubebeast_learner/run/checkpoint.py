@@ -63,7 +63,7 @@ class CheckpointStore:
         """The checkpoint files, newest (highest step) first."""
         if not self._folder.is_dir():
             return []
-        steps = {path: int(match[1]) for path in self._folder.iterdir() if (match := _NAME.fullmatch(path.name))}
+        steps = {path: step for path in self._folder.iterdir() if (step := step_of(path)) is not None}
         return sorted(steps, key=lambda path: steps[path], reverse=True)
 
     def load_newest(self) -> tuple[Path, dict[str, Any]] | None:
@@ -96,6 +96,12 @@ class CheckpointStore:
         for pattern in ("checkpoint-*.pt", weights_file.NAME):
             for path in self._folder.glob(pattern + atomic_file.SUFFIX):
                 path.unlink(missing_ok=True)
+
+
+def step_of(path: Path) -> int | None:
+    """Env-steps that a checkpoint's name tells; None of any other file."""
+    match = _NAME.fullmatch(path.name)
+    return int(match[1]) if match else None
 
 
 def load(path: Path) -> dict[str, Any]:

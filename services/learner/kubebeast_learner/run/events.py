@@ -19,7 +19,7 @@ class EventFile:
 
     def __init__(self, folder: Path) -> None:
         """OSError when it cannot be written."""
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"events.out.tfevents.{time.time_ns() / 1e9:020.9f}.{socket.gethostname()}.{os.getpid()}"
         self._writer = RecordWriter(open(path, "xb"))  # noqa: SIM115 - closed by close
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))

@@ -10,14 +10,12 @@
                  .lock      held by the process that trains the run
 """
 
-import csv
 import datetime
 import json
 import logging
 import math
 import os
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +26,7 @@ from kubebeast_common.atomic_file import write_atomically
 from kubebeast_learner.machine.versions import describe_hardware, describe_versions
 from kubebeast_learner.run.events import EventFile
 from kubebeast_learner.run.lock import lock_run
+from kubebeast_learner.run.table_file import TableFile, Value
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +50,7 @@ class RunLog:
         self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
         logging.getLogger().addHandler(self._handler)
         self._meta: dict[str, Any] = {}
-        self._tick = _next_tick(self.folder / "logs.csv")
-        self._names = _last_names(self.folder / "fields.csv")
-        self._csv = open(self.folder / "logs.csv", "a", newline="", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
+        self._table = TableFile(self.folder / "logs.csv", self.folder / "fields.csv")
         self._events = EventFile(self.folder / "tensorboard")
 
     def record(self, settings: Mapping[str, Any]) -> None:
@@ -82,20 +79,14 @@ class RunLog:
         self._meta["environment"] = {"env": env_id, **(env_config or {})}
         self._write_meta()
 
-    def log(self, values: Mapping[str, float | int | str | tuple[float, ...] | None]) -> None:
-        """Appends one row to logs.csv and its numbers to TensorBoard at the number "step"; None leaves a field empty.
+    def log(self, values: Mapping[str, Value]) -> None:
+        """Appends one row to logs.csv and its numbers to TensorBoard at the number "step".
 
-        A tuple is written as in TorchBeast: "(1.0, 21.0)". OSError when the disk is full.
+        OSError when the disk is full.
         """
-        row = {"_tick": self._tick, "_time": time.time(), **values}
-        new_names = [name for name in row if name not in self._names]
-        if new_names:
-            self._grow(new_names)
-        csv.DictWriter(self._csv, self._names).writerow(row)
-        self._csv.flush()
+        self._table.append(values)
         numbers = {name: x for name, x in values.items() if isinstance(x, (int, float)) and math.isfinite(x)}
         self._events.add(numbers, int(numbers.pop("step")))
-        self._tick += 1
 
     def __enter__(self) -> Self:
         return self
@@ -104,17 +95,11 @@ class RunLog:
         logging.getLogger().removeHandler(self._handler)
         if self._meta:
             self._meta |= {"successful": self.successful and error_type is None, "date_end": _now()}
-        for finish in (self._write_meta, self._csv.close, self._events.close, self._handler.close, self._lock.close):
+        for finish in (self._write_meta, self._table.close, self._events.close, self._handler.close, self._lock.close):
             try:
                 finish()
             except OSError as error_of_file:  # a full disk: the others still want to be closed
                 logger.error("the logs in %s are not whole: %s", self.folder, error_of_file)
-
-    def _grow(self, new_names: list[str]) -> None:
-        self._names += new_names
-        with open(self.folder / "fields.csv", "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(self._names)
-        self._csv.write(f"# {','.join(self._names)}\n")
 
     def _write_meta(self) -> None:
         """Nothing before `record`."""
@@ -151,29 +136,6 @@ def _point_latest(folder: Path) -> None:
         os.replace(unfinished, savedir / "latest")
     except OSError as error:
         logger.warning("cannot point %s at the run: %s", savedir / "latest", error)
-
-
-def _next_tick(path: Path) -> int:
-    """The tick after the last row that can be read; one that a crash tore is cut off."""
-    if not path.exists():
-        return 0
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(path, len(whole))
-    for line in reversed(whole.splitlines()):
-        tick = line.partition(b",")[0]
-        if tick.isdigit():
-            return int(tick) + 1
-    return 0
-
-
-def _last_names(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        rows = list(csv.reader(file))
-    return rows[-1] if rows else []
 
 
 def _git_commit() -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""All columns of a run's logs.csv, in the layout of TorchBeast's FileWriter.
+"""All columns of a table in a run's folder, such as logs.csv, in the layout of TorchBeast's FileWriter.
 
 The file may be one that a run still writes, that a killed run left, that grew new columns on the way or is damaged.
 """
@@ -52,8 +52,13 @@ class LogTable:
 
 
 def read_log(folder: Path) -> LogTable:
-    """Reads folder/logs.csv; a row that is damaged is left out, with a warning. OSError where there is no such file."""
-    return _table(_rows(folder / "logs.csv"))
+    """Reads folder/logs.csv, as read_table does."""
+    return read_table(folder / "logs.csv")
+
+
+def read_table(path: Path) -> LogTable:
+    """A row that is damaged is left out, with a warning. OSError where there is no such file."""
+    return _table(_rows(path))
 
 
 def _table(rows: list[dict[str, str]]) -> LogTable:

@@ -2,14 +2,11 @@
 
 import contextlib
 import logging
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 import torch
@@ -31,11 +28,11 @@ from kubebeast_learner.training.build import choose_device
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import make_progress
+from kubebeast_learner.training.stopping import stop_on_signals
 
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
-STDERR = 2
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 OpenActors = Callable[[ConfigT, Path, Mapping[str, Any] | None], AbstractContextManager[Actors]]
@@ -67,7 +64,7 @@ def run(
         try:
             keep_freed_memory()
             _set_threads(config.run.learner_threads, num_local_processes)
-            with _stop_on_signals(handler) as stop:
+            with stop_on_signals(handler, "ending with a checkpoint") as stop:
                 summary = _train(config, open_actors, run_log, console, monitor or Monitor(), stop, linger)
         except ConfigError as error:
             logger.error("%s", error)
@@ -156,30 +153,6 @@ def _logging_to(console: Console, run: RunConfig) -> Iterator[logging.Handler]:
         root.removeHandler(handler)
         root.setLevel(levels[0])
         own.setLevel(levels[1])
-
-
-@contextlib.contextmanager
-def _stop_on_signals(handler: logging.Handler) -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second one raises KeyboardInterrupt. handler: who formats the notice."""
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        text = f"{signal.Signals(number).name}: ending with a checkpoint; once more to abort"
-        line = log.line(__name__, text, handler.format)
-        start = "\n" if os.isatty(STDERR) else ""  # below the table, and behind the terminal's ^C
-        # Not the logger: it raises where the signal came in the middle of another write to the same stream.
-        with contextlib.suppress(OSError):
-            os.write(STDERR, f"{start}{line}\n".encode())
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)
 
 
 def _set_threads(learner_threads: int, num_local_processes: int) -> None:

@@ -1,6 +1,5 @@
 """Everything that a run's folder tells, finished or not."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import safetensors
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.observe.report.out_log import OutLog, read_out_log
 from kubebeast_learner.run import weights_file
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointStore, step_of
 from kubebeast_learner.run.folder import read_meta
 from kubebeast_learner.run.log_table import NO_LOG, LogTable, read_log
 
@@ -75,7 +74,4 @@ def _env_spec(path: Path) -> EnvSpec | None:
 
 def _checkpoints(folder: Path) -> list[CheckpointFile]:
     paths = [*CheckpointStore(folder, keep=1).paths(), folder / weights_file.NAME]
-    steps = {path: re.search(r"(\d+)\.pt$", path.name) for path in paths if path.is_file()}
-    return [
-        CheckpointFile(path.name, int(step[1]) if step else None, path.stat().st_size) for path, step in steps.items()
-    ]
+    return [CheckpointFile(path.name, step_of(path), path.stat().st_size) for path in paths if path.is_file()]
