@@ -1,8 +1,9 @@
-"""The names under which learner and env-server are scraped."""
+"""The names under which learner, evaluation and env-server are scraped."""
 
 from kubebeast_common.metrics import sample_names
 from kubebeast_envserver.metrics import ENVSERVER
 from kubebeast_learner.observe.metrics import ROWS
+from kubebeast_learner.play.follow.metrics import EVALUATION
 
 PROCESS = frozenset(
     f"process_{name}"
@@ -16,4 +17,4 @@ PROCESS = frozenset(
 
 def exported_metrics() -> set[str]:
     """Of everything that the tables name and of the process; a histogram has three names."""
-    return {name for row in (*ROWS, *ENVSERVER) for name in sample_names(row)} | PROCESS
+    return {name for row in (*ROWS, *EVALUATION, *ENVSERVER) for name in sample_names(row)} | PROCESS

@@ -56,7 +56,7 @@ COMMANDS = {
     "learner": _command(
         "Run the learner; env-servers elsewhere dial it, or it dials them.", LearnerConfig, "commands.train:learn"
     ),
-    "eval": _command("Play whole episodes with a checkpoint.", EvalConfig, "play.evaluate:run"),
+    "eval": _command("Play whole episodes with a checkpoint.", EvalConfig, "play.command:run"),
     "render": _command("Make a video of whole episodes.", RenderConfig, "play.render:run"),
     "export": _command("Write a trained actor for other programs.", ExportConfig, "play.export:run"),
     "plot": _command("Draw learning curves of runs.", PlotConfig, "observe.plot.command:run"),

@@ -79,7 +79,7 @@ class PoolConfig:
         require_at_least(0, self, "max_policy_lag", "max_offences")
         require_positive(self, "trace_interval_s")
         if self.http_address:
-            require(_is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
+            require(is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
         if self.trace_endpoint:
             is_url = _URL.fullmatch(self.trace_endpoint) is not None
             require(is_url, "trace_endpoint", self.trace_endpoint, "must be http://host:port or https://host:port")
@@ -114,7 +114,7 @@ def expanded(path: Path | None) -> str:
     return "" if path is None else str(path.expanduser())
 
 
-def _is_host_port(text: str) -> bool:
+def is_host_port(text: str) -> bool:
     """Whether `text` names a host, or an IPv6 address in brackets, and a port; 0 leaves the choice to the system."""
     match = _PLACE.fullmatch(text)
     return match is not None and match["last"] is None and int(match["first"]) <= MAX_PORT

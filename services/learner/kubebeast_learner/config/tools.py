@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import tyro
 
 from kubebeast_learner.config.checks import parse_env_kwargs, require, require_at_least, require_positive, require_seed
+from kubebeast_learner.config.pool import is_host_port
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,11 +55,26 @@ class EvalConfig(PlayConfig):
     episodes: int = 10
     """Whole episodes to play; returns are never clipped."""
     json: bool = False
-    """Print one JSON line instead of the table."""
+    """Print one JSON line instead of the table; with follow, beside the log, one for every checkpoint."""
+    follow: bool = False
+    """Play every new checkpoint of the run until it has been trained to its end; the scores go into eval.csv of its
+    folder. The run need not have begun."""
+    linger: bool = False
+    """With follow, stay after the end of the run and wait for further checkpoints, until SIGTERM."""
+    http_address: str = ""
+    """With follow, "host:port" of /healthz, /readyz and /metrics; empty serves none."""
 
     def __post_init__(self) -> None:
         PlayConfig.__post_init__(self)
         require_at_least(1, self, "episodes")
+        if self.follow:
+            checkpoint = None if self.checkpoint is None else str(self.checkpoint)
+            require(checkpoint is None, "checkpoint", checkpoint, "is one file, follow plays all of the run xpid")
+        else:
+            require(not self.linger, "linger", self.linger, "needs follow")
+            require(not self.http_address, "http_address", self.http_address, "needs follow")
+        if self.http_address:
+            require(is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +121,8 @@ class PlotConfig:
     """Picture to write; png, svg or pdf by its ending."""
     csv: bool = False
     """Write the curves beside the picture, at most 200 rows a run."""
+    returns: Literal["training", "eval"] = "training"
+    """Draw the returns of training, or the scores of kubebeast eval --follow."""
     threshold: float | None = None
     """Return to mark, and to count the steps to."""
     bin_steps: int | None = None
@@ -120,6 +138,8 @@ class PlotConfig:
     def __post_init__(self) -> None:
         require(len(self.runs) > 0, "runs", self.runs, "name at least one")
         require_positive(self, "x_max", "bin_steps")
+        reason = "is for the returns of training, eval has a score for each checkpoint"
+        require(self.bin_steps is None or self.returns == "training", "bin_steps", self.bin_steps, reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, mak
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, open_env, play
-from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError
 
 MAX_ENVS = 32
@@ -57,25 +57,29 @@ class Evaluation:
 
 
 def run(config: EvalConfig) -> int:
-    """The command. Returns the exit status; ConfigError when there is nothing that could play."""
+    """Plays one checkpoint. Returns the exit status; ConfigError when there is nothing that could play."""
     console = Console()
-    torch.set_num_threads(1)  # a handful of rows is too little to share; threads would only wait for each other
     try:
-        with _output_to_stderr():  # what environments print is not the result
+        with output_to_stderr():  # what environments print is not the result
             evaluation = evaluate(config)
     except (CheckpointError, EnvironmentFailure, ModelSpecError) as error:
         Console(stderr=True).print(f"kubebeast eval: {error}", markup=False, soft_wrap=True)
         return 1
     if config.json:
-        result = asdict(evaluation)
-        print(json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return}))
+        print(as_json(evaluation))
     else:
         print_table(evaluation, console)
     return 0
 
 
+def as_json(evaluation: Evaluation) -> str:
+    """One line with everything."""
+    result = asdict(evaluation)
+    return json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return})
+
+
 @contextlib.contextmanager
-def _output_to_stderr() -> Iterator[None]:
+def output_to_stderr() -> Iterator[None]:
     """What Python and C code write to standard output goes to standard error."""
     sys.stdout.flush()
     descriptor = os.dup(1)
@@ -90,11 +94,18 @@ def _output_to_stderr() -> Iterator[None]:
 
 
 def evaluate(config: EvalConfig) -> Evaluation:
-    """Plays config.episodes episodes on the CPU.
+    """Plays config.episodes episodes on the CPU with the checkpoint that config means.
 
     Raises ConfigError, CheckpointError, EnvironmentFailure or ModelSpecError.
     """
-    trained = load_trained(config)
+    return evaluate_trained(config, load_trained(config))
+
+
+def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[[], None] | None = None) -> Evaluation:
+    """Plays config.episodes episodes with a model. watch: called before and after every step.
+
+    Raises ConfigError or EnvironmentFailure.
+    """
     played = choose_env(config, trained)
     generator = torch.Generator().manual_seed(config.seed)
 
@@ -104,7 +115,7 @@ def evaluate(config: EvalConfig) -> Evaluation:
         seed = config.seed + len(episodes)
         make = partial(make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, **played.arguments)
         with open_env(make, trained, played.env_id) as env:
-            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps)
+            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch)
     return Evaluation(
         env=played.env_id,
         preset=played.config.preset,

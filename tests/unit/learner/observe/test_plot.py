@@ -275,3 +275,25 @@ def test_bins_need_the_returns_of_single_episodes(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", log_of((0, 100, 1.0)))
     with pytest.raises(ConfigError, match=r"bin_steps = 50: .* has no column episode_returns"):
         read_curve(folder, bin_steps=50)
+
+
+SCORES = "# _tick,_time,step,mean_return,mode\n0,0,150,3.5,greedy\n1,9,300,4.5,greedy\n"
+
+
+def test_the_scores_of_checkpoints_are_drawn_at_the_time_of_their_training(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", log_of((0, 100, 1.0), (36, 200, 2.0), (72, 300, 2.5)))
+    (folder / "eval.csv").write_text(SCORES, encoding="utf-8")
+    read = read_curve(folder, source="eval")
+    assert (read.steps.tolist(), read.returns.tolist()) == ([150, 300], [3.5, 4.5])
+    assert read.hours.tolist() == pytest.approx([0.005, 0.02])
+    assert run(PlotConfig(runs=(str(folder),), returns="eval", out=tmp_path / "eval.png")) == 0
+    with Image.open(tmp_path / "eval.png") as picture:
+        assert picture.width > 0
+
+
+def test_a_run_that_nobody_followed_has_no_scores_to_draw(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", log_of((0, 100, 1.0)))
+    with pytest.raises(ConfigError, match=r"returns = 'eval': .*eval.csv has no score; kubebeast eval --follow"):
+        read_curve(folder, source="eval")
+    with pytest.raises(ConfigError, match=r"bin_steps = 50: is for the returns of training"):
+        PlotConfig(runs=("run",), returns="eval", bin_steps=50)

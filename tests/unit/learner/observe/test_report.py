@@ -1,6 +1,7 @@
 """`kubebeast report`: one page from whatever a run has left."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,16 @@ def test_a_page_tells_everything_that_the_run_has_recorded(tmp_path: Path) -> No
         *("Episode return", "Losses", "Throughput, steps/s"),
     ):
         assert text in page.text, text
+
+
+def test_the_scores_of_checkpoints_are_drawn_beside_the_training_curve(tmp_path: Path) -> None:
+    folder = whole_run(tmp_path / "run")
+    assert "evaluation" not in page_of(folder).text
+    scores = "# _tick,_time,step,mean_return,mode\n0,0,1000,0.25,greedy\n1,9,3000,0.75,greedy\n"
+    (folder / "eval.csv").write_text(scores, encoding="utf-8")
+    assert re.search(r"training\s*1\s*evaluation\s*0.75", page_of(folder).text)
+    (folder / "logs.csv").unlink()
+    assert re.search(r"Episode return\s*0.75", page_of(folder).text)
 
 
 def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ FILE_WIDTH = 120
 def run(config: PlotConfig) -> int:
     """Draws config.runs. Returns the exit status; ConfigError when there is nothing to draw or nowhere to write."""
     folders = [find_run("runs", name, config.savedir, ("logs.csv",)) for name in config.runs]
-    groups = group_curves([read_curve(folder, config.bin_steps) for folder in folders])
+    groups = group_curves([read_curve(folder, config.bin_steps, config.returns) for folder in folders])
     drawn = [_drawable(group, config.x_max) for group in groups]
     if not any(group.curves for group in drawn):
         raise ConfigError(f"runs = {' '.join(config.runs)}: no episode has finished in any of them")

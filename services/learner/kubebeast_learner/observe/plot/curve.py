@@ -1,16 +1,18 @@
-"""The learning curve of one run, read from its logs.csv."""
+"""The learning curve of one run, read from its logs.csv, or that of its evaluation from eval.csv."""
 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.run.folder import read_meta
-from kubebeast_learner.run.log_table import Values, read_log
+from kubebeast_learner.run.log_table import LogTable, Values, read_log
+from kubebeast_learner.run.scores import NAME as SCORES
+from kubebeast_learner.run.scores import read_scores
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -25,7 +27,8 @@ class Curve:
     hours: Values
     """[N], of training, as LogTable has them."""
     returns: Values
-    """[N], unclipped: mean_episode_return as logged, over the newest episodes, or the mean of a bin's episodes."""
+    """[N], unclipped: mean_episode_return as logged, over the newest episodes, the mean of a bin's episodes, or that of
+    the episodes that a checkpoint was played for."""
     num_steps: int
     """Env-steps of the newest row, with or without a return."""
     num_hours: float
@@ -44,9 +47,10 @@ class Curve:
         return int(self.steps[reached[0]]) if reached.size else None
 
 
-def read_curve(folder: Path, bin_steps: int | None = None) -> Curve:
+def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["training", "eval"] = "training") -> Curve:
     """Reads folder/logs.csv and folder/meta.json. ConfigError without a log or without a whole row in it.
 
+    source: whose returns; those of eval are in folder/eval.csv, and ConfigError where there are none.
     bin_steps: a point for every so many env-steps, the mean return of the episodes that ended in them, instead of the
     logged means, which lag by half their episodes. ConfigError where the log has no column episode_returns.
     """
@@ -63,6 +67,8 @@ def read_curve(folder: Path, bin_steps: int | None = None) -> Curve:
         if not log.has_episodes:
             raise ConfigError(f"bin_steps = {bin_steps}: {path} has no column episode_returns")
         steps, hours, returns = _binned(steps, hours, log.episode_returns, bin_steps)
+    if source == "eval":
+        steps, hours, returns = _played(folder, log)
     finished = np.isfinite(returns)
     args = read_meta(folder).get("args")
     return Curve(
@@ -75,6 +81,17 @@ def read_curve(folder: Path, bin_steps: int | None = None) -> Curve:
         num_hours=float(log.hours[-1]),
         steps_per_second=log.steps_per_second,
     )
+
+
+def _played(folder: Path, log: LogTable) -> tuple[Values, Values, Values]:
+    """Steps of the played checkpoints, hours of training until then, and mean returns."""
+    scores = read_scores(folder)
+    returns = scores.column("mean_return")
+    if returns is None:
+        path = folder / SCORES
+        raise ConfigError(f"returns = 'eval': {path} has no score; kubebeast eval --follow plays a run's checkpoints")
+    hours: Values = np.interp(scores.steps, [0.0, *log.steps], [0.0, *log.hours])
+    return scores.steps, hours, returns
 
 
 def _binned(

@@ -72,18 +72,25 @@ GROUPS: dict[str, Sequence[Figure]] = {
 }
 
 
-def return_figure(log: LogTable) -> Drawn | None:
-    """The learning curve; None before the first finished episode."""
-    returns = log.column("mean_episode_return")
-    if returns is None:
+def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
+    """The learning curve, and that of evaluation where the run was followed; None before the first finished episode."""
+    curves = [
+        ("training", log.steps, log.column("mean_episode_return")),
+        ("evaluation", scores.steps, scores.column("mean_return")),
+    ]
+    lines = [Line(name, steps, returns, is_smooth=True) for name, steps, returns in curves if returns is not None]
+    if not lines:
         return None
-    line = Line("mean return", log.steps, returns, is_smooth=True)
     band = band_of(log.steps, log.episode_returns)
-    chart = make_chart([line], size=LARGE, label="Mean episode return against env-steps", band=band)
+    chart = make_chart(lines, size=LARGE, label="Mean episode return against env-steps", band=band)
     hint = "Mean of the newest 100 episodes, against env-steps; rewards are not clipped."
     if band is not None:
         hint += " The band spans the worst and the best episode."
-    return Drawn("Episode return", chart, hint)
+    if lines[-1].name == "training":
+        return Drawn("Episode return", chart, hint)
+    hint += " Evaluation: mean of the whole episodes that a checkpoint was played for."
+    legend = [(line.name, short_text(float(line.ys[line.ys == line.ys][-1]))) for line in lines]
+    return Drawn("Episode return", chart, hint, legend)
 
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:

@@ -33,7 +33,7 @@ def render(run: RunFolder) -> str:
         status=status(run),
         subtitle=_subtitle(run),
         tiles=_tiles(run),
-        hero=return_figure(run.log),
+        hero=return_figure(run.log, run.scores),
         groups=figures(run.log),
         changed=sorted((s for s in settings if s.origin), key=lambda s: (s.origin.startswith("recipe"), s.name)),
         unchanged=[setting for setting in settings if not setting.origin],

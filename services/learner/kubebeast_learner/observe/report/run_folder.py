@@ -13,6 +13,7 @@ from kubebeast_learner.run import weights_file
 from kubebeast_learner.run.checkpoint import CheckpointStore, step_of
 from kubebeast_learner.run.folder import read_meta
 from kubebeast_learner.run.log_table import NO_LOG, LogTable, read_log
+from kubebeast_learner.run.scores import read_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class RunFolder:
     meta: Mapping[str, Any]
     """Of meta.json, empty where there is none that can be read."""
     log: LogTable
+    scores: LogTable
+    """Of checkpoints that were played by `kubebeast eval --follow`."""
     out_log: OutLog
     env_spec: EnvSpec | None
     """None where no weights were saved."""
@@ -52,6 +55,7 @@ def read_run(folder: Path) -> RunFolder:
         name=folder.name,
         meta=read_meta(folder),
         log=_log(folder),
+        scores=read_scores(folder),
         out_log=read_out_log(folder),
         env_spec=_env_spec(folder / weights_file.NAME),
         checkpoints=_checkpoints(folder),

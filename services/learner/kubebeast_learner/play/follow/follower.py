@@ -1,0 +1,162 @@
+"""Plays the checkpoints of a run as they appear, until the run is over."""
+
+import json
+import logging
+import threading
+import time
+from pathlib import Path
+from statistics import fmean
+
+from kubebeast_common.log import fields
+from kubebeast_envserver.envs.factory import EnvironmentFailure
+from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
+from kubebeast_learner.models import ModelSpecError
+from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained, output_to_stderr
+from kubebeast_learner.play.follow.checkpoints import CheckpointFeed, SavedCheckpoint
+from kubebeast_learner.play.follow.metrics import FollowMetrics
+from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.profiling.timer import Timer
+from kubebeast_learner.run.checkpoint import CheckpointError
+from kubebeast_learner.run.folder import read_meta
+from kubebeast_learner.run.scores import ScoreLog
+from kubebeast_learner.run.table_file import Value
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 2.0
+"""Time between two looks for a new checkpoint: a listing of the run's folder."""
+
+
+class StoppedError(Exception):
+    """Playing was to end before all episodes were over."""
+
+
+class Follower:
+    """Plays what a run saves, one checkpoint after the other. For one thread."""
+
+    def __init__(
+        self, config: EvalConfig, folder: Path, scores: ScoreLog, stop: threading.Event, metrics: FollowMetrics
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._scores = scores
+        self._stop = stop
+        self._metrics = metrics
+        self._feed = CheckpointFeed(folder, scores.newest_step)
+        self._look_due = Timer(POLL_S)
+        self._said_stopped = False
+        metrics.played_step = scores.newest_step
+
+    def run(self) -> bool:
+        """Plays until the run has been trained to its end, or until `stop`.
+
+        False where the last checkpoint could not be played.
+        Raises ConfigError where the settings do not fit the run, OSError when the scores cannot be written.
+        """
+        while not self._stop.is_set():
+            saved = self._feed.take()
+            self._note_turn()
+            if saved is not None:
+                try:
+                    self._play(saved)
+                except StoppedError:
+                    break
+            elif self._is_over() and not self._config.linger:
+                return self._scores.newest_step == self._feed.newest_step
+            else:
+                self._stop.wait(POLL_S)
+        return True
+
+    def _play(self, saved: SavedCheckpoint) -> None:
+        """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
+        started_at = time.monotonic()
+        try:
+            trained = load_trained(CheckpointConfig(checkpoint=saved.path))
+            with output_to_stderr():  # what environments print is not the result
+                evaluation = evaluate_trained(self._config, trained, self._turn)
+        except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
+            if not saved.path.exists():  # deleted for newer ones
+                self._metrics.num_skipped += 1
+            elif isinstance(error, ConfigError):
+                raise
+            else:
+                self._metrics.num_failed += 1
+                logger.error("the checkpoint at step %d is not played: %s", saved.step, error)
+            return
+        skipped = self._feed.skip_older()
+        self._metrics.num_skipped += skipped
+        self._record(saved, evaluation, time.monotonic() - started_at, skipped)
+
+    def _record(self, saved: SavedCheckpoint, evaluation: Evaluation, play_s: float, skipped: int) -> None:
+        score = {**_score(evaluation), "play_s": play_s}
+        counts = {
+            "episodes": len(evaluation.episodes),
+            "episodes_cut_off": sum(episode.cut_off for episode in evaluation.episodes),
+            "checkpoints_skipped": skipped,
+        }
+        row: dict[str, Value] = {**score, **counts, "saved_at": saved.saved_at_ns / 1e9, **_settings(evaluation)}
+        self._scores.add(saved.step, row)
+        self._metrics.note_score(saved.step, score)
+        logger.info(
+            "step %s: mean return %.2f ± %.2f of %d episodes%s",
+            f"{saved.step:,}",
+            evaluation.mean_return,
+            evaluation.std_return,
+            len(evaluation.episodes),
+            f"; {skipped} older checkpoints skipped" if skipped else "",
+            extra=fields(step=saved.step, **score, **counts),
+        )
+        if self._config.json:
+            print(as_json(evaluation), flush=True)
+
+    def _turn(self) -> None:
+        """Before every step of the environments. StoppedError when that is wanted."""
+        if self._stop.is_set():
+            raise StoppedError
+        if self._look_due.is_due():
+            self._feed.look()  # those that are deleted before this one is played out are counted, too
+        self._note_turn()
+
+    def _note_turn(self) -> None:
+        self._metrics.newest_step = self._feed.newest_step
+        self._metrics.note_turn()
+
+    def _is_over(self) -> bool:
+        """Whether the newest checkpoint is that of a training which has come to its end.
+
+        ConfigError for a run that will never have one. A run that was stopped or has failed may be resumed.
+        """
+        meta, newest = read_meta(self._folder), self._feed.newest_step
+        args = meta.get("args")
+        settings = args if isinstance(args, dict) else {}
+        if newest is None and settings.get("disable_checkpoint") is True:
+            raise ConfigError(f"xpid = {self._folder.name!r}: the run writes no checkpoints, disable_checkpoint is set")
+        total = settings.get("total_steps")
+        is_over = newest is not None and isinstance(total, int) and newest >= total
+        has_stopped = bool(meta.get("date_end")) and not is_over
+        if has_stopped and not self._said_stopped:
+            logger.info("the training has stopped at step %s of %s; waiting for it to go on", newest or 0, total)
+        self._said_stopped = has_stopped
+        return is_over
+
+
+def _score(evaluation: Evaluation) -> dict[str, float]:
+    returns = [episode.episode_return for episode in evaluation.episodes]
+    return {
+        "mean_return": evaluation.mean_return,
+        "std_return": evaluation.std_return,
+        "min_return": min(returns),
+        "max_return": max(returns),
+        "mean_length": fmean(episode.length for episode in evaluation.episodes),
+    }
+
+
+def _settings(evaluation: Evaluation) -> dict[str, str]:
+    """What the score was obtained with."""
+    return {
+        "env": evaluation.env,
+        "preset": evaluation.preset,
+        "env_kwargs": json.dumps(evaluation.env_kwargs),
+        "mode": evaluation.mode,
+        "seed": str(evaluation.seed),
+    }

@@ -1,0 +1,94 @@
+"""`kubebeast eval --follow` beside a real training: from before its start, through a stop and a resume, to its end."""
+
+import contextlib
+import json
+import re
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from kubebeast_learner.run.scores import NAME, read_scores
+from tests import warm_start
+from tests.integration.training_process import (
+    TIMEOUT_S,
+    checkpoint_steps,
+    command,
+    environment,
+    run,
+    training_command,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+
+MANY_STEPS = 1_000_000
+TRAINING = ["--model=mlp", "--recipe=none"]
+FLAGS = ["--follow", "--xpid=run", "--episodes=2", "--http-address=127.0.0.1:0"]
+
+
+@contextlib.contextmanager
+def follower(savedir: Path) -> Iterator[warm_start.Process]:
+    with warm_start.Process(command("eval", f"--savedir={savedir}", *FLAGS), env=environment()) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def train_and_stop(savedir: Path) -> int:
+    """Trains for a moment; the step of the one checkpoint that is left."""
+    words = training_command("mono", savedir, *TRAINING, f"--total-steps={MANY_STEPS}")
+    with warm_start.Process(words, env=environment()) as learner:
+        next(line for line in learner.stdout if json.loads(line)["step"])
+        learner.terminate()
+        learner.communicate(TIMEOUT_S)
+    (step,) = checkpoint_steps(savedir / "run")
+    return step
+
+
+def next_line(errors: IO[str], pattern: str) -> dict[str, Any]:
+    """The next line of a log whose message has the pattern."""
+    for line in errors:
+        entry: dict[str, Any] = json.loads(line)
+        if re.search(pattern, entry["message"]):
+            return entry
+    raise AssertionError(f"no {pattern}")
+
+
+def metrics(port: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=TIMEOUT_S) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_a_run_is_followed_from_before_its_start_to_its_end(tmp_path: Path) -> None:
+    with follower(tmp_path) as process:
+        port = next_line(process.stderr, "serving HTTP on port").pop("message").split()[-1]
+        next_line(process.stderr, "waiting for the run")
+        stopped_at = train_and_stop(tmp_path)
+        scored = next_line(process.stderr, "mean return")
+        assert (scored["step"], scored["episodes"], scored["run_id"]) == (stopped_at, 2, "run")
+        assert f"kubebeast_eval_step {float(stopped_at)}" in metrics(port)
+        next_line(process.stderr, f"the training has stopped at step {stopped_at} of {MANY_STEPS}; waiting")
+
+        total_steps = stopped_at + 200
+        resumed = run(training_command("mono", tmp_path, *TRAINING, f"--total-steps={total_steps}"))
+        assert resumed.returncode == 0, resumed.stderr
+        assert process.wait(TIMEOUT_S) == 0
+    scores = read_scores(tmp_path / "run")
+    assert scores.steps.tolist() == checkpoint_steps(tmp_path / "run") == [stopped_at, scores.steps[-1]]
+    assert scores.steps[-1] >= total_steps
+    again = run(command("eval", f"--savedir={tmp_path}", *FLAGS))
+    assert (again.returncode, (tmp_path / "run" / NAME).read_text().count("\n")) == (0, 3), "nothing is played twice"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_a_run(number: signal.Signals, tmp_path: Path) -> None:
+    with follower(tmp_path) as process:
+        next_line(process.stderr, "waiting for the run")
+        process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == 0
+    assert list(tmp_path.iterdir()) == [], "a name that was misspelt leaves no folder"
