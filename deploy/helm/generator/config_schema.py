@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubebeast_envserver.config import EnvServerConfig, Preset
-from kubebeast_learner.config import LearnerConfig
+from kubebeast_learner.config import EvalConfig, LearnerConfig
 from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]
@@ -20,6 +20,8 @@ LEARNER_OWNED = frozenset(
     ("address", "http_address", "linger", "progress", "savedir", "tls_ca", "tls_cert", "tls_key", "token_file", "xpid")
 )
 """Settings that the chart's templates give; they are no part of learner.config."""
+EVALUATOR_OWNED = frozenset(("checkpoint", "follow", "http_address", "json", "linger", "savedir", "xpid"))
+"""Settings that belong to the chart; they are no part of evaluator.config."""
 ENVSERVER_OWNED = frozenset(
     (
         *("address", "env", "env_kwargs", "env_server_id", "envs_per_stream", "http_address", "listen", "max_steps"),
@@ -40,6 +42,7 @@ def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
     schema: Schema = json.loads(schema_text)
     schema["$defs"] |= {
         "learnerConfig": settings_schema(LearnerConfig, LEARNER_OWNED),
+        "evalConfig": settings_schema(EvalConfig, EVALUATOR_OWNED),
         "envserverConfig": settings_schema(EnvServerConfig, ENVSERVER_OWNED),
         "recipe": {"enum": ["none", *(recipe.name for recipe in RECIPES)]},
         "preset": {"enum": list(get_args(Preset))},
@@ -91,7 +94,7 @@ def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
     """Setting name to type and description, over all sections."""
     settings: dict[str, tuple[Any, str]] = {}
     hints = get_type_hints(config_type)
-    documented = _docstrings(config_type)
+    documented = {name: text for base in _dataclasses(config_type) for name, text in _docstrings(base).items()}
     for field in dataclasses.fields(config_type):
         kind = hints[field.name]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
@@ -99,6 +102,11 @@ def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
         else:
             settings[field.name] = (kind, field.metadata.get("help") or documented[field.name])
     return settings
+
+
+def _dataclasses(config_type: type) -> list[type]:
+    """The class and those that it inherits settings from."""
+    return [base for base in config_type.__mro__ if dataclasses.is_dataclass(base)]
 
 
 def _type_schema(kind: Any) -> Schema:

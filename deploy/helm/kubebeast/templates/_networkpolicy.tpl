@@ -14,3 +14,22 @@ matchExpressions:
 {{- define "kubebeast.networkPolicy.metricsPeers" -}}
 {{- with .metricsFrom }}{{ toYaml . }}{{ else }}- namespaceSelector: {}{{ end -}}
 {{- end -}}
+
+{{/* Where environments may connect: everywhere, or to DNS and what the values add. */}}
+{{- define "kubebeast.networkPolicy.environmentEgress" -}}
+{{- with .Values.networkPolicy.envserver -}}
+{{- if .allowEgress -}}
+- {}
+{{- else -}}
+# DNS, without a peer: a cache on the node is no pod, and no selector finds it.
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+{{- with .extraEgress }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}

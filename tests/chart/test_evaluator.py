@@ -1,0 +1,165 @@
+"""The evaluator: a Deployment of one pod that plays the learner's checkpoints from its volume."""
+
+from typing import Any
+
+import pytest
+
+from kubebeast_learner.cli import COMMANDS
+from kubebeast_learner.config.command_line import Voice, parse
+from kubebeast_learner.config.sources import layer_flags
+from tests.chart.chart import Object, container, environment, notes, render, render_error
+
+IMAGE = {"repository": "kubebeast/evaluator"}
+NAME = "demo-evaluator"
+
+
+def values(learner: dict[str, Any] | None = None, **evaluator: Any) -> dict[str, Any]:
+    return {"learner": learner or {}, "evaluator": {"enabled": True, "image": IMAGE, **evaluator}}
+
+
+def pod(learner: dict[str, Any] | None = None, **evaluator: Any) -> Object:
+    template: Object = render(values(learner, **evaluator)).get("Deployment", NAME)["spec"]["template"]
+    return template
+
+
+def claim(template: Object) -> str:
+    (volume,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "runs"]
+    return str(volume["persistentVolumeClaim"]["claimName"])
+
+
+def test_there_should_be_none_by_default() -> None:
+    assert not render().has("Deployment", NAME)
+    assert "demo-evaluator" not in notes()
+
+
+def test_there_should_be_one_and_never_two_at_a_time() -> None:
+    spec = render(values()).get("Deployment", NAME)["spec"]
+
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert render(values() | {"paused": True}).get("Deployment", NAME)["spec"]["replicas"] == 0
+    assert "replicas" in render_error(values(replicas=2))
+
+
+@pytest.mark.parametrize("xpid", ["", "first-try"])
+def test_the_process_should_follow_the_run_of_the_learner(xpid: str) -> None:
+    template = pod({"xpid": xpid}, config={"episodes": 50, "mode": "sample"})
+    name, *flags = container(template)["args"]
+    command = COMMANDS[name]
+
+    layered = layer_flags(command.config_type, flags, environment(template))
+    config = parse(Voice(name, "text"), name, command.summary, command.config_type, layered, command.has_sources)
+
+    assert (config.follow, config.linger, str(config.savedir), config.xpid) == (True, True, "/runs", xpid or "demo")
+    assert (config.episodes, config.mode) == (50, "sample")
+    (port,) = container(template)["ports"]
+    assert config.http_address == f"0.0.0.0:{port['containerPort']}"
+    assert [container(template)[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe")] == [
+        "http"
+    ] * 2
+
+
+def test_it_should_mount_the_claim_of_the_learner() -> None:
+    manifests = render(values())
+    (template,) = manifests.get("StatefulSet")["spec"]["volumeClaimTemplates"]
+
+    assert claim(pod()) == f"{template['metadata']['name']}-{manifests.get('StatefulSet')['metadata']['name']}-0"
+    assert claim(pod({"persistence": {"existingClaim": "mine"}})) == "mine"
+    assert {"name": "runs", "mountPath": "/runs"} in container(pod())["volumeMounts"]
+
+
+def test_it_should_write_as_the_user_of_the_learner() -> None:
+    learner = {"podSecurityContext": {"runAsUser": 2000, "runAsNonRoot": True}}
+    manifests = render(values(learner))
+    own, other = (manifests.get(kind, name)["spec"]["template"]["spec"] for kind, name in (
+        ("Deployment", NAME), ("StatefulSet", "demo-learner")
+    ))  # fmt: skip
+
+    assert own["securityContext"] == other["securityContext"]
+    assert own["serviceAccountName"] == other["serviceAccountName"]
+
+
+def test_a_volume_of_one_node_should_keep_it_beside_the_learner() -> None:
+    taint = {"key": "nvidia.com/gpu", "operator": "Exists"}
+    own = {"key": "spot", "operator": "Exists"}
+    manifests = render(values({"tolerations": [taint]}, tolerations=[own]))
+    spec = manifests.get("Deployment", NAME)["spec"]["template"]["spec"]
+    (term,) = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    wanted = term["labelSelector"]["matchLabels"].items()
+
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    pods = manifests.pod_templates().items()
+    assert [name for name, pod in pods if wanted <= pod["metadata"]["labels"].items()] == ["StatefulSet/demo-learner"]
+    assert spec["tolerations"][:2] == [taint, own]
+
+
+def test_a_volume_of_many_nodes_should_leave_it_free() -> None:
+    learner = {"persistence": {"accessModes": ["ReadWriteMany"]}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    spec = pod(learner, nodeSelector={"pool": "cpu"})["spec"]
+
+    assert "affinity" not in spec
+    assert spec["nodeSelector"] == {"pool": "cpu"}
+    assert "gpu" not in [toleration["key"] for toleration in spec["tolerations"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"evaluator": {"enabled": True}}, "needs evaluator.image.repository: an image with learner and environments"),
+        (values({"persistence": {"enabled": False}}), "needs learner.persistence.enabled: without a claim"),
+        (values({"persistence": {"accessModes": ["ReadWriteOncePod"]}}), "ReadWriteOncePod, with which no second pod"),
+        (values({"enabled": False, "address": "a:1"}), "needs learner.enabled: it plays the checkpoints of this"),
+        (values() | {"envservers": {"evaluator": {"env": "x"}}}, 'the group "evaluator" of env-servers has the name'),
+    ],
+)
+def test_what_it_needs_should_be_said(changes: dict[str, Any], reason: str) -> None:
+    assert reason in " ".join(render_error(changes).split())
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "key"),
+    [
+        ({"config": {"episode": 5}}, "episode"),
+        ({"config": {"episodes": "5"}}, "evaluator.config.episodes"),
+        ({"config": {"xpid": "other"}}, "xpid"),
+        ({"image": {"repository": "kubebeast/evaluator:1"}}, "evaluator.image.repository"),
+    ],
+)
+def test_a_mistake_should_be_refused_by_its_name(evaluator: dict[str, Any], key: str) -> None:
+    error = render_error(values(**evaluator))
+
+    assert all(part in error for part in key.split("."))
+
+
+def test_what_users_add_should_be_there() -> None:
+    mount = {"name": "code", "mountPath": "/code"}
+    variable = {"name": "PYTHONPATH", "value": "/code"}
+    volume = {"name": "code", "configMap": {"name": "model"}}
+    template = pod(extraEnv=[variable], extraVolumes=[volume], extraVolumeMounts=[mount], podAnnotations={"note": "x"})
+
+    assert variable in container(template)["env"]
+    assert mount in container(template)["volumeMounts"]
+    assert volume in template["spec"]["volumes"]
+    assert template["metadata"]["annotations"] == {"note": "x"}
+
+
+def test_prometheus_should_scrape_it_in_the_job_of_the_release() -> None:
+    manifests = render(values() | {"monitoring": {"podMonitor": {"enabled": True}}})
+    spec = manifests.get("PodMonitor", NAME)["spec"]
+    (endpoint,) = spec["podMetricsEndpoints"]
+
+    assert spec["selector"]["matchLabels"].items() <= pod()["metadata"]["labels"].items()
+    assert endpoint["port"] in [port["name"] for port in container(pod())["ports"]]
+    assert spec["jobLabel"] == manifests.get("PodMonitor", "demo-envserver")["spec"]["jobLabel"]
+
+
+def test_a_policy_should_leave_it_what_environments_may_reach() -> None:
+    manifests = render(values() | {"networkPolicy": {"enabled": True}})
+    own, other = (manifests.get("NetworkPolicy", name)["spec"] for name in (NAME, "demo-envserver"))
+
+    assert own["podSelector"]["matchLabels"].items() <= pod()["metadata"]["labels"].items()
+    assert own["egress"] == other["egress"][1:], "all but the learner"
+    assert own["ingress"][0]["ports"] == [{"port": 9090, "protocol": "TCP"}]
+
+
+def test_the_notes_should_say_where_the_scores_are() -> None:
+    assert "kubectl -n training logs -f deployment/demo-evaluator" in notes(values())
