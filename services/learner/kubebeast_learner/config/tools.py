@@ -70,10 +70,10 @@ class EvalConfig(PlayConfig):
         if self.follow:
             checkpoint = None if self.checkpoint is None else str(self.checkpoint)
             require(checkpoint is None, "checkpoint", checkpoint, "is one file, follow plays all of the run xpid")
-        else:
-            require(not self.linger, "linger", self.linger, "needs follow")
-            require(not self.http_address, "http_address", self.http_address, "needs follow")
-        if self.http_address:
+            is_plain = "/" not in self.xpid and self.xpid not in ("", ".", "..")
+            require(is_plain, "xpid", self.xpid, "must be a plain name, that of the run's folder in savedir")
+        # Without follow they are no mistake: KUBEBEAST_LINGER and KUBEBEAST_HTTP_ADDRESS may be meant for a learner.
+        if self.follow and self.http_address:
             require(is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
 
 

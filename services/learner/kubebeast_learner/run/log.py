@@ -8,6 +8,8 @@
                  config.yaml the settings
                  tensorboard/
                  .lock      held by the process that trains the run
+
+scores.py has what a process that plays the run's checkpoints adds.
 """
 
 import datetime

@@ -26,11 +26,11 @@ class ScoreLog:
         self.newest_step = int(steps[-1]) if steps.size else None
         """Env-steps of the checkpoint that was played last."""
 
-    def add(self, step: int, values: Mapping[str, Value]) -> None:
-        """Appends one row. OSError when the disk is full."""
-        self._table.append({"step": step, **values})
-        numbers = {name: x for name, x in values.items() if isinstance(x, (int, float)) and math.isfinite(x)}
-        self._events.add({f"eval/{name}": number for name, number in numbers.items()}, step)
+    def add(self, step: int, numbers: Mapping[str, float], facts: Mapping[str, Value]) -> None:
+        """Appends one row; only the numbers go to TensorBoard. OSError when the disk is full."""
+        self._table.append({"step": step, **numbers, **facts})
+        finite = {f"eval/{name}": number for name, number in numbers.items() if math.isfinite(number)}
+        self._events.add(finite, step)
         self.newest_step = step
 
     def __enter__(self) -> Self:

@@ -318,11 +318,15 @@ def test_an_environment_that_hangs_is_a_problem() -> None:
     ("settings", "message"),
     [
         ({"follow": True, "checkpoint": Path("a.pt")}, "checkpoint = 'a.pt': is one file, follow plays all of the run"),
-        ({"linger": True}, "linger = True: needs follow"),
-        ({"http_address": "0.0.0.0:9090"}, "http_address = '0.0.0.0:9090': needs follow"),
+        ({"follow": True, "xpid": "../run"}, "xpid = '../run': must be a plain name"),
+        ({"follow": True, "xpid": ""}, "xpid = '': must be a plain name"),
         ({"follow": True, "http_address": "9090"}, 'http_address = .9090.: must be "host:port"'),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         EvalConfig(**settings)
+
+
+def test_variables_that_are_meant_for_a_learner_are_no_mistake() -> None:
+    assert not EvalConfig(linger=True, http_address=":9090").follow

@@ -40,7 +40,7 @@ def follow(config: EvalConfig) -> int:
             logger.error("%s", error)
             return EXIT_USAGE
         except OSError as error:
-            logger.error("the scores in %s cannot be written: %s", folder, error)
+            logger.error("%s cannot be followed: %s", folder, error)
             return EXIT_FAILED
     return 0 if is_played else EXIT_FAILED
 

@@ -19,7 +19,6 @@ from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint import CheckpointError
 from kubebeast_learner.run.folder import read_meta
 from kubebeast_learner.run.scores import ScoreLog
-from kubebeast_learner.run.table_file import Value
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +93,8 @@ class Follower:
             "episodes_cut_off": sum(episode.cut_off for episode in evaluation.episodes),
             "checkpoints_skipped": skipped,
         }
-        row: dict[str, Value] = {**score, **counts, "saved_at": saved.saved_at_ns / 1e9, **_settings(evaluation)}
-        self._scores.add(saved.step, row)
+        facts: dict[str, float | str] = {"saved_at": saved.saved_at_ns / 1e9, **_settings(evaluation)}
+        self._scores.add(saved.step, {**score, **counts}, facts)
         self._metrics.note_score(saved.step, score)
         logger.info(
             "step %s: mean return %.2f ± %.2f of %d episodes%s",
