@@ -25,7 +25,7 @@ def needs_gpu(text: str) -> bool:
 
 def metric_names() -> set[str]:
     """Under which learner and env-server are scraped."""
-    return {name for name in exported_metrics() if not needs_gpu(name)}
+    return {name for name in exported_metrics() if not needs_gpu(name) and not name.startswith("kubebeast_eval_")}
 
 
 def panel_queries(title: str = "") -> list[PanelQuery]:

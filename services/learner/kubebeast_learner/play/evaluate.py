@@ -102,7 +102,7 @@ def evaluate(config: EvalConfig) -> Evaluation:
 
 
 def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[[], None] | None = None) -> Evaluation:
-    """Plays config.episodes episodes with a model. watch: called before and after every step.
+    """Plays config.episodes episodes with a model. watch: as that of play.
 
     Raises ConfigError or EnvironmentFailure.
     """

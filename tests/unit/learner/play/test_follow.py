@@ -14,10 +14,11 @@ from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kubebeast_common.atomic_file import SUFFIX
+from kubebeast_common.metrics import sample_names
 from kubebeast_learner.config import ConfigError, EvalConfig, ModelConfig
 from kubebeast_learner.play.follow.checkpoints import CheckpointFeed
 from kubebeast_learner.play.follow.follower import Follower
-from kubebeast_learner.play.follow.metrics import LONGEST_TURN_S, FollowMetrics
+from kubebeast_learner.play.follow.metrics import EVALUATION, LONGEST_TURN_S, FollowMetrics
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.run.log import RunLog
 from kubebeast_learner.run.log_table import LogTable
@@ -227,6 +228,7 @@ def test_a_checkpoint_that_is_deleted_while_it_is_read_is_no_failure(
     run.follow()
     assert run.played == [20]
     assert run.outcomes() == {"played": 1, "skipped": 1, "failed": 0}
+    assert run.scores.columns["checkpoints_skipped"].tolist() == [1]
     assert "not played" not in caplog.text
 
 
@@ -285,6 +287,13 @@ def test_an_environment_of_other_shapes_is_refused(run: Run) -> None:
         run.follow(config=replace(CONFIG, env="Acrobot-v1"))
 
 
+def test_what_differs_from_the_training_is_said_once(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    config = replace(CONFIG, env_kwargs='{"max_episode_steps": 5}')
+    run.follow(lambda: run.save(10), lambda: run.save(20), config=config)
+    assert run.scores.columns["max_return"].tolist() == [5, 5]
+    assert caplog.text.count("trained on CartPole-v1 with preset none") == 1
+
+
 def test_json_is_a_line_a_checkpoint(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     run.follow(lambda: run.save(10), lambda: run.save(20), config=replace(CONFIG, json=True))
     results = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
@@ -301,7 +310,7 @@ def test_metrics_tell_the_newest_score_and_how_far_behind_it_is(run: Run) -> Non
     assert (values["step"], values["lag_steps"]) == (10, 20)
     assert values["mean_return"] == run.scores.columns["mean_return"][0]
     exported = {sample.name for family in run.metrics.registry().collect() for sample in family.samples}
-    assert {"kubebeast_eval_step", "kubebeast_eval_checkpoints_total", "kubebeast_eval_return_mean"} <= exported
+    assert {name for row in EVALUATION for name in sample_names(row)} <= exported
 
 
 def test_an_environment_that_hangs_is_a_problem() -> None:

@@ -43,7 +43,9 @@ class Follower:
         self._metrics = metrics
         self._feed = CheckpointFeed(folder, scores.newest_step)
         self._look_due = Timer(POLL_S)
+        self._num_deleted = 0
         self._said_stopped = False
+        self._said_notes: list[str] = []
         metrics.played_step = scores.newest_step
 
     def run(self) -> bool:
@@ -75,18 +77,17 @@ class Follower:
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
             if not saved.path.exists():  # deleted for newer ones
-                self._metrics.num_skipped += 1
+                self._num_deleted += 1
             elif isinstance(error, ConfigError):
                 raise
             else:
                 self._metrics.num_failed += 1
                 logger.error("the checkpoint at step %d is not played: %s", saved.step, error)
             return
-        skipped = self._feed.skip_older()
-        self._metrics.num_skipped += skipped
-        self._record(saved, evaluation, time.monotonic() - started_at, skipped)
+        self._record(saved, evaluation, time.monotonic() - started_at)
 
-    def _record(self, saved: SavedCheckpoint, evaluation: Evaluation, play_s: float, skipped: int) -> None:
+    def _record(self, saved: SavedCheckpoint, evaluation: Evaluation, play_s: float) -> None:
+        skipped, self._num_deleted = self._num_deleted + self._feed.skip_older(), 0
         score = {**_score(evaluation), "play_s": play_s}
         counts = {
             "episodes": len(evaluation.episodes),
@@ -95,7 +96,11 @@ class Follower:
         }
         facts: dict[str, float | str] = {"saved_at": saved.saved_at_ns / 1e9, **_settings(evaluation)}
         self._scores.add(saved.step, {**score, **counts}, facts)
-        self._metrics.note_score(saved.step, score)
+        self._metrics.note_score(saved.step, score, skipped)
+        for note in evaluation.notes:
+            if note not in self._said_notes:
+                logger.warning("%s", note)
+        self._said_notes = evaluation.notes
         logger.info(
             "step %s: mean return %.2f ± %.2f of %d episodes%s",
             f"{saved.step:,}",

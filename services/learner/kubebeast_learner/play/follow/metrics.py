@@ -49,11 +49,12 @@ class FollowMetrics:
         """The environments are about to take a step, or the next checkpoint is looked for."""
         self._turned_at = self._clock()
 
-    def note_score(self, step: int, score: Values) -> None:
-        """A checkpoint was played; score: the values of EVALUATION."""
+    def note_score(self, step: int, score: Values, num_skipped: int) -> None:
+        """A checkpoint was played; score: the values of EVALUATION. num_skipped: older ones, for this one."""
         self._score = score
         self.played_step = step
         self.num_played += 1
+        self.num_skipped += num_skipped
 
     def values(self) -> Values:
         """Of EVALUATION."""
