@@ -4,7 +4,7 @@
 {{- printf "%s-evaluator" (include "kubebeast.fullname" .) -}}
 {{- end -}}
 
-{{/* Whether the volume can be used on the learner's node only; "" where it cannot be told apart from others. */}}
+{{/* "true" where the volume can be used on one node only, which is then the learner's. */}}
 {{- define "kubebeast.evaluator.sharesNode" -}}
 {{- if not (has "ReadWriteMany" .Values.learner.persistence.accessModes) }}true{{ end -}}
 {{- end -}}

@@ -100,6 +100,14 @@ def test_new_names_are_appended_and_old_rows_keep_their_columns(tmp_path: Path) 
     assert (new["a"], new["b"]) == ("3", "2")
 
 
+def test_names_that_a_crash_kept_from_the_log_are_written_again(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"step": 10})
+    with open(folder / "fields.csv", "a", encoding="utf-8") as file:
+        file.write("_tick,_time,step,extra\n")
+    write(tmp_path, {"step": 20, "extra": 7})
+    assert read_by_header(folder)["extra"] == [7]
+
+
 def test_a_row_that_a_crash_tore_is_cut_off(tmp_path: Path) -> None:
     folder = write(tmp_path, {"step": 10}, {"step": 20})
     content = (folder / "logs.csv").read_text()

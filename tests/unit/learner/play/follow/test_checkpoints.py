@@ -1,0 +1,60 @@
+"""Which checkpoint is played next, while the learner saves and deletes them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubebeast_common.atomic_file import SUFFIX
+from kubebeast_learner.play.follow.checkpoints import CheckpointFeed
+from tests.unit.learner.play.follow.followed_run import FollowedRun
+
+
+def steps_of(waiting: Iterable[Any]) -> list[int]:
+    return [saved.step for saved in waiting]
+
+
+def taken(feed: CheckpointFeed) -> Iterator[Any]:
+    return iter(feed.take, None)
+
+
+def test_the_newest_is_taken_and_those_before_it_stand_by(run: FollowedRun) -> None:
+    feed = CheckpointFeed(run.folder, None)
+    run.save(10, 20, 30)
+    assert steps_of(taken(feed)) == [30, 20, 10]
+    run.save(40)
+    assert (steps_of(taken(feed)), feed.newest_step) == ([40], 40)
+
+
+def test_those_that_appear_while_one_is_played_are_not_skipped(run: FollowedRun) -> None:
+    feed = CheckpointFeed(run.folder, None)
+    run.save(10, 20, 30)
+    assert steps_of([feed.take()]) == [30]
+    run.save(40)
+    feed.look()
+    assert feed.skip_older() == 2
+    assert steps_of(taken(feed)) == [40]
+
+
+def test_those_that_were_deleted_before_their_turn_count_as_skipped(run: FollowedRun) -> None:
+    feed = CheckpointFeed(run.folder, None)
+    run.save(10)
+    feed.look()
+    run.path(10).unlink()
+    run.save(20)
+    assert steps_of([feed.take()]) == [20]
+    assert feed.skip_older() == 1
+
+
+def test_a_file_that_is_still_being_written_is_none(run: FollowedRun) -> None:
+    run.path(10).with_suffix(".pt" + SUFFIX).write_bytes(b"half of it")
+    assert CheckpointFeed(run.folder, None).take() is None
+
+
+def test_a_learner_that_went_back_behind_a_damaged_checkpoint_is_followed(run: FollowedRun) -> None:
+    run.save(10, 30)
+    feed = CheckpointFeed(run.folder, 30)
+    assert feed.take() is None
+    run.path(30).unlink()
+    run.save(20)
+    assert steps_of(taken(feed)) == [20]
+    run.save(30)
+    assert steps_of(taken(feed)) == [30]
