@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubebeast_common.env_config import Wrapper
 from kubebeast_envserver.config import parse
 from tests.chart.chart import Object, container, environment, render, render_error
 
@@ -73,6 +74,8 @@ def test_entries_should_not_change_each_other() -> None:
 def test_the_env_server_should_understand_its_variables() -> None:
     entry = {
         "kwargs": {"frame_skip": 4, "sticky": 0.25},
+        "wrappers": ["a:B", {"c:D": {"x": 1}}],
+        "timeLimit": 500,
         "seed": 0,
         "numStreams": 3,
         "envsPerStream": 8,
@@ -87,6 +90,7 @@ def test_the_env_server_should_understand_its_variables() -> None:
     assert config.address == "demo-learner.training.svc:4431"
     assert config.http_address == "0.0.0.0:9091"
     assert (config.env, config.preset, config.env_kwargs) == ("PongNoFrameskip-v4", "atari-v5", entry["kwargs"])
+    assert (config.wrappers, config.time_limit) == ((Wrapper("a:B"), Wrapper("c:D", {"x": 1})), 500)
     assert (config.seed, config.num_streams, config.envs_per_stream) == (0, 3, 8)
     assert (config.env_timeout_s, config.log_level) == (300, "debug")
 

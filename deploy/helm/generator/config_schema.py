@@ -25,7 +25,8 @@ EVALUATOR_OWNED = frozenset(("checkpoint", "follow", "http_address", "json", "li
 ENVSERVER_OWNED = frozenset(
     (
         *("address", "env", "env_kwargs", "env_server_id", "envs_per_stream", "http_address", "listen", "max_steps"),
-        *("num_streams", "preset", "seed", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "token_file"),
+        *("num_streams", "preset", "seed", "time_limit", "tls_ca", "tls_cert", "tls_key", "tls_server_name"),
+        *("token_file", "wrappers"),
     )
 )
 """Settings that the chart's templates give, some from values of their own."""

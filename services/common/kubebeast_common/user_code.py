@@ -7,6 +7,7 @@ import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from kubebeast_common.text import printable
 
@@ -17,7 +18,7 @@ _FRAMEWORK = {"gymnasium", "torch", "kubebeast_common", "kubebeast_envserver", "
 
 
 class UserImportError(ImportError):
-    """A module that cannot be imported; the message names it, the reason, and where it was looked for."""
+    """What cannot be imported; the message names it, the reason, and where it was looked for."""
 
 
 def import_user_module(name: str) -> ModuleType:
@@ -33,6 +34,19 @@ def import_user_module(name: str) -> ModuleType:
         if missing is not None and f"{name}.".startswith(f"{missing}."):
             raise UserImportError(f"there is no module {missing}, neither in {folder} nor installed") from error
         raise UserImportError(f"importing {name} failed: {describe(error)}") from error
+
+
+def import_user_object(place: str) -> Any:
+    """What `place`, "module:Name", names. Raises UserImportError."""
+    module_name, _, name = place.partition(":")
+    module = import_user_module(module_name)
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise UserImportError(f"{getattr(module, '__file__', None) or module_name} has no {name}") from error
+    except BaseException as error:  # a module may import what it names only when it is asked for
+        raise_if_interrupt(error)
+        raise UserImportError(f"importing {place} failed: {describe(error)}") from error
 
 
 def raise_if_interrupt(error: BaseException) -> None:

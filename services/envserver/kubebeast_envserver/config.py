@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from kubebeast_common.backoff import FaultPolicy
+from kubebeast_common.env_config import Wrapper, parse_wrappers
 from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.settings import (
     ConfigError,
@@ -48,6 +49,12 @@ class EnvServerConfig:
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "JSON object: arguments of the environment or overrides of the preset"}
     )
+    wrappers: tuple[Wrapper, ...] = _option(
+        (),
+        "put around each environment, in this order: module:Wrapper, separated by commas, or a JSON list in which "
+        '{"module:Wrapper": {...}} has arguments',
+    )
+    time_limit: int = _option(0, "steps after which an episode is truncated; 0: as the environment is registered")
     seed: int | None = _option(None, "seed of the first environment, the next ones count up; default: random")
     env_server_id: str = field(
         default_factory=socket.gethostname,
@@ -76,7 +83,7 @@ class EnvServerConfig:
     def __post_init__(self) -> None:
         require(self.env != "", "env", self.env, "is required, e.g. PongNoFrameskip-v4")
         require_at_least(1, self, "num_streams", "envs_per_stream", "max_failures")
-        require_at_least(0, self, "max_steps", "max_redials")
+        require_at_least(0, self, "max_steps", "max_redials", "time_limit")
         require_positive(self, "welcome_timeout_s", "env_timeout_s", "failure_window_s")
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
@@ -131,7 +138,13 @@ def _has_port(address: str) -> bool:
     return host != "" and port.isdecimal() and int(port) <= _MAX_PORT
 
 
-_CONVERTERS: dict[Any, Callable[[str], Any]] = {int: int, int | None: int, float: float, dict[str, Any]: json.loads}
+_CONVERTERS: dict[Any, Callable[[str], Any]] = {
+    int: int,
+    int | None: int,
+    float: float,
+    dict[str, Any]: json.loads,
+    tuple[Wrapper, ...]: parse_wrappers,
+}
 """By the type of the field; the others are texts."""
 
 

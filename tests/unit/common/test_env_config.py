@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers, parse_wrappers
 from kubebeast_envserver.envs.factory import Preset, resolve_config
 
 
@@ -18,7 +18,52 @@ def test_equal_configurations_are_equal_text() -> None:
 
 
 def test_keys_of_newer_versions_are_passed_over() -> None:
-    assert EnvConfig.from_json('{"preset":"atari-v4","wrappers":["mine"]}') == EnvConfig(preset="atari-v4")
+    assert EnvConfig.from_json('{"preset":"atari-v4","recorder":["mine"]}') == EnvConfig(preset="atari-v4")
+
+
+def test_wrappers_and_time_limit_are_told_where_there_are_some() -> None:
+    wrappers = (Wrapper("a.b:C", {"y": 1, "x": [2]}), Wrapper("d:E"))
+    config = EnvConfig(preset="none", wrappers=wrappers, time_limit=100)
+    text = '{"kwargs":{},"preset":"none","time_limit":100,"wrappers":[{"a.b:C":{"x":[2],"y":1}},"d:E"]}'
+    assert config.to_json() == text
+    assert EnvConfig.from_json(text) == EnvConfig.from_plain(config.to_plain()) == config
+    assert str(config) == 'preset none, wrappers a.b:C {"x": [2], "y": 1}, d:E, time limit 100'
+    assert EnvConfig(preset="none").to_json() == '{"kwargs":{},"preset":"none"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "wrappers"),
+    [
+        ("", ()),
+        ("[]", ()),
+        ("a.b:C", (Wrapper("a.b:C"),)),
+        ("a.b:C, d:E,a.b:C", (Wrapper("a.b:C"), Wrapper("d:E"), Wrapper("a.b:C"))),
+        ('["a.b:C", {"d:E": {"x": 1}}]', (Wrapper("a.b:C"), Wrapper("d:E", {"x": 1}))),
+        ('[{"a.b:C": {}}]', (Wrapper("a.b:C"),)),
+    ],
+)
+def test_wrappers_are_a_list_of_names_or_json(text: str, wrappers: tuple[Wrapper, ...]) -> None:
+    assert parse_wrappers(text) == wrappers
+    assert parse_wrappers(format_wrappers(wrappers)) == wrappers
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("mine", "'mine' is not of the form module:Name"),
+        ("a:B,", "'' is not of the form module:Name"),
+        ("a:B c:D", "'a:B c:D' is not of the form module:Name"),
+        ("os;evil:B", "is not of the form module:Name"),
+        ("[", "Expecting value"),
+        ("[4]", '4 is neither "module:Name" nor'),
+        ('[{"a:B": {}, "c:D": {}}]', "is neither"),
+        ('[{"a:B": 5}]', "the arguments of a:B are 5, not an object"),
+        ('[{"a:B": {"x": NaN}}]', "NaN is no JSON"),
+    ],
+)
+def test_what_is_no_list_of_wrappers_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_wrappers(text)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +80,11 @@ def test_keys_of_newer_versions_are_passed_over() -> None:
         (f'{{"preset":"none","kwargs":{{"a":{"[" * 40}{"]" * 40}}}}}', "nested too deeply"),
         ('{"preset":"none","kwargs":{"a":-1e999}}', "-1e999 is no finite number"),
         ("9" * 8192, "digits"),
+        ('{"preset":"none","wrappers":"a:B"}', "wrappers are 'a:B', not a list"),
+        ('{"preset":"none","wrappers":["mine"]}', "'mine' is not of the form module:Name"),
+        ('{"preset":"none","time_limit":-1}', "time_limit is -1, not a number of steps"),
+        ('{"preset":"none","time_limit":true}', "time_limit is True"),
+        ('{"preset":"none","time_limit":1.5}', "time_limit is 1.5"),
     ],
 )
 def test_what_a_peer_sends_is_checked(text: str, reason: str) -> None:

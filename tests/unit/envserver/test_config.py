@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from kubebeast_common.env_config import Wrapper
 from kubebeast_common.log import JsonFormatter
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import parse
@@ -18,6 +19,13 @@ from kubebeast_envserver.stream.shutdown import Shutdown
 def test_flags_take_hyphens_and_underscores() -> None:
     config = parse(["--env", "Mock", "--num-streams", "2", "--envs_per_stream", "3", "--env-kwargs", '{"a": 1}'], {})
     assert (config.env, config.num_streams, config.envs_per_stream, config.env_kwargs) == ("Mock", 2, 3, {"a": 1})
+
+
+def test_wrappers_and_time_limit_come_from_every_source() -> None:
+    config = parse(["--env", "Mock", "--wrappers", "a:B,c:D", "--time-limit", "5"], {})
+    assert (config.wrappers, config.time_limit) == ((Wrapper("a:B"), Wrapper("c:D")), 5)
+    config = parse(["--env", "Mock"], {"KUBEBEAST_WRAPPERS": '["a:B", {"c:D": {"x": 1}}]', "KUBEBEAST_TIME_LIMIT": "7"})
+    assert (config.wrappers, config.time_limit) == ((Wrapper("a:B"), Wrapper("c:D", {"x": 1})), 7)
 
 
 def test_flags_win_over_the_environment_and_that_over_defaults() -> None:
@@ -58,6 +66,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, message: st
         (["--env", "Mock", "--num-streams", "two"], "num_streams = 'two'"),
         (["--env", "Mock", "--env-kwargs", "{"], "env_kwargs = '{'"),
         (["--env", "Mock", "--env-kwargs", "[1]"], r"env_kwargs = \[1\]: must be a JSON object"),
+        (["--env", "Mock", "--wrappers", "mine"], "wrappers = 'mine': 'mine' is not of the form module:Name"),
+        (["--env", "Mock", "--time-limit", "-1"], "time_limit = -1: must not be negative"),
         (["--env", "Mock", "--preset", "v4"], "preset = 'v4': must be one of auto"),
         (["--env", "Mock", "--compression", "zip"], "compression = 'zip'"),
         (["--env", "Mock", "--address", "localhost"], "address = 'localhost'"),

@@ -8,6 +8,8 @@
 {{- $_ := set $settings "env" .group.env -}}
 {{- $_ := set $settings "preset" .group.preset -}}
 {{- $_ := set $settings "env_kwargs" (toJson (.group.kwargs | default dict)) -}}
+{{- $_ := set $settings "wrappers" (toJson (.group.wrappers | default list)) -}}
+{{- $_ := set $settings "time_limit" (.group.timeLimit | default 0) -}}
 {{- $_ := set $settings "num_streams" .group.numStreams -}}
 {{- $_ := set $settings "envs_per_stream" .group.envsPerStream -}}
 {{- if not (kindIs "invalid" .group.seed) }}{{ $_ := set $settings "seed" .group.seed }}{{ end -}}

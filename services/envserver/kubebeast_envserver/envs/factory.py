@@ -2,15 +2,17 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
 from kubebeast_envserver.config import MAX_SEED, Preset
-from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, make_env
+from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv
 from kubebeast_envserver.envs.mock import MockEnv
+from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.rows.frame_stack import FullStacks
 from kubebeast_envserver.rows.observation_frames import ObservationFrames
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
@@ -30,6 +32,7 @@ __all__ = [
     "Preset",
     "RenderedEnv",
     "StepRows",
+    "Wrapper",
     "find_action_meanings",
     "find_atari",
     "make_rendered_env",
@@ -50,6 +53,8 @@ def make_vector_env(
     seed: int | None = None,
     evaluation: bool = False,
     *,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
     full_stacks: bool = True,
     policy: FaultPolicy | None = None,
     status: StreamStatus | None = None,
@@ -61,23 +66,27 @@ def make_vector_env(
     env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
     seed: environment i starts from seed + i; None takes seeds from the operating system.
     evaluation: play whole games: a lost life does not end an episode. All else is as in training.
+    wrappers: around each environment, the first one innermost. Only gymnasium environments take some.
+    time_limit: steps after which an episode is truncated, in place of as many as the environment is registered with;
+    wrappers are around it. 0 leaves those.
     full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
     policy: when one of several environments that keeps failing is given up. status: where failures are counted.
-    Raises ValueError for an id, preset, argument or space that cannot be used, EnvironmentFailure when the
-    environment's own constructor raises in MAX_TRIES tries within a second.
+    Raises ValueError for an id, preset, argument, wrapper or space that cannot be used, EnvironmentFailure when the
+    environment's own constructor, or a wrapper's, raises in MAX_TRIES tries within a second.
     """
     if num_envs < 1:
         raise ValueError(f"num_envs = {num_envs}: must be at least 1")
     if seed is not None and not 0 <= seed <= MAX_SEED + 1 - num_envs:
         raise ValueError(f"seed = {seed}: must be 0 to {MAX_SEED} for each of {num_envs} environments")
     kwargs = env_kwargs or {}
-    atari = find_atari(env, preset, kwargs, evaluation=evaluation)
+    atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=evaluation)
 
     def make() -> HostedEnv:
         if env == "Mock":
             return _mock(num_envs, kwargs)
         if atari is None:
-            return GymnasiumEnv(env, num_envs, kwargs, seed, policy=policy, status=status)
+            arguments = _arguments(kwargs, time_limit)
+            return GymnasiumEnv(env, num_envs, arguments, seed, wrappers=wrappers, policy=policy, status=status)
         return atari.make(num_envs, seed)
 
     hosted = _make_patiently(make)
@@ -91,6 +100,8 @@ def make_rendered_env(
     preset: Preset = "auto",
     env_kwargs: dict[str, Any] | None = None,
     *,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
     seed: int,
     evaluation: bool = False,
 ) -> RenderedEnv:
@@ -99,11 +110,11 @@ def make_rendered_env(
     Raises ValueError also for an environment that has neither.
     """
     kwargs = env_kwargs or {}
-    hosted = make_vector_env(env, num_envs, preset, kwargs, seed, evaluation)
+    hosted = make_vector_env(env, num_envs, preset, kwargs, seed, evaluation, wrappers=wrappers, time_limit=time_limit)
     if isinstance(hosted, GymnasiumEnv) and hosted.can_render:
         hosted.close()
-        return GymnasiumEnv(env, num_envs, kwargs, seed, render=True)
-    atari = find_atari(env, preset, kwargs, evaluation=evaluation)
+        return GymnasiumEnv(env, num_envs, _arguments(kwargs, time_limit), seed, wrappers=wrappers, render=True)
+    atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=evaluation)
     if atari is not None:
         from kubebeast_envserver.envs.atari_screens import AtariScreens
 
@@ -127,28 +138,41 @@ def _make_patiently(make: Callable[[], HostedEnv]) -> HostedEnv:
             time.sleep(delay_s)
 
 
-def resolve_config(env: str, preset: Preset = "auto", env_kwargs: dict[str, Any] | None = None) -> EnvConfig:
-    """How `make_vector_env` makes that environment. ValueError for an id, preset or override that it would refuse."""
-    atari = find_atari(env, preset, env_kwargs)
-    return EnvConfig(preset="none" if atari is None else atari.preset, kwargs=env_kwargs or {})
+def resolve_config(
+    env: str,
+    preset: Preset = "auto",
+    env_kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
+) -> EnvConfig:
+    """How `make_vector_env` makes that environment. ValueError for what it would refuse before it makes one."""
+    atari = find_atari(env, preset, env_kwargs, wrappers, time_limit)
+    resolved = "none" if atari is None else atari.preset
+    return EnvConfig(preset=resolved, kwargs=env_kwargs or {}, wrappers=tuple(wrappers), time_limit=time_limit)
 
 
 def find_action_meanings(
-    env: str, preset: Preset = "auto", env_kwargs: dict[str, Any] | None = None
+    env: str,
+    preset: Preset = "auto",
+    env_kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
 ) -> list[str] | None:
     """What the environment's actions are called, in order; None where it does not say. Makes one.
 
     Raises ValueError or EnvironmentFailure, and whatever get_action_meanings raises.
     """
     kwargs = env_kwargs or {}
-    atari = find_atari(env, preset, kwargs, evaluation=True)
+    atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=True)
     if atari is not None:
         return atari.make(1, seed=None).action_meanings
     if env == "Mock":
         return None
-    with contextlib.closing(make_env(env, kwargs)) as made:
+    with contextlib.closing(make_env(env, _arguments(kwargs, time_limit), wrappers)) as made:
         get_meanings = getattr(made.unwrapped, "get_action_meanings", None)
-        return list(map(str, get_meanings())) if callable(get_meanings) else None
+        if not callable(get_meanings) or made.action_space != made.unwrapped.action_space:
+            return None
+        return list(map(str, get_meanings()))
 
 
 class AtariGame(NamedTuple):
@@ -164,18 +188,52 @@ class AtariGame(NamedTuple):
 
 
 def find_atari(
-    env: str, preset: Preset = "auto", env_kwargs: dict[str, Any] | None = None, *, evaluation: bool = False
+    env: str,
+    preset: Preset = "auto",
+    env_kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
+    *,
+    evaluation: bool = False,
 ) -> AtariGame | None:
     """What `make_vector_env` plays; None for environments without an Atari preset. Raises ValueError."""
     if preset not in get_args(Preset):
         raise ValueError(f"preset = {preset!r}: must be one of {', '.join(get_args(Preset))}")
+    kwargs = env_kwargs or {}
+    _check_time_limit(time_limit, env, kwargs)
+    if env == "Mock":
+        _refuse_wrappers(wrappers, "Mock is a whole vector of environments")
     atari = None if env == "Mock" else _import_atari(env, preset)
     if atari is None:
         return None
     resolved = atari.find_preset(env) if preset == "auto" else preset
     if resolved is None or resolved == "none":
         return None
-    return AtariGame(resolved, atari.find_game(env), atari.settings_for(resolved, env_kwargs or {}, evaluation))
+    _refuse_wrappers(wrappers, f"the preset {resolved} plays in ALE's own vector; --preset none plays single games")
+    settings = atari.settings_for(resolved, kwargs, evaluation)
+    if time_limit:
+        settings = replace(settings, max_num_frames_per_episode=time_limit * settings.frameskip)
+    return AtariGame(resolved, atari.find_game(env), settings)
+
+
+def _check_time_limit(time_limit: int, env: str, env_kwargs: Mapping[str, Any]) -> None:
+    if time_limit < 0:
+        raise ValueError(f"time_limit = {time_limit}: must not be negative")
+    if time_limit and env == "Mock":
+        raise ValueError(f"time_limit = {time_limit}: Mock has none, but the argument episode_length (env_kwargs)")
+    for name in ("max_episode_steps", "max_num_frames_per_episode"):
+        if time_limit and name in env_kwargs:
+            raise ValueError(f"time_limit = {time_limit}: env_kwargs set {name} = {env_kwargs[name]!r}: choose one")
+
+
+def _refuse_wrappers(wrappers: Sequence[Wrapper], reason: str) -> None:
+    if wrappers:
+        raise ValueError(f"wrappers = {format_wrappers(wrappers)!r}: there is no single environment to wrap: {reason}")
+
+
+def _arguments(env_kwargs: dict[str, Any], time_limit: int) -> dict[str, Any]:
+    """Of gymnasium.make, whose time limit takes the place of the registered one."""
+    return {**env_kwargs, "max_episode_steps": time_limit} if time_limit else env_kwargs
 
 
 def _mock(num_envs: int, env_kwargs: dict[str, Any]) -> HostedEnv:

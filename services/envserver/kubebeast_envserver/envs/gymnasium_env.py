@@ -1,15 +1,18 @@
 """Any gymnasium environment, stepped one after the other in this process."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt
+from kubebeast_common.env_config import Wrapper
+from kubebeast_common.user_code import describe, raise_if_interrupt
+from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import Step
 from kubebeast_envserver.faults.guarded_env import Env, GuardedEnv, Spaces
 from kubebeast_envserver.rows.action_mask import find_action_mask
@@ -38,6 +41,7 @@ class GymnasiumEnv:
         env_kwargs: dict[str, Any],
         seed: int | None,
         *,
+        wrappers: Sequence[Wrapper] = (),
         render: bool = False,
         policy: FaultPolicy | None = None,
         status: StreamStatus | None = None,
@@ -45,13 +49,14 @@ class GymnasiumEnv:
         """env_id: "Id" or "module:Id", where importing the module registers the id. Environment i gets seed + i.
 
         render: be a RenderedEnv; only where can_render. status: where failures are counted.
-        Raises ValueError for an id nobody registered, UnsupportedSpaceError for a space that cannot be sent,
-        EnvironmentFailure when the first environment cannot be made or has no spaces; another one that cannot be made
-        is tried again.
+        Raises ValueError for an id nobody registered or what is no wrapper, UnsupportedSpaceError for a space that
+        cannot be sent, EnvironmentFailure when the first environment cannot be made or has no spaces; another one that
+        cannot be made is tried again.
         """
         if render:
             env_kwargs = {**env_kwargs, "render_mode": _RENDER_MODE}
-        first = make_env(env_id, env_kwargs)
+        make = partial(make_env, env_id, env_kwargs, wrappers)
+        first = make()
         metadata = first.metadata or {}
         self.can_render = _RENDER_MODE in (metadata.get("render_modes") or ())
         """Whether the environment can be made with `render`."""
@@ -68,7 +73,7 @@ class GymnasiumEnv:
         self._envs = [
             GuardedEnv(
                 index,
-                lambda: _make(env_id, env_kwargs),
+                make,
                 (self._observation_space, self._action_space),
                 None if seed is None else seed + index,
                 policy,
@@ -152,10 +157,6 @@ class GymnasiumEnv:
         )
 
 
-def _make(env_id: str, env_kwargs: dict[str, Any]) -> Env:
-    return gymnasium.make(env_id.rpartition(":")[2], **env_kwargs)
-
-
 def _spaces_of(env: Env, env_id: str) -> Spaces:
     """Raises EnvironmentFailure."""
     try:
@@ -163,17 +164,3 @@ def _spaces_of(env: Env, env_id: str) -> Spaces:
     except BaseException as error:
         raise_if_interrupt(error)
         raise EnvironmentFailure(f"{env_id} has no spaces: {describe(error)}") from error
-
-
-def make_env(env_id: str, env_kwargs: dict[str, Any]) -> Env:
-    """One environment of "Id" or "module:Id". Raises ValueError for an id nobody registered, EnvironmentFailure."""
-    module = env_id.rpartition(":")[0]
-    try:
-        if module:
-            import_user_module(module)
-        return _make(env_id, env_kwargs)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"env = {env_id!r}: {error}") from error
-    except BaseException as error:
-        raise_if_interrupt(error)
-        raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error

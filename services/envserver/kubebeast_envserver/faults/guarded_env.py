@@ -79,6 +79,8 @@ class GuardedEnv:
             self._env = self._made()
         except EnvCheckError as error:
             self._note(error.kind, str(error), error)
+        except EnvironmentFailure as failure:
+            self._note("exception", str(failure), failure.__cause__ or failure)
         except BaseException as error:  # one that calls sys.exit fails; its process is not its own
             self._note("exception", f"it could not be made: {describe(error)}", error)
 

@@ -90,11 +90,14 @@ def _play(
 def _env_config(config: EnvServerConfig) -> str:
     """Of the Hello; empty, with a warning, where it cannot be sent."""
     try:
-        text = resolve_config(config.env, config.preset, config.env_kwargs).to_json()
+        told = resolve_config(config.env, config.preset, config.env_kwargs, config.wrappers, config.time_limit)
+        text = told.to_json()
         if len(text) > MAX_CHARACTERS:
             raise ValueError(f"{len(text)} characters, at most {MAX_CHARACTERS}")
     except ValueError as error:
-        logger.warning("env_kwargs cannot be sent to the learner; kubebeast eval will need them as a flag: %s", error)
+        logger.warning(
+            "kubebeast eval will need flags, as the learner is not told how environments are made: %s", error
+        )
         return ""
     return text
 
@@ -108,6 +111,8 @@ def _make(config: EnvServerConfig, seed: int | None, status: StreamStatus) -> Ho
             config.preset,
             config.env_kwargs,
             seed,
+            wrappers=config.wrappers,
+            time_limit=config.time_limit,
             full_stacks=False,
             policy=config.fault_policy,
             status=status,

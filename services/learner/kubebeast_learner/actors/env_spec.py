@@ -61,7 +61,8 @@ class EnvSpec:
             for name in ("observation", "action")
         )
         env_config = plain.get("env_config")
-        return cls(plain["env_id"], observation, action, None if env_config is None else EnvConfig(**env_config))
+        told = None if env_config is None else EnvConfig.from_plain(env_config)
+        return cls(plain["env_id"], observation, action, told)
 
     def __str__(self) -> str:
         observation, action = (", ".join(map(str, leaves)) for leaves in (self.observation, self.action))
@@ -69,7 +70,7 @@ class EnvSpec:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
-        return asdict(self)
+        return {**asdict(self), "env_config": None if self.env_config is None else self.env_config.to_plain()}
 
     def difference(self, other: "EnvSpec") -> str | None:
         """What keeps a model made for this environment from playing `other`, in words; None when nothing does."""

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from kubebeast_common.env_config import Wrapper
+from kubebeast_common.env_config import parse_wrappers as parse
 from kubebeast_common.settings import ConfigError as ConfigError
 from kubebeast_common.settings import require as require
 from kubebeast_common.settings import require_at_least as require_at_least
@@ -26,3 +28,11 @@ def parse_env_kwargs(text: str) -> dict[str, Any]:
     require(isinstance(value, dict), "env_kwargs", text, 'must be a JSON object such as {"size": 5}')
     kwargs: dict[str, Any] = value
     return kwargs
+
+
+def parse_wrappers(text: str) -> tuple[Wrapper, ...]:
+    """The setting wrappers. ConfigError unless it is a list of them."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(f"wrappers = {text!r}: {error}") from error

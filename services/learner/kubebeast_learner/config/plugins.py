@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubebeast_common.user_code import UserImportError, import_user_module
+from kubebeast_common.user_code import UserImportError, import_user_object
 from kubebeast_common.user_code import describe as describe
 from kubebeast_learner.config import ConfigError
 
@@ -12,12 +12,7 @@ def load_object(setting: str, value: str) -> Any:
 
     ConfigError names `setting` and `value` when there is no such module or name, or when importing it fails.
     """
-    module_name, _, name = value.partition(":")
     try:
-        module = import_user_module(module_name)
+        return import_user_object(value)
     except UserImportError as error:
         raise ConfigError(f"{setting} = {value!r}: {error}") from error
-    try:
-        return getattr(module, name)
-    except AttributeError as error:
-        raise ConfigError(f"{setting} = {value!r}: {module.__file__} has no {name}") from error

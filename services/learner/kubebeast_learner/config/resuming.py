@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubebeast_common.env_config import parse_wrappers
 from kubebeast_learner.config.checks import ConfigError
 
 
@@ -23,7 +24,7 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 
 
 RESUMING = (
-    _alike("env preset env_kwargs", False, "They are what the run learns."),
+    _alike("env preset env_kwargs wrappers time_limit", False, "They are what the run learns."),
     _alike(
         "model use_lstm reward_input last_action_input hidden_sizes bounded_actions initialisation",
         False,
@@ -104,10 +105,10 @@ def changes(wanted: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, tu
 
 def _meaning(name: str, value: Any) -> Any:
     """What is the same however it was written."""
-    if name != "env_kwargs":
-        return value
     try:
-        return json.loads(value)
+        if name == "env_kwargs":
+            return json.loads(value)
+        return parse_wrappers(value) if name == "wrappers" else value
     except ValueError:  # empty in runs that left it open
         return value
 

@@ -7,7 +7,14 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from kubebeast_learner.config.checks import parse_env_kwargs, require, require_at_least, require_positive, require_seed
+from kubebeast_learner.config.checks import (
+    parse_env_kwargs,
+    parse_wrappers,
+    require,
+    require_at_least,
+    require_positive,
+    require_seed,
+)
 from kubebeast_learner.config.pool import is_host_port
 
 
@@ -21,6 +28,10 @@ class CheckpointConfig:
     """Folder that holds the runs."""
     checkpoint: Path | None = None
     """Checkpoint (.pt) or weights (.safetensors) to take instead of the run's newest."""
+
+
+TRAINED = "train"
+"""Of a setting: what the training run had."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,14 +49,23 @@ class PlayConfig(CheckpointConfig):
     env_kwargs: str = ""
     """JSON object: arguments of the environment or overrides of the preset; empty is the training run's, of another env
     none."""
+    wrappers: str = ""
+    """As in training, in place of the training run's; '[]' is none. train takes those that the checkpoint names: their
+    code runs here. Empty does so for a run that train or mono made and xpid names; of another env it is none."""
+    time_limit: int | None = None
+    """Steps after which the environment truncates an episode; 0 as it is registered. None is the training run's, of
+    another env 0."""
     max_episode_steps: int = 100_000
     """An episode that is longer, in decisions of the agent, is cut off and marked."""
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
         require_at_least(1, self, "max_episode_steps")
+        require_at_least(0, self, "time_limit")
         if self.env_kwargs:
             parse_env_kwargs(self.env_kwargs)
+        if self.wrappers != TRAINED:
+            parse_wrappers(self.wrappers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

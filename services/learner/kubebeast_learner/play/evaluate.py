@@ -34,6 +34,10 @@ class Evaluation:
     preset: str
     env_kwargs: Mapping[str, Any]
     """Arguments of the environment or overrides of the preset."""
+    wrappers: list[str]
+    """In the order in which they are applied, with their arguments."""
+    time_limit: int
+    """Steps after which an episode is truncated; 0: as the environment is registered."""
     notes: list[str]
     """How that differs from the training, and what had to be assumed."""
     repeat_action_probability: float | None
@@ -120,6 +124,8 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         env=played.env_id,
         preset=played.config.preset,
         env_kwargs=played.config.kwargs,
+        wrappers=[str(wrapper) for wrapper in played.config.wrappers],
+        time_limit=played.config.time_limit,
         notes=played.notes,
         **_atari_settings(played),
         mode=config.mode,
@@ -143,6 +149,10 @@ def print_table(evaluation: Evaluation, console: Console) -> None:
     settings = {"preset": evaluation.preset}
     if evaluation.env_kwargs:
         settings["env_kwargs"] = json.dumps(evaluation.env_kwargs)
+    if evaluation.wrappers:
+        settings["wrappers"] = " ".join(evaluation.wrappers)
+    if evaluation.time_limit:
+        settings["time limit"] = str(evaluation.time_limit)
     if evaluation.frameskip is not None:
         settings |= {
             "sticky actions": f"{evaluation.repeat_action_probability:g}",

@@ -67,6 +67,8 @@ def _environment(trained: TrainedModel) -> dict[str, Any]:
         "id": trained.env_id,
         "preset": told and told.preset,
         "kwargs": told and dict(told.kwargs),
+        "wrappers": told and [wrapper.to_plain() for wrapper in told.wrappers],
+        "time_limit": told and told.time_limit,
         "atari": atari,
         "action_meanings": action_meanings,
         "notes": notes,

@@ -1,5 +1,6 @@
 """A trained model plays whole episodes; LSTM state, last action and reward are carried as in training."""
 
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -8,11 +9,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
 from kubebeast_envserver.envs.factory import HostedEnv, resolve_config
 from kubebeast_learner.actors.env_spec import EnvSpec, describe
 from kubebeast_learner.config import ConfigError, PlayConfig
-from kubebeast_learner.config.checks import parse_env_kwargs
+from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
+from kubebeast_learner.config.tools import TRAINED
 from kubebeast_learner.models import Model, ModelInputs
 from kubebeast_learner.models.contract import require_choice
 from kubebeast_learner.play.trained_model import TrainedModel
@@ -40,21 +42,29 @@ class PlayedEnv:
     @property
     def arguments(self) -> dict[str, Any]:
         """Of make_vector_env."""
-        return {"env": self.env_id, "preset": self.config.preset, "env_kwargs": dict(self.config.kwargs)}
+        return {
+            "env": self.env_id,
+            "preset": self.config.preset,
+            "env_kwargs": dict(self.config.kwargs),
+            "wrappers": self.config.wrappers,
+            "time_limit": self.config.time_limit,
+        }
 
 
 def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
     """The environment of the training run, made as it was there, as far as `config` says nothing else.
 
-    ConfigError for an environment, a preset or arguments that do not go together.
+    ConfigError for settings that do not go together, and for wrappers that nobody here has vouched for.
     """
     env_id = config.env or trained.env_id
     same = env_id == trained.env_id
     told = trained.env_config if same else None
-    preset: Any = config.preset if config.preset != "train" else told.preset if told else "auto"
+    preset: Any = config.preset if config.preset != TRAINED else told.preset if told else "auto"
     kwargs = parse_env_kwargs(config.env_kwargs) if config.env_kwargs else dict(told.kwargs) if told else {}
+    wrappers = _choose_wrappers(config.wrappers, told.wrappers if told else (), trained)
+    time_limit = config.time_limit if config.time_limit is not None else told.time_limit if told else 0
     try:
-        played = resolve_config(env_id, preset, kwargs)
+        played = resolve_config(env_id, preset, kwargs, wrappers, time_limit)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     notes = []
@@ -63,6 +73,22 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
     elif not same or played != told:
         notes.append(f"trained on {describe(trained.env_id, trained.env_config)}")
     return PlayedEnv(env_id, played, notes)
+
+
+def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedModel) -> tuple[Wrapper, ...]:
+    """told: what the checkpoint says, which may be the words of an env-server: no reason to import and call anything.
+
+    ConfigError where `choice` leaves them open and they are not the user's own.
+    """
+    if choice not in ("", TRAINED):
+        return parse_wrappers(choice)
+    if choice == TRAINED or told in ((), trained.own_wrappers):
+        return told
+    flag = f"--wrappers {shlex.quote(format_wrappers(told))}"
+    raise ConfigError(
+        f"wrappers = '': {trained.path} says that {trained.env_id} was trained with {flag}: add that flag, or "
+        f"--wrappers {TRAINED}, to run this code here; --wrappers '[]' plays without"
+    )
 
 
 def open_env(make: Callable[[], EnvT], trained: TrainedModel, env_id: str) -> closing[EnvT]:

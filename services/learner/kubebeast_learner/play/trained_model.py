@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.env_config import EnvConfig, Wrapper, parse_wrappers
 from kubebeast_envserver.envs.factory import resolve_config
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig
@@ -26,6 +26,9 @@ class TrainedModel:
     """The file it came from."""
     step: int
     """Env-steps it was trained for."""
+    own_wrappers: tuple[Wrapper, ...] = ()
+    """Those that a user named to the `train` or `mono` of this run; none where the model is from a file, which may be
+    anybody's. All others in env_config were sent by an env-server or written by a stranger."""
 
     @property
     def env_id(self) -> str:
@@ -45,14 +48,25 @@ class TrainedModel:
 def load_trained(config: CheckpointConfig) -> TrainedModel:
     """The named file's model, or that of the run's newest readable checkpoint. Raises ConfigError, CheckpointError."""
     path, state = find_checkpoint(config)
-    env_spec = EnvSpec.from_plain(state["env_spec"])
+    try:
+        env_spec = EnvSpec.from_plain(state["env_spec"])
+        own_wrappers = parse_wrappers(state["config"].get("wrappers", "")) if config.checkpoint is None else ()
+    except ValueError as error:
+        raise CheckpointError(f"checkpoint {path} does not tell how its environment is made: {error}") from error
     try:
         model = make_model(env_spec.observation, env_spec.action, section_from_settings(ModelConfig, state["config"]))
         model.load_state_dict(state["learner"]["model"])
     except (ModelSpecError, RuntimeError) as error:
         raise CheckpointError(f"checkpoint {path} does not fit its model: {' '.join(str(error).split())}") from error
     model.eval()
-    return TrainedModel(model=model, env_spec=env_spec, settings=state["config"], path=path, step=state["step"])
+    return TrainedModel(
+        model=model,
+        env_spec=env_spec,
+        settings=state["config"],
+        path=path,
+        step=state["step"],
+        own_wrappers=own_wrappers,
+    )
 
 
 def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:

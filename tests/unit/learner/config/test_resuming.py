@@ -55,6 +55,16 @@ def test_arguments_of_an_environment_may_be_written_in_another_way() -> None:
         check_resume({"env_kwargs": '{"size": 6, "walls": true}'}, saved, "checkpoint.pt")
 
 
+def test_wrappers_may_be_written_in_another_way_and_are_not_left_open() -> None:
+    saved = {"wrappers": '[{"a:B": {}}, "c:D"]', "time_limit": 100}
+    check_resume({"wrappers": "a:B,c:D", "time_limit": 100}, saved, ORIGIN)
+    for wrappers in ("[]", "c:D,a:B", '[{"a:B": {"x": 1}}, "c:D"]'):
+        with pytest.raises(ConfigError, match=r"wrappers = .* was trained with wrappers = "):
+            check_resume({"wrappers": wrappers}, saved, ORIGIN)
+    with pytest.raises(ConfigError, match=f"time_limit = 0: {ORIGIN} was trained with time_limit = 100"):
+        check_resume({"time_limit": 0}, saved, ORIGIN)
+
+
 def test_all_that_is_refused_is_named_at_once() -> None:
     wanted = TrainConfig(run=RunConfig(seed=2), model=ModelConfig(use_lstm=True))
     with pytest.raises(ConfigError, match=r"seed = 2, use_lstm = True: .* seed = 1, use_lstm = False, which"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.env_config import EnvConfig, Wrapper
 from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
 from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.actors.env_spec import EnvSpec
@@ -21,13 +21,22 @@ STEP = 1234
 
 
 def write_run(
-    folder: Path, env: str, model: ModelConfig, *, preset: Any = "auto", kwargs: dict[str, Any] | None = None
+    folder: Path,
+    env: str,
+    model: ModelConfig,
+    *,
+    preset: Any = "auto",
+    kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
+    settings: TrainingConfig | None = None,
 ) -> Path:
     """A run folder with the checkpoint of an untrained model for `env`, which knows how that was made."""
-    hosted = make_vector_env(env, 1, preset, kwargs)
+    hosted = make_vector_env(env, 1, preset, kwargs, wrappers=wrappers, time_limit=time_limit)
     hosted.close()
     leaves = hosted.spec_observation, hosted.spec_action
-    return write_checkpoint(folder, env, *leaves, model, env_config=resolve_config(env, preset, kwargs))
+    told = resolve_config(env, preset, kwargs, wrappers, time_limit)
+    return write_checkpoint(folder, env, *leaves, model, env_config=told, settings=settings)
 
 
 def write_checkpoint(

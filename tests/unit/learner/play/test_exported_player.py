@@ -108,6 +108,8 @@ def test_an_atari_game_is_described_in_full(tmp_path: Path) -> None:
         "id": "ALE/Pong-v5",
         "preset": "atari-v5",
         "kwargs": {"frameskip": 2},
+        "wrappers": [],
+        "time_limit": 0,
         "atari": {
             "game": "pong",
             "vector_env": {
@@ -139,6 +141,8 @@ def test_actions_are_named_where_the_environment_names_them(tmp_path: Path, monk
         "id": env,
         "preset": "none",
         "kwargs": {},
+        "wrappers": [],
+        "time_limit": 0,
         "atari": None,
         "action_meanings": None,
         "notes": [],

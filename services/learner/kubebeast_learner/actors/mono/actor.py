@@ -19,7 +19,6 @@ from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import MonoConfig
-from kubebeast_learner.config.checks import parse_env_kwargs
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.models import ModelInputs
 from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
@@ -85,8 +84,7 @@ def run_actor(task: ActorTask, learner: Connection) -> None:
     actors = task.config.actors
     try:
         with watched(task.status):
-            kwargs = parse_env_kwargs(actors.env_kwargs)
-            env = make_vector_env(actors.env, task.num_envs, actors.preset, kwargs, task.seed, status=task.status)
+            env = make_vector_env(actors.env, task.num_envs, seed=task.seed, status=task.status, **actors.making)
         with contextlib.closing(env), torch.inference_mode():
             actor = Actor(task, env)
             _serve(actor, task.layout.blocks_in(task.memory, task.num_envs), learner)

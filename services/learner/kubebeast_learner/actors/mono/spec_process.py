@@ -14,7 +14,6 @@ from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.own_process import LOG_NAME, begin
 from kubebeast_learner.config import ConfigError, MonoConfig
-from kubebeast_learner.config.checks import parse_env_kwargs
 
 _Answer = tuple[Literal["spec"], EnvSpec] | tuple[Literal["unusable", "failed"], str]
 
@@ -70,11 +69,11 @@ class SpecProcess:
 
 def _tell(config: MonoConfig, status: StreamStatus, answer: Connection, folder: Path) -> None:
     begin(folder, config.run)
-    env_id, preset, kwargs = config.actors.env, config.actors.preset, parse_env_kwargs(config.actors.env_kwargs)
+    env_id, making = config.actors.env, config.actors.making
     try:
         with watched(status):
-            env_config = resolve_config(env_id, preset, kwargs)
-            env = make_vector_env(env_id, 1, preset, kwargs)
+            env_config = resolve_config(env_id, **making)
+            env = make_vector_env(env_id, 1, **making)
     except ValueError as error:
         answer.send(("unusable", str(error)))
         return

@@ -136,6 +136,8 @@ class LocalFleet:
             f"--envs-per-stream={server.num_envs}",
             f"--preset={self._config.preset}",
             f"--env-kwargs={self._config.env_kwargs}",
+            f"--wrappers={self._config.wrappers}",
+            f"--time-limit={self._config.time_limit}",
             f"--seed={seed}",
             f"--env-timeout-s={self._config.env_timeout_s}",
             f"--env-server-id={server.env_server_id}",

@@ -1,0 +1,56 @@
+"""One gymnasium environment by its id, with the wrappers that a user has put around it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+
+from kubebeast_common.env_config import Wrapper
+from kubebeast_common.user_code import (
+    UserImportError,
+    describe,
+    import_user_module,
+    import_user_object,
+    raise_if_interrupt,
+)
+from kubebeast_envserver.faults.guarded_env import Env
+from kubebeast_envserver.rows.rows import EnvironmentFailure
+
+
+def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper] = ()) -> Env:
+    """One environment of "Id" or "module:Id" in its wrappers, the first one innermost.
+
+    Raises ValueError for an id nobody registered and for what is no wrapper, EnvironmentFailure where the code of the
+    environment or of a wrapper raises.
+    """
+    module, _, name = env_id.rpartition(":")
+    try:
+        if module:
+            import_user_module(module)
+        env = gymnasium.make(name, **env_kwargs)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ValueError(f"env = {env_id!r}: {error}") from error
+    except BaseException as error:
+        raise_if_interrupt(error)
+        raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
+    for wrapper in wrappers:
+        env = _wrapped(env, wrapper)
+    return env
+
+
+def _wrapped(env: Env, wrapper: Wrapper) -> Env:
+    where = f"wrappers = {str(wrapper)!r}"
+    try:
+        wrap = import_user_object(wrapper.name)
+    except UserImportError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if not callable(wrap):
+        raise ValueError(f"{where}: is {wrap!r}, not something that takes an environment and returns one")
+    try:
+        wrapped = wrap(env, **wrapper.kwargs)
+    except BaseException as error:
+        raise_if_interrupt(error)
+        raise EnvironmentFailure(f"{where} raised {describe(error)}") from error
+    if not isinstance(wrapped, gymnasium.Env):
+        raise ValueError(f"{where}: returned {wrapped!r}, which is no gymnasium.Env")
+    return wrapped

@@ -1,0 +1,126 @@
+"""A checkpoint's wrappers are code that somebody named: they run only on the word of whoever plays it."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubebeast_common.env_config import Wrapper
+from kubebeast_learner.config import (
+    ActorProcessesConfig,
+    ConfigError,
+    EvalConfig,
+    ModelConfig,
+    MonoConfig,
+    RenderConfig,
+)
+from kubebeast_learner.play.evaluate import Evaluation, evaluate
+from kubebeast_learner.play.export_description import describe
+from kubebeast_learner.play.render import render
+from kubebeast_learner.play.trained_model import load_trained
+from tests.unit.learner.play.playing import write_run
+
+MODULE = """
+import gymnasium
+class TenTimes(gymnasium.RewardWrapper):
+    def __init__(self, env, plus=0):
+        super().__init__(env)
+        self.plus = plus
+    def reward(self, reward):
+        return 10 * reward + self.plus
+"""
+TEN_TIMES = Wrapper("ten_times:TenTimes", {"plus": 1})
+FLAG = '[{"ten_times:TenTimes": {"plus": 1}}]'
+LIMIT = 5
+"""No policy lets CartPole fall so soon."""
+
+
+@pytest.fixture(autouse=True)
+def ten_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The module ten_times, not imported before the test."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "ten_times.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    yield
+    sys.modules.pop("ten_times", None)
+
+
+def trained(savedir: Path, wrappers: str | None = None) -> Path:
+    """A run that was told TEN_TIMES and a time limit. wrappers: of the settings of its `mono`; None: of a `learner`."""
+    settings = None if wrappers is None else MonoConfig(actors=ActorProcessesConfig(wrappers=wrappers))
+    model = ModelConfig(model="mlp")
+    folder = write_run(savedir / "run", "CartPole-v1", model, wrappers=[TEN_TIMES], time_limit=LIMIT, settings=settings)
+    sys.modules.pop("ten_times", None)
+    return folder
+
+
+def returns(evaluation: Evaluation) -> list[float]:
+    return [episode.episode_return for episode in evaluation.episodes]
+
+
+def test_wrappers_that_an_env_server_told_are_not_imported_without_the_users_word(tmp_path: Path) -> None:
+    trained(tmp_path)
+    told = f"CartPole-v1 was trained with --wrappers '{FLAG}': add that flag, or --wrappers train"
+    with pytest.raises(ConfigError, match=f"wrappers = '': .*run/checkpoint.* says that {re.escape(told)}"):
+        evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))
+    assert "ten_times" not in sys.modules
+
+
+@pytest.mark.parametrize("wrappers", ["train", FLAG])
+def test_the_users_word_is_train_or_the_wrappers_themselves(tmp_path: Path, wrappers: str) -> None:
+    trained(tmp_path)
+    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=2, wrappers=wrappers))
+    assert returns(evaluation) == [11.0 * LIMIT] * 2
+    assert (evaluation.wrappers, evaluation.time_limit, evaluation.notes) == ([str(TEN_TIMES)], LIMIT, [])
+
+
+def test_wrappers_of_ones_own_training_are_played_by_its_name(tmp_path: Path) -> None:
+    folder = trained(tmp_path, FLAG)
+    assert returns(evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))) == [11.0 * LIMIT]
+    with pytest.raises(ConfigError, match="--wrappers train"):
+        evaluate(EvalConfig(checkpoint=folder / "weights.safetensors", episodes=1))
+
+
+def test_ones_own_training_vouches_for_its_own_wrappers_alone(tmp_path: Path) -> None:
+    trained(tmp_path, "gymnasium.wrappers:FlattenObservation")
+    with pytest.raises(ConfigError, match="--wrappers train"):
+        evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))
+    assert "ten_times" not in sys.modules
+
+
+def test_flags_win_over_wrappers_and_time_limit_of_the_training(tmp_path: Path) -> None:
+    trained(tmp_path)
+    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1, wrappers="[]", time_limit=3))
+    assert (returns(evaluation), evaluation.wrappers, evaluation.time_limit) == ([3.0], [], 3)
+    assert evaluation.notes == [f"trained on CartPole-v1 with preset none, wrappers {TEN_TIMES}, time limit {LIMIT}"]
+
+
+def test_another_environment_has_neither(tmp_path: Path) -> None:
+    trained(tmp_path)
+    evaluation = evaluate(
+        EvalConfig(savedir=tmp_path, xpid="run", episodes=1, env="gymnasium.envs.classic_control:CartPole-v1")
+    )
+    assert (evaluation.wrappers, evaluation.time_limit) == ([], 0)
+
+
+def test_a_video_shows_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    trained(tmp_path)
+    config = RenderConfig(savedir=tmp_path, xpid="run", out=tmp_path / "a.gif", wrappers="train")
+    assert f"return {11 * LIMIT}" in render(config)
+
+
+def test_an_export_tells_both_and_runs_no_strangers_code(tmp_path: Path) -> None:
+    trained(tmp_path)
+    environment = describe(load_trained(EvalConfig(savedir=tmp_path, xpid="run")))["environment"]
+    assert (environment["wrappers"], environment["time_limit"]) == ([{TEN_TIMES.name: {"plus": 1}}], LIMIT)
+    assert "--wrappers train" in environment["notes"][0]
+    assert "ten_times" not in sys.modules
+
+
+@pytest.mark.parametrize("text", ["mine", "[4]"])
+def test_what_is_no_list_of_wrappers_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="wrappers = "):
+        EvalConfig(wrappers=text)
