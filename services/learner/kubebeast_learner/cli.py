@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from kubebeast_common.variables import unknown_variables
 from kubebeast_learner import __version__
 from kubebeast_learner.config import (
+    CheckEnvConfig,
     ConfigError,
     EvalConfig,
     ExportConfig,
@@ -59,6 +60,9 @@ COMMANDS = {
     "eval": _command("Play whole episodes with a checkpoint.", EvalConfig, "play.command:run"),
     "render": _command("Make a video of whole episodes.", RenderConfig, "play.render:run"),
     "export": _command("Write a trained actor for other programs.", ExportConfig, "play.export:run"),
+    "check-env": _command(
+        "Try an environment: what is sent, what model it gets, what is wrong.", CheckEnvConfig, "play.check_env:run"
+    ),
     "plot": _command("Draw learning curves of runs.", PlotConfig, "observe.plot.command:run"),
     "report": _command("Write a page about a run.", ReportConfig, "observe.report.command:run"),
     "top": _command("Watch a learner and its env-servers.", TopConfig, "observe.top.command:run"),

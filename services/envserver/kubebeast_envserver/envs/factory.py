@@ -2,25 +2,22 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
-from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
+from kubebeast_common.env_config import EnvConfig, Wrapper
 from kubebeast_envserver.config import MAX_SEED, Preset
-from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv
+from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
+from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
 from kubebeast_envserver.envs.mock import MockEnv
 from kubebeast_envserver.envs.wrapping import make_env
+from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.rows.frame_stack import FullStacks
 from kubebeast_envserver.rows.observation_frames import ObservationFrames
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
 from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.rows.stream_status import StreamStatus
-
-if TYPE_CHECKING:
-    from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings
 
 __all__ = [
     "AtariGame",
@@ -58,6 +55,7 @@ def make_vector_env(
     full_stacks: bool = True,
     policy: FaultPolicy | None = None,
     status: StreamStatus | None = None,
+    make_check: MakeCheck = EnvCheck,
 ) -> HostedEnv:
     """`num_envs` environments that step together (B), with NEXT_STEP autoreset.
 
@@ -71,6 +69,7 @@ def make_vector_env(
     wrappers are around it. 0 leaves those.
     full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
     policy: when one of several environments that keeps failing is given up. status: where failures are counted.
+    make_check: for the space of observations and the mask in it, what looks at all that a gymnasium environment returns.
     Raises ValueError for an id, preset, argument, wrapper or space that cannot be used, EnvironmentFailure when the
     environment's own constructor, or a wrapper's, raises in MAX_TRIES tries within a second.
     """
@@ -86,7 +85,16 @@ def make_vector_env(
             return _mock(num_envs, kwargs)
         if atari is None:
             arguments = _arguments(kwargs, time_limit)
-            return GymnasiumEnv(env, num_envs, arguments, seed, wrappers=wrappers, policy=policy, status=status)
+            return GymnasiumEnv(
+                env,
+                num_envs,
+                arguments,
+                seed,
+                wrappers=wrappers,
+                policy=policy,
+                status=status,
+                make_check=make_check,
+            )
         return atari.make(num_envs, seed)
 
     hosted = _make_patiently(make)
@@ -175,62 +183,6 @@ def find_action_meanings(
         return list(map(str, get_meanings()))
 
 
-class AtariGame(NamedTuple):
-    preset: str
-    game: str
-    settings: "AtariSettings"
-
-    def make(self, num_envs: int, seed: int | None) -> "AtariEnv":
-        """Raises ValueError for settings that ALE refuses."""
-        from kubebeast_envserver.envs.atari import AtariEnv
-
-        return AtariEnv(self.game, num_envs, self.settings, seed)
-
-
-def find_atari(
-    env: str,
-    preset: Preset = "auto",
-    env_kwargs: dict[str, Any] | None = None,
-    wrappers: Sequence[Wrapper] = (),
-    time_limit: int = 0,
-    *,
-    evaluation: bool = False,
-) -> AtariGame | None:
-    """What `make_vector_env` plays; None for environments without an Atari preset. Raises ValueError."""
-    if preset not in get_args(Preset):
-        raise ValueError(f"preset = {preset!r}: must be one of {', '.join(get_args(Preset))}")
-    kwargs = env_kwargs or {}
-    _check_time_limit(time_limit, env, kwargs)
-    if env == "Mock":
-        _refuse_wrappers(wrappers, "Mock is a whole vector of environments")
-    atari = None if env == "Mock" else _import_atari(env, preset)
-    if atari is None:
-        return None
-    resolved = atari.find_preset(env) if preset == "auto" else preset
-    if resolved is None or resolved == "none":
-        return None
-    _refuse_wrappers(wrappers, f"the preset {resolved} plays in ALE's own vector; --preset none plays single games")
-    settings = atari.settings_for(resolved, kwargs, evaluation)
-    if time_limit:
-        settings = replace(settings, max_num_frames_per_episode=time_limit * settings.frameskip)
-    return AtariGame(resolved, atari.find_game(env), settings)
-
-
-def _check_time_limit(time_limit: int, env: str, env_kwargs: Mapping[str, Any]) -> None:
-    if time_limit < 0:
-        raise ValueError(f"time_limit = {time_limit}: must not be negative")
-    if time_limit and env == "Mock":
-        raise ValueError(f"time_limit = {time_limit}: Mock has none, but the argument episode_length (env_kwargs)")
-    for name in ("max_episode_steps", "max_num_frames_per_episode"):
-        if time_limit and name in env_kwargs:
-            raise ValueError(f"time_limit = {time_limit}: env_kwargs set {name} = {env_kwargs[name]!r}: choose one")
-
-
-def _refuse_wrappers(wrappers: Sequence[Wrapper], reason: str) -> None:
-    if wrappers:
-        raise ValueError(f"wrappers = {format_wrappers(wrappers)!r}: there is no single environment to wrap: {reason}")
-
-
 def _arguments(env_kwargs: dict[str, Any], time_limit: int) -> dict[str, Any]:
     """Of gymnasium.make, whose time limit takes the place of the registered one."""
     return {**env_kwargs, "max_episode_steps": time_limit} if time_limit else env_kwargs
@@ -241,14 +193,3 @@ def _mock(num_envs: int, env_kwargs: dict[str, Any]) -> HostedEnv:
         return MockEnv(num_envs, **env_kwargs)
     except TypeError as error:
         raise ValueError(f"env_kwargs = {env_kwargs!r}: {error}") from error
-
-
-def _import_atari(env: str, preset: Preset) -> ModuleType | None:
-    """The atari module, whose import also registers ALE's ids with gymnasium; None where ale-py is not installed."""
-    try:
-        from kubebeast_envserver.envs import atari
-    except ImportError as error:
-        if preset.startswith("atari") or env.startswith("ALE/") or "NoFrameskip" in env:
-            raise ValueError(f"env = {env!r}: Atari games need ale-py: pip install 'ale-py>=0.12'") from error
-        return None
-    return atari

@@ -1,26 +1,29 @@
 """Any gymnasium environment, stepped one after the other in this process."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from gymnasium import Space
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.env_config import Wrapper
 from kubebeast_common.user_code import describe, raise_if_interrupt
 from kubebeast_envserver.envs.wrapping import make_env
-from kubebeast_envserver.faults.env_checks import Step
+from kubebeast_envserver.faults.env_checks import EnvCheck, Step
 from kubebeast_envserver.faults.guarded_env import Env, GuardedEnv, Spaces
-from kubebeast_envserver.rows.action_mask import find_action_mask
+from kubebeast_envserver.rows.action_mask import ActionMask, find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import AllQuarantined, Array, EnvironmentFailure, StepRows
 from kubebeast_envserver.rows.spaces import flatten, leaves_of
 from kubebeast_envserver.rows.stream_status import StreamStatus
+
+MakeCheck = Callable[[Space[Any], ActionMask | None], EnvCheck]
 
 _RENDER_MODE = "rgb_array"
 _DEFAULT_RENDER_FPS = 30.0
@@ -45,10 +48,12 @@ class GymnasiumEnv:
         render: bool = False,
         policy: FaultPolicy | None = None,
         status: StreamStatus | None = None,
+        make_check: MakeCheck = EnvCheck,
     ) -> None:
         """env_id: "Id" or "module:Id", where importing the module registers the id. Environment i gets seed + i.
 
-        render: be a RenderedEnv; only where can_render. status: where failures are counted.
+        render: be a RenderedEnv; only where can_render. status: where failures are counted. make_check: for the space
+        of observations and the action mask in it, what looks at all that an environment returns.
         Raises ValueError for an id nobody registered or what is no wrapper, UnsupportedSpaceError for a space that
         cannot be sent, EnvironmentFailure when the first environment cannot be made or has no spaces; another one that
         cannot be made is tried again.
@@ -70,6 +75,7 @@ class GymnasiumEnv:
         nothing = create_empty_array(self._observation_space, 1)
         (self._nothing,) = iterate(batch_space(self._observation_space, 1), nothing)
         policy, status = policy or FaultPolicy(), status or StreamStatus()
+        check = make_check(self._observation_space, self._mask)
         self._envs = [
             GuardedEnv(
                 index,
@@ -79,7 +85,7 @@ class GymnasiumEnv:
                 policy,
                 status,
                 first if index == 0 else None,
-                self._mask,
+                check,
             )
             for index in range(num_envs)
         ]

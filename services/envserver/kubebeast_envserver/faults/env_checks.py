@@ -47,7 +47,7 @@ class EnvCheck:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise EnvCheckError("exception", _unlike_reset(result))
         observation = self.check_observation(result[0])
-        self._check_mask(observation)
+        self.check_mask(observation)
         return observation, 0.0, False, False
 
     def check_step(self, result: Any) -> Step:
@@ -57,11 +57,11 @@ class EnvCheck:
         observation, reward, terminated, truncated, _ = result
         self.check_observation(observation)
         if type(reward) is not float or not -_MAX_FLOAT32 <= reward <= _MAX_FLOAT32:
-            reward = _check_reward(reward)
+            reward = check_reward(reward)
         if type(terminated) is not bool or type(truncated) is not bool:
-            terminated, truncated = _check_flag("terminated", terminated), _check_flag("truncated", truncated)
+            terminated, truncated = check_flag("terminated", terminated), check_flag("truncated", truncated)
         if not (terminated or truncated):
-            self._check_mask(observation)
+            self.check_mask(observation)
         return observation, reward, terminated, truncated
 
     def check_observation(self, observation: Any) -> Any:
@@ -78,8 +78,8 @@ class EnvCheck:
             _check_finite(observation)
         return observation
 
-    def _check_mask(self, observation: Any) -> None:
-        """Where an action follows, there must be one."""
+    def check_mask(self, observation: Any) -> None:
+        """Where an action follows, there must be one. Raises EnvCheckError."""
         if self._mask is None:
             return
         choice = self._mask.forbidden_choice(np.asarray(observation[PATH]))
@@ -142,14 +142,16 @@ def _check_finite(array: Array, path: str = "") -> None:
         raise _unfit(path, f"holds {number}, which is no finite float32")
 
 
-def _check_reward(reward: Any) -> float:
+def check_reward(reward: Any) -> float:
+    """As a finite float32. Raises EnvCheckError."""
     number = _only(reward)
     if not isinstance(number, int | float) or not abs(number) <= _MAX_FLOAT32:
         raise EnvCheckError("reward", f"step returned the reward {_short(reward)}: it must be a finite float32")
     return float(number)
 
 
-def _check_flag(name: str, flag: Any) -> bool:
+def check_flag(name: str, flag: Any) -> bool:
+    """As a bool. Raises EnvCheckError, which calls it `name`."""
     answer = _only(flag)
     if not isinstance(answer, int) or answer not in (0, 1):
         raise EnvCheckError("exception", f"step returned {name} = {_short(flag)}: it must be a bool")

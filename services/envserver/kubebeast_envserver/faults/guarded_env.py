@@ -12,7 +12,6 @@ from kubebeast_common.backoff import FaultPolicy, Repetitions, Retries
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.user_code import describe, raise_if_interrupt
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, Step, old_gym_hint
-from kubebeast_envserver.rows.action_mask import ActionMask
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure
 from kubebeast_envserver.rows.stream_status import FailureKind, StreamStatus
 
@@ -39,16 +38,16 @@ class GuardedEnv:
         policy: FaultPolicy,
         status: StreamStatus,
         env: Env | None = None,
-        mask: ActionMask | None = None,
+        check: EnvCheck | None = None,
     ) -> None:
         """spaces: what `make` must keep to. seed: of the first reset. env: one that is made already.
 
-        mask: that of the observations, where they hold one.
+        check: of what it returns, an EnvCheck by default.
         """
         self._index = index
         self._make = make
         self._spaces = spaces
-        self._check = EnvCheck(spaces[0], mask)
+        self._check = check or EnvCheck(spaces[0])
         self._first_seed = self._next_seed = seed
         self._policy = policy
         self._status = status

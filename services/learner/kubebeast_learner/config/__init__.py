@@ -4,6 +4,7 @@ The names are TorchBeast's where it has the same knob. Validation errors name th
 """
 
 from kubebeast_learner.config.checks import ConfigError
+from kubebeast_learner.config.environments import CheckEnvConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.running import (
@@ -35,6 +36,7 @@ from kubebeast_learner.config.tools import (
 
 __all__ = [
     "ActorProcessesConfig",
+    "CheckEnvConfig",
     "CheckpointConfig",
     "ClusterConfig",
     "ConfigError",

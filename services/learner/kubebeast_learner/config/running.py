@@ -2,17 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_learner.config.checks import (
-    parse_env_kwargs,
-    parse_wrappers,
-    require,
-    require_at_least,
-    require_positive,
-    require_seed,
-)
+from kubebeast_learner.config.checks import require, require_at_least, require_positive, require_seed
+from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 
@@ -124,41 +118,19 @@ class LearnerConfig(FleetTrainingConfig):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LocalEnvsConfig:
+class LocalEnvsConfig(MakingConfig):
     """The environments of a training that hosts them on its own machine."""
 
     env: str = "PongNoFrameskip-v4"
     """Environment: a gymnasium id or module:Id."""
     num_actors: int = 32
     """Environments, over all processes."""
-    preset: Literal["auto", "none", "atari-v4", "atari-v5"] = "auto"
-    """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
-    env_kwargs: str = "{}"
-    """JSON object: arguments of the environment, or overrides of the preset such as '{"frameskip": 2}'."""
-    wrappers: str = "[]"
-    """Put around each environment, in this order: module:Wrapper, separated by commas, or a JSON list in which
-    '{"module:Wrapper": {...}}' has arguments."""
-    time_limit: int = 0
-    """Steps after which an episode is truncated, in place of as many as the environment is registered with; 0 leaves
-    those. Wrappers are around it."""
     env_timeout_s: float = 120.0
     """Longest that making, a reset or a step of a process's environments may take, in seconds; then it is replaced."""
 
     def __post_init__(self) -> None:
-        parse_env_kwargs(self.env_kwargs)
-        parse_wrappers(self.wrappers)
-        require_at_least(0, self, "time_limit")
+        MakingConfig.__post_init__(self)
         require_positive(self, "env_timeout_s")
-
-    @property
-    def making(self) -> dict[str, Any]:
-        """How the env-server's package makes the environments, beside their id: arguments of its functions."""
-        return {
-            "preset": self.preset,
-            "env_kwargs": parse_env_kwargs(self.env_kwargs),
-            "wrappers": parse_wrappers(self.wrappers),
-            "time_limit": self.time_limit,
-        }
 
     def require_one_each(self, name: str, num_processes: int) -> None:
         """ConfigError unless every one of num_processes, the value of field `name`, gets an environment."""

@@ -1,1 +1,1 @@
-"""A trained model plays: evaluation, rendering, export."""
+"""A trained model plays: evaluation, rendering, export. An environment is tried before there is one."""

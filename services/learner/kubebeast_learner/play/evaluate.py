@@ -1,11 +1,7 @@
 """`kubebeast eval`: plays whole episodes with a checkpoint and states the settings beside the score."""
 
-import contextlib
-import ctypes
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +14,7 @@ from rich.table import Table
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
+from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, open_env, play
 from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError
@@ -80,21 +77,6 @@ def as_json(evaluation: Evaluation) -> str:
     """One line with everything."""
     result = asdict(evaluation)
     return json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return})
-
-
-@contextlib.contextmanager
-def output_to_stderr() -> Iterator[None]:
-    """What Python and C code write to standard output goes to standard error."""
-    sys.stdout.flush()
-    descriptor = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        ctypes.CDLL(None).fflush(None)
-        os.dup2(descriptor, 1)
-        os.close(descriptor)
 
 
 def evaluate(config: EvalConfig) -> Evaluation:

@@ -45,12 +45,15 @@ class TrainedModel:
             return None
 
 
-def load_trained(config: CheckpointConfig) -> TrainedModel:
-    """The named file's model, or that of the run's newest readable checkpoint. Raises ConfigError, CheckpointError."""
+def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedModel:
+    """The named file's model, or that of the run's newest readable checkpoint. Raises ConfigError, CheckpointError.
+
+    is_own: the named file is of a run that the user has named, and not one that may be anybody's.
+    """
     path, state = find_checkpoint(config)
     try:
         env_spec = EnvSpec.from_plain(state["env_spec"])
-        own_wrappers = parse_wrappers(state["config"].get("wrappers", "")) if config.checkpoint is None else ()
+        own_wrappers = parse_wrappers(str(state["config"].get("wrappers", "")))
     except ValueError as error:
         raise CheckpointError(f"checkpoint {path} does not tell how its environment is made: {error}") from error
     try:
@@ -65,7 +68,7 @@ def load_trained(config: CheckpointConfig) -> TrainedModel:
         settings=state["config"],
         path=path,
         step=state["step"],
-        own_wrappers=own_wrappers,
+        own_wrappers=own_wrappers if is_own or config.checkpoint is None else (),
     )
 
 

@@ -11,9 +11,10 @@ from kubebeast_common.log import fields
 from kubebeast_envserver.envs.factory import EnvironmentFailure
 from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
 from kubebeast_learner.models import ModelSpecError
-from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained, output_to_stderr
+from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained
 from kubebeast_learner.play.follow.checkpoints import CheckpointFeed, SavedCheckpoint
 from kubebeast_learner.play.follow.metrics import FollowMetrics
+from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint import CheckpointError
@@ -72,7 +73,7 @@ class Follower:
         """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
         started_at = time.monotonic()
         try:
-            trained = load_trained(CheckpointConfig(checkpoint=saved.path))
+            trained = load_trained(CheckpointConfig(checkpoint=saved.path), is_own=True)
             with output_to_stderr():  # what environments print is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:

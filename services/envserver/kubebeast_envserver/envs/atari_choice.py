@@ -1,0 +1,79 @@
+"""Which ids play in ALE's vector environment, and with which settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from kubebeast_common.env_config import Wrapper, format_wrappers
+from kubebeast_envserver.config import Preset
+
+if TYPE_CHECKING:
+    from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings
+
+
+class AtariGame(NamedTuple):
+    preset: str
+    game: str
+    settings: "AtariSettings"
+
+    def make(self, num_envs: int, seed: int | None) -> "AtariEnv":
+        """Raises ValueError for settings that ALE refuses."""
+        from kubebeast_envserver.envs.atari import AtariEnv
+
+        return AtariEnv(self.game, num_envs, self.settings, seed)
+
+
+def find_atari(
+    env: str,
+    preset: Preset = "auto",
+    env_kwargs: dict[str, Any] | None = None,
+    wrappers: Sequence[Wrapper] = (),
+    time_limit: int = 0,
+    *,
+    evaluation: bool = False,
+) -> AtariGame | None:
+    """What `make_vector_env` plays; None for environments without an Atari preset. Raises ValueError."""
+    if preset not in get_args(Preset):
+        raise ValueError(f"preset = {preset!r}: must be one of {', '.join(get_args(Preset))}")
+    kwargs = env_kwargs or {}
+    _check_time_limit(time_limit, env, kwargs)
+    if env == "Mock":
+        _refuse_wrappers(wrappers, "Mock is a whole vector of environments")
+    atari = None if env == "Mock" else _import_atari(env, preset)
+    if atari is None:
+        return None
+    resolved = atari.find_preset(env) if preset == "auto" else preset
+    if resolved is None or resolved == "none":
+        return None
+    _refuse_wrappers(wrappers, f"the preset {resolved} plays in ALE's own vector; --preset none plays single games")
+    settings = atari.settings_for(resolved, kwargs, evaluation)
+    if time_limit:
+        settings = replace(settings, max_num_frames_per_episode=time_limit * settings.frameskip)
+    return AtariGame(resolved, atari.find_game(env), settings)
+
+
+def _check_time_limit(time_limit: int, env: str, env_kwargs: Mapping[str, Any]) -> None:
+    if time_limit < 0:
+        raise ValueError(f"time_limit = {time_limit}: must not be negative")
+    if time_limit and env == "Mock":
+        raise ValueError(f"time_limit = {time_limit}: Mock has none, but the argument episode_length (env_kwargs)")
+    for name in ("max_episode_steps", "max_num_frames_per_episode"):
+        if time_limit and name in env_kwargs:
+            raise ValueError(f"time_limit = {time_limit}: env_kwargs set {name} = {env_kwargs[name]!r}: choose one")
+
+
+def _refuse_wrappers(wrappers: Sequence[Wrapper], reason: str) -> None:
+    if wrappers:
+        raise ValueError(f"wrappers = {format_wrappers(wrappers)!r}: there is no single environment to wrap: {reason}")
+
+
+def _import_atari(env: str, preset: Preset) -> ModuleType | None:
+    """The atari module, whose import also registers ALE's ids with gymnasium; None where ale-py is not installed."""
+    try:
+        from kubebeast_envserver.envs import atari
+    except ImportError as error:
+        if preset.startswith("atari") or env.startswith("ALE/") or "NoFrameskip" in env:
+            raise ValueError(f"env = {env!r}: Atari games need ale-py: pip install 'ale-py>=0.12'") from error
+        return None
+    return atari

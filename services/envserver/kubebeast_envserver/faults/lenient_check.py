@@ -1,0 +1,58 @@
+"""What an environment may return, for those who want to hear of every violation and go on."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, create_empty_array, iterate
+
+from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, Step, check_flag, check_reward
+from kubebeast_envserver.rows.action_mask import ActionMask
+
+T = TypeVar("T")
+
+
+class LenientCheck(EnvCheck):
+    """An EnvCheck that raises nothing: it tells of a violation and puts zeros in the place of what cannot be used."""
+
+    def __init__(self, space: spaces.Space[Any], mask: ActionMask | None, tell: Callable[[str], None]) -> None:
+        """space, mask: as of an EnvCheck. tell: is called with each violation in words."""
+        super().__init__(space, mask)
+        (self._nothing,) = iterate(batch_space(space, 1), create_empty_array(space, 1))
+        self._tell = tell
+
+    def check_reset(self, result: Any) -> Step:
+        if isinstance(result, tuple | list) and len(result) == 2:
+            return self._observation(result[0], acts=True, where="reset: "), 0.0, False, False
+        self._told(lambda: super(LenientCheck, self).check_reset(result), None, "reset: ")
+        try:
+            return self.check_observation(result), 0.0, False, False
+        except EnvCheckError:  # of what is no observation at all
+            return self._nothing, 0.0, False, False
+
+    def check_step(self, result: Any) -> Step:
+        if not isinstance(result, tuple | list) or len(result) != 5:
+            self._told(lambda: super(LenientCheck, self).check_step(result), None)
+            if not isinstance(result, tuple | list) or len(result) != 4:
+                return self._nothing, 0.0, False, False
+            observation, reward, done, info = result
+            result = observation, reward, done, False, info
+        observation, reward, terminated, truncated, _ = result
+        terminated = self._told(lambda: check_flag("terminated", terminated), False)
+        truncated = self._told(lambda: check_flag("truncated", truncated), False)
+        reward = self._told(lambda: check_reward(reward), 0.0)
+        return self._observation(observation, acts=not (terminated or truncated)), reward, terminated, truncated
+
+    def _observation(self, observation: Any, *, acts: bool, where: str = "") -> Any:
+        """acts: whether an action follows. where: of a violation, for people."""
+        usable = self._told(lambda: self.check_observation(observation), self._nothing, where)
+        if acts and usable is not self._nothing:
+            self._told(lambda: self.check_mask(usable), None, where)
+        return usable
+
+    def _told(self, check: Callable[[], T], instead: T, where: str = "") -> T:
+        try:
+            return check()
+        except EnvCheckError as error:
+            self._tell(f"{where}{error}")
+            return instead

@@ -1,0 +1,31 @@
+"""Everything about a space that keeps it from being sent; the env-server ends at the first of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gymnasium import spaces
+
+from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError, leaves_of
+
+
+def space_violations(
+    space: spaces.Space[Any], leaves: Callable[[spaces.Space[Any]], list[Leaf]] = leaves_of
+) -> list[str]:
+    """Why `leaves` refuses a space, for each of its parts; empty where it does not."""
+    try:
+        leaves(space)
+    except UnsupportedSpaceError as error:
+        parts = _parts(space)
+        found = [f"at {key!r}: {text}" for key, part in parts.items() for text in space_violations(part, leaves)]
+        return found or [str(error)]
+    return []
+
+
+def _parts(space: spaces.Space[Any]) -> Mapping[Any, spaces.Space[Any]]:
+    match space:
+        case spaces.Dict():
+            return space.spaces
+        case spaces.Tuple():
+            return dict(enumerate(space.spaces))
+        case _:
+            return {}

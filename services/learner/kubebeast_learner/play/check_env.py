@@ -1,0 +1,133 @@
+"""`kubebeast check-env`: tries an environment and says what is sent, what model it gets, and all that is wrong."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from kubebeast_common.env_config import EnvConfig
+from kubebeast_envserver.envs.factory import Leaf, resolve_config
+from kubebeast_learner.actors.env_spec import describe
+from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model
+from kubebeast_learner.play.output import output_to_stderr
+from kubebeast_learner.play.trial import Trial, try_env
+
+EXIT_VIOLATIONS = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckedEnv:
+    """A trial and the model that the environment would get."""
+
+    env: str
+    config: EnvConfig
+    trial: Trial
+    model: str
+    """What becomes of the observation; empty where there is no model."""
+    num_parameters: int
+
+    @property
+    def bytes_per_step(self) -> float:
+        """Of an Observations message for each step of one environment, without compression."""
+        return self.trial.sent_bytes / max(1, self.trial.steps)
+
+    @property
+    def compressed_bytes_per_step(self) -> float:
+        return self.trial.compressed_bytes / max(1, self.trial.steps)
+
+    def to_plain(self) -> Mapping[str, Any]:
+        trial = self.trial
+        return {
+            "env": self.env,
+            **self.config.to_plain(),
+            **asdict(trial),
+            "steps_per_s": trial.steps_per_s,
+            "bytes_per_step": self.bytes_per_step,
+            "compressed_bytes_per_step": self.compressed_bytes_per_step,
+            "model": self.model,
+            "num_parameters": self.num_parameters,
+        }
+
+
+def run(config: CheckEnvConfig) -> int:
+    """The command. Returns the exit status, 1 where anything is wrong; ConfigError for what makes no environment."""
+    console = Console()
+    with output_to_stderr():  # what environments print is not the result
+        checked = check_env(config)
+    if config.json:
+        print(json.dumps(checked.to_plain()))
+    else:
+        print_tables(checked, console)
+    return EXIT_VIOLATIONS if checked.trial.violations else 0
+
+
+def check_env(config: CheckEnvConfig) -> CheckedEnv:
+    """Raises ConfigError."""
+    try:
+        told = resolve_config(config.env, **config.making)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    trial = try_env(config)
+    model, num_parameters = "", 0
+    if trial.observation:
+        try:
+            made = make_model(trial.observation, trial.action, config.model)
+            model = describe_inputs(made, trial.observation)
+            num_parameters = sum(parameter.numel() for parameter in made.parameters())
+        except ModelSpecError as error:
+            trial.note(f"no model: {error}")
+    return CheckedEnv(env=config.env, config=told, trial=trial, model=model, num_parameters=num_parameters)
+
+
+def print_tables(checked: CheckedEnv, console: Console) -> None:
+    """The leaves, how it went, and every violation with its number."""
+    trial = checked.trial
+    _say(console, describe(checked.env, checked.config))
+    if trial.observation:
+        table = Table("", "leaf", "dtype", "shape", "frames", "categories", "bytes a step")
+        _add_leaves(table, "observation", trial.observation)
+        _add_leaves(table, "action", trial.action)
+        console.print(table)
+        for line in _facts(checked):
+            _say(console, line)
+    for violation in trial.violations:
+        times = f"{violation.count:,} times, first after {violation.after_steps:,} steps: "
+        _say(console, f"violation: {times * (violation.count > 1)}{violation.text}")
+    _say(console, f"{len(trial.violations) or 'no'} violation{'s' * (len(trial.violations) != 1)}")
+
+
+def _add_leaves(table: Table, kind: str, leaves: Sequence[Leaf]) -> None:
+    for leaf in leaves:
+        num_bytes = int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize
+        numbers = str(list(leaf.shape)), str(leaf.frame_stack), str(leaf.num_categories or ""), f"{num_bytes:,}"
+        table.add_row(kind, leaf.path, leaf.dtype, *numbers)
+
+
+def _facts(checked: CheckedEnv) -> list[str]:
+    trial = checked.trial
+    facts = [f"{trial.steps:,} random steps, {trial.steps_per_s:,.0f} a second in one process"]
+    if trial.episodes:
+        lengths = [episode.length for episode in trial.episodes]
+        terminated = sum(episode.terminated for episode in trial.episodes)
+        mean_return = float(np.mean([episode.episode_return for episode in trial.episodes]))
+        facts.append(
+            f"{len(lengths)} episodes of {min(lengths):,} to {max(lengths):,} steps, mean {np.mean(lengths):,.1f}; "
+            f"{terminated} terminated, {len(lengths) - terminated} truncated; mean return {mean_return:,.2f}"
+        )
+    else:
+        facts.append("no episode ended: more --steps, or a --time-limit, if none ever does")
+    facts.append(
+        f"sent: {checked.bytes_per_step:,.0f} bytes a step, {checked.compressed_bytes_per_step:,.0f} as compressed"
+    )
+    if checked.model:
+        facts.append(f"model: {checked.model}; {checked.num_parameters:,} parameters")
+    return facts
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, highlight=False, markup=False)

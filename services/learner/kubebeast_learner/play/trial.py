@@ -1,0 +1,180 @@
+"""An environment that is stepped as an env-server steps it, with random actions, and what can be said of it then."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubebeast_common.backoff import FaultPolicy
+from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, Leaf, StepRows, make_vector_env
+from kubebeast_envserver.envs.wrapping import make_env
+from kubebeast_envserver.faults.lenient_check import LenientCheck
+from kubebeast_envserver.faults.space_checks import space_violations
+from kubebeast_envserver.rows.actions import action_leaves_of
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
+from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
+from kubebeast_envserver.stream.codec import encode_observations, offer_compression
+from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+FAULTS = FaultPolicy(max_failures=3)
+"""An environment that keeps raising is given up sooner than by an env-server: somebody waits."""
+
+
+@dataclass(slots=True)
+class Violation:
+    text: str
+    after_steps: int
+    """Steps that were made before the first one."""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedEpisode:
+    episode_return: float
+    length: int
+    terminated: bool
+    """False: it was truncated."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """What one environment did."""
+
+    observation: list[Leaf] = field(default_factory=list)
+    action: list[Leaf] = field(default_factory=list)
+    steps: int = 0
+    """Actions that had a consequence."""
+    env_s: float = 0.0
+    """Time inside the environment, resets included."""
+    sent_bytes: int = 0
+    """Of the Observations of all rows, without compression."""
+    compressed_bytes: int = 0
+    """The same with the compression that an env-server offers."""
+    episodes: list[FinishedEpisode] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def steps_per_s(self) -> float:
+        """Of one environment in one process."""
+        return self.steps / self.env_s if self.env_s else 0.0
+
+    def note(self, text: str) -> None:
+        """Of a violation; one that came before only counts."""
+        for violation in self.violations:
+            if violation.text == text:
+                violation.count += 1
+                return
+        self.violations.append(Violation(text, self.steps))
+
+
+def try_env(config: CheckEnvConfig) -> Trial:
+    """Makes the environment and steps it until config says enough, or until it is of no use any more.
+
+    ConfigError for settings that make no environment.
+    """
+    trial, status = Trial(), StreamStatus()
+    make = partial(make_vector_env, config.env, 1, seed=config.seed, **config.making)
+    try:
+        env = make(
+            full_stacks=False,
+            policy=FAULTS,
+            status=status,
+            make_check=lambda space, mask: LenientCheck(space, mask, trial.note),
+        )
+    except UnsupportedSpaceError as error:
+        trial.violations = [Violation(text, 0) for text in _space_violations(config) or [str(error)]]
+        return trial
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    except EnvironmentFailure as failure:
+        trial.note(str(failure))
+        return trial
+    trial.observation, trial.action = env.spec_observation, env.spec_action
+    with closing(env):
+        try:
+            _play(env, trial, config, status)
+        except EnvironmentFailure as failure:
+            trial.note(str(failure))
+    return trial
+
+
+def random_actions(
+    leaves: Sequence[Leaf], allowed: NDArray[np.bool_] | None, num_envs: int, generator: np.random.Generator
+) -> list[NDArray[Any]]:
+    """One array [B, *shape] a leaf: any category that is allowed, or numbers around 0, between -1 and 1 where bounded.
+
+    allowed: bool [B, n], the categories of all choices in order; None allows all.
+    """
+    actions: list[NDArray[Any]] = []
+    start = 0
+    for leaf in leaves:
+        shape = (num_envs, *leaf.shape)
+        if leaf.num_categories:
+            ranks = generator.random((*shape, leaf.num_categories))
+            if allowed is not None:
+                end = start + math.prod(ranks.shape[1:])
+                ranks[~allowed[:, start:end].reshape(ranks.shape)] = -1.0
+                start = end
+            actions.append(ranks.argmax(-1).astype(leaf.dtype))
+        else:
+            numbers = generator.uniform(-1.0, 1.0, shape) if leaf.bounded else generator.standard_normal(shape)
+            actions.append(numbers.astype(leaf.dtype))
+    return actions
+
+
+def _space_violations(config: CheckEnvConfig) -> list[str]:
+    making = config.making
+    with closing(make_env(config.env, making["env_kwargs"], making["wrappers"])) as env:
+        observation = space_violations(env.observation_space)
+        action = space_violations(env.action_space, action_leaves_of)
+    return [*(f"observation space: {text}" for text in observation), *(f"action space: {text}" for text in action)]
+
+
+def _play(env: HostedEnv, trial: Trial, config: CheckEnvConfig, status: StreamStatus) -> None:
+    generator = np.random.default_rng(config.seed)
+    began = time.perf_counter()
+    rows = env.reset()
+    trial.env_s += time.perf_counter() - began
+    num_failures = _note_failures(trial, rows, status, 0)
+    _count(trial, rows)
+    while trial.steps < config.steps and not 0 < config.episodes <= len(trial.episodes):
+        actions = random_actions(env.spec_action, _allowed(env, rows), env.num_envs, generator)
+        began = time.perf_counter()
+        rows = env.step(actions)
+        trial.env_s += time.perf_counter() - began
+        trial.steps += not (rows.is_first.any() or rows.interrupted.any())
+        num_failures = _note_failures(trial, rows, status, num_failures)
+        _count(trial, rows)
+
+
+def _allowed(env: HostedEnv, rows: StepRows) -> NDArray[np.bool_] | None:
+    masks = [rows.observation[index] for index, leaf in enumerate(env.spec_observation) if leaf.is_action_mask]
+    return masks[0] if masks else None
+
+
+def _note_failures(trial: Trial, rows: StepRows, status: StreamStatus, before: int) -> int:
+    """Of an environment that had to be made again. Returns how many there were, of which the caller knew `before`."""
+    num_failures = sum(getattr(status, f"failures_{kind}") for kind in FAILURE_KINDS)
+    if num_failures > before:
+        for _, reason in rows.failures:
+            trial.note(reason)
+    return num_failures
+
+
+def _count(trial: Trial, rows: StepRows) -> None:
+    leaves = trial.observation
+    offered = [offer_compression(leaf, lz4_allowed=True) for leaf in leaves]
+    plain = [pb.COMPRESSION_NONE for _ in leaves]
+    trial.sent_bytes += encode_observations(trial.steps, rows, leaves, plain).ByteSize()
+    trial.compressed_bytes += encode_observations(trial.steps, rows, leaves, offered).ByteSize()
+    trial.episodes += [
+        FinishedEpisode(episode_return, length, bool(rows.terminated[env]))
+        for env, episode_return, length in rows.episodes
+    ]

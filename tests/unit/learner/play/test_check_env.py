@@ -1,0 +1,136 @@
+"""An environment is tried as an env-server would play it, and all that is wrong is said at once."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from kubebeast_learner.cli import main
+from kubebeast_learner.config import CheckEnvConfig, ConfigError, ModelConfig
+from kubebeast_learner.play.check_env import check_env, run
+
+MODULE = """
+import gymnasium
+import numpy as np
+class Tried(gymnasium.Env):
+    def __init__(self, how="well"):
+        small = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float16 if how == "spaces" else np.float32)
+        self.observation_space = gymnasium.spaces.Dict({"a": small, "b": gymnasium.spaces.Discrete(3)})
+        self.action_space = gymnasium.spaces.Text(3) if how == "spaces" else gymnasium.spaces.Discrete(2)
+        self.how = how
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        print("a new episode")
+        return self.observe(), {}
+    def step(self, action):
+        self.steps += 1
+        if self.how == "raises" and self.steps == 4:
+            raise RuntimeError("the emulator is on fire")
+        reward = float("nan") if self.how == "nan" else 1.0
+        if self.how == "old":
+            return self.observe(), reward, self.steps == 5, {}
+        return self.observe(), reward, self.steps == 5, False, {}
+    def observe(self):
+        fill = np.nan if self.how == "nan" else 0.5
+        return {"a": np.full(2, fill, np.float64 if self.how == "nan" else np.float32), "b": 1}
+gymnasium.register("Tried-v0", entry_point=Tried, disable_env_checker=True)
+"""
+ENV = "tried_env:Tried-v0"
+
+
+@pytest.fixture(autouse=True)
+def tried_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The module tried_env."""
+    (tmp_path / "tried_env.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    yield
+    sys.modules.pop("tried_env", None)
+
+
+def checked(how: str, **settings: Any) -> dict[str, int]:
+    """How often each violation was seen."""
+    config = CheckEnvConfig(env=ENV, env_kwargs=json.dumps({"how": how}), **{"steps": 30, **settings})
+    return {violation.text: violation.count for violation in check_env(config).trial.violations}
+
+
+def test_what_is_well_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-env", ENV, "--steps", "30", "--time-limit", "3", "--hidden-sizes", "8"]) == 0
+    captured = capsys.readouterr()
+    shown = [f"{ENV} with preset none, time limit 3", "│ observation │ a    │ float32 │ [2]", "│ b    │ int64   │ []"]
+    shown += ["30 random steps", "10 episodes of 3 to 3 steps, mean 3.0; 0 terminated, 10 truncated; mean return 3.00"]
+    shown += ["sent: ", " bytes a step", '"b" (int64 [], 3 categories) flattened to 3 numbers; ']
+    shown += ["no violations"]
+    assert [part for part in shown if part not in captured.out] == []
+    assert "a new episode" in captured.err and "a new episode" not in captured.out
+
+
+def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    config = CheckEnvConfig(env=ENV, episodes=2, env_kwargs='{"how": "nan"}', json=True)
+    assert run(config) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["env"], told["steps"], len(told["episodes"]), len(told["violations"])) == (ENV, 10, 2, 3)
+    assert told["bytes_per_step"] == told["compressed_bytes_per_step"] > 20 and told["steps_per_s"] > 0
+    assert [leaf["path"] for leaf in told["observation"]] == ["a", "b"]
+
+
+def test_frames_are_counted_as_they_are_sent_and_compressed() -> None:
+    told = check_env(CheckEnvConfig(env="Mock", steps=50)).to_plain()
+    assert 84 * 84 < told["bytes_per_step"] < 1.2 * 84 * 84 > 5 * told["compressed_bytes_per_step"]
+    assert told["model"].endswith("as an image of 84x84 with 4 channels")
+
+
+def test_it_goes_on_after_violations_and_counts_them() -> None:
+    reward = "step returned the reward nan: it must be a finite float32"
+    observation = "the observation at a holds nan, which is no finite float32"
+    assert checked("nan") == {f"reset: {observation}": 6, observation: 30, reward: 30}
+
+
+def test_the_interface_of_gym_is_one_violation() -> None:
+    ((text, count),) = checked("old").items()
+    assert text.startswith("step returned 4 values (observation, reward, done, info): the environment has gym's")
+    assert count == 30
+
+
+def test_an_environment_that_raises_is_given_up_as_by_an_env_server() -> None:
+    first, last = checked("raises")
+    assert first == "step raised RuntimeError: the emulator is on fire (tried_env.py, line 18)"
+    assert last.startswith("every environment failed too often, the last one: step raised RuntimeError")
+
+
+def test_all_of_both_spaces_that_cannot_be_sent_is_named() -> None:
+    texts = list(checked("spaces"))
+    assert [text.split(" Box")[0].split(" Text")[0] for text in texts] == [
+        "observation space: at 'a': the space",
+        "action space: the space",
+    ]
+
+
+def test_an_environment_without_a_model_is_a_violation() -> None:
+    (text,) = checked("well", model=ModelConfig(model="deep"))
+    assert text.startswith("no model: --model deep takes one image")
+
+
+def test_an_environment_that_cannot_be_made_is_a_violation() -> None:
+    (text,) = checked("well", wrappers='[{"tried_env:Tried": {"what": 1}}]')
+    assert text.startswith("wrappers = 'tried_env:Tried") and "raised TypeError" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"env": "NoSuchGame-v0"}, "env = 'NoSuchGame-v0'"),
+        ({"env": ENV, "wrappers": "nowhere:B"}, "wrappers = 'nowhere:B': there is no module nowhere"),
+        ({"env": "PongNoFrameskip-v4", "env_kwargs": '{"stick": 1}'}, "env_kwargs = 'stick'"),
+        ({"env": ENV, "steps": 0}, "steps = 0: must be at least 1"),
+        ({"env": ENV, "time_limit": -1}, "time_limit = -1: must not be negative"),
+    ],
+)
+def test_settings_that_make_no_environment_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_env(CheckEnvConfig(**settings))
