@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kubebeast_common.backoff import Backoff
+from kubebeast_common.env_config import Wrapper
 from kubebeast_envserver.rows.rows import EnvironmentFailure, StepRows
 from kubebeast_envserver.stream.connection import open_stream
 from kubebeast_envserver.stream.exit_code import ExitCode
@@ -55,6 +56,10 @@ def test_hello_describes_the_environments() -> None:
             '{"kwargs":{"frameskip":2},"preset":"atari-v4"}',
         ),
         ({"env": "CartPole-v1"}, '{"kwargs":{},"preset":"none"}'),
+        (
+            {"env": "CartPole-v1", "wrappers": (Wrapper("gymnasium.wrappers:FlattenObservation"),), "time_limit": 5},
+            '{"kwargs":{},"preset":"none","time_limit":5,"wrappers":["gymnasium.wrappers:FlattenObservation"]}',
+        ),
     ],
 )
 def test_hello_tells_how_the_environments_are_made(settings: dict[str, Any], told: str) -> None:

@@ -16,8 +16,11 @@ from tests.integration.training_process import TIMEOUT_S, command, environment, 
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
 
-KWARGS = {"max_episode_steps": 5}
-"""No policy lets CartPole fall so soon: every episode of an environment made with these has so many decisions."""
+KWARGS = {"sutton_barto_reward": False}
+WRAPPER = "gymnasium.wrappers:FlattenObservation"
+TIME_LIMIT = 5
+"""No policy lets CartPole fall so soon: every episode of an environment with it has so many decisions."""
+MAKING = [f"--env-kwargs={json.dumps(KWARGS)}", f"--wrappers={WRAPPER}", f"--time-limit={TIME_LIMIT}"]
 FLAGS = ["--total-steps=200", "--model=mlp", "--recipe=none"]
 ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--num-streams=1", "--envs-per-stream=4"]
 
@@ -64,27 +67,31 @@ def env_server(address: str, *flags: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize("name", ["train", "mono"])
 def test_one_machine(name: str, tmp_path: Path) -> None:
-    done = run(training_command(name, tmp_path, *FLAGS, f"--env-kwargs={json.dumps(KWARGS)}"))
+    done = run(training_command(name, tmp_path, *FLAGS, *MAKING))
     assert done.returncode == 0, done.stderr
     result = evaluate(tmp_path)
-    assert [episode["length"] for episode in result["episodes"]] == [5, 5]
-    assert (result["env_kwargs"], result["notes"]) == (KWARGS, [])
+    assert [episode["length"] for episode in result["episodes"]] == [TIME_LIMIT] * 2
+    assert (result["env_kwargs"], result["wrappers"], result["notes"]) == (KWARGS, [WRAPPER], [])
+    made = {"preset": "none", "kwargs": KWARGS, "wrappers": [WRAPPER], "time_limit": TIME_LIMIT}
     meta = json.loads((tmp_path / "run" / "meta.json").read_text())
-    assert meta["environment"] == {"env": "CartPole-v1", "preset": "none", "kwargs": KWARGS}
+    assert meta["environment"] == {"env": "CartPole-v1", **made}
 
 
 def test_env_servers_elsewhere_tell_the_learner(tmp_path: Path) -> None:
     with (
         learner(tmp_path) as (process, address),
-        env_server(address, "--env=CartPole-v1", f"--env-kwargs={json.dumps(KWARGS)}"),
+        env_server(address, "--env=CartPole-v1", *MAKING),
     ):
         assert process.wait(TIMEOUT_S) == 0
-    result = evaluate(tmp_path)
-    assert [episode["length"] for episode in result["episodes"]] == [5, 5]
+    refused = run(command("eval", f"--savedir={tmp_path}", "--xpid=run"))
+    assert refused.returncode == 2 and f"--wrappers {WRAPPER}: add that flag, or --wrappers train" in refused.stderr
+    result = evaluate(tmp_path, "--wrappers=train")
+    assert [episode["length"] for episode in result["episodes"]] == [TIME_LIMIT] * 2
     assert (result["env"], result["env_kwargs"], result["notes"]) == ("CartPole-v1", KWARGS, [])
-    other = evaluate(tmp_path, "--env-kwargs={}")
-    assert min(episode["length"] for episode in other["episodes"]) > 5
-    assert other["notes"] == [f"trained on CartPole-v1 with preset none, kwargs {json.dumps(KWARGS)}"]
+    other = evaluate(tmp_path, "--env-kwargs={}", "--wrappers=[]", "--time-limit=0")
+    assert min(episode["length"] for episode in other["episodes"]) > TIME_LIMIT
+    making = f"kwargs {json.dumps(KWARGS)}, wrappers {WRAPPER}, time limit {TIME_LIMIT}"
+    assert other["notes"] == [f"trained on CartPole-v1 with preset none, {making}"]
 
 
 def test_a_group_that_comes_first_does_not_decide_for_the_others(tmp_path: Path) -> None:

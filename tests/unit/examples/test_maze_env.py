@@ -9,6 +9,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
+from kubebeast_learner.cli import main
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
 
@@ -69,3 +71,8 @@ def distances(walls: NDArray[np.float32], goal: NDArray[np.float32]) -> NDArray[
         nearest = np.min([np.roll(distance, shift, axis) for shift in (-1, 1) for axis in (0, 1)], axis=0)
         distance = np.where(walls == 1, np.inf, np.minimum(distance, nearest + 1))
     return distance
+
+
+@pytest.mark.usefixtures("maze")
+def test_an_env_server_finds_nothing_wrong_with_it() -> None:
+    assert main(["check-env", "maze_env:Maze-v0", "--steps", "200"]) == 0

@@ -161,7 +161,7 @@ def _allowed(env: HostedEnv, rows: StepRows) -> NDArray[np.bool_] | None:
 
 def _note_failures(trial: Trial, rows: StepRows, status: StreamStatus, before: int) -> int:
     """Of an environment that had to be made again. Returns how many there were, of which the caller knew `before`."""
-    num_failures = sum(getattr(status, f"failures_{kind}") for kind in FAILURE_KINDS)
+    num_failures: int = sum(getattr(status, f"failures_{kind}") for kind in FAILURE_KINDS)
     if num_failures > before:
         for _, reason in rows.failures:
             trial.note(reason)
