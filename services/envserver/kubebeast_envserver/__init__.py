@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Preset,
         RenderedEnv,
         StepRows,
+        Wrapper,
         make_rendered_env,
         make_vector_env,
     )
@@ -40,6 +41,7 @@ __all__ = [
     "Preset",
     "RenderedEnv",
     "StepRows",
+    "Wrapper",
     "make_rendered_env",
     "make_vector_env",
 ]

@@ -69,7 +69,8 @@ def make_vector_env(
     wrappers are around it. 0 leaves those.
     full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
     policy: when one of several environments that keeps failing is given up. status: where failures are counted.
-    make_check: for the space of observations and the mask in it, what looks at all that a gymnasium environment returns.
+    make_check: for the space of observations and the mask in it, what looks at all that environments of gymnasium
+    return.
     Raises ValueError for an id, preset, argument, wrapper or space that cannot be used, EnvironmentFailure when the
     environment's own constructor, or a wrapper's, raises in MAX_TRIES tries within a second.
     """

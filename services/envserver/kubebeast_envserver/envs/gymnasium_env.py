@@ -148,7 +148,7 @@ class GymnasiumEnv:
         Raises AllQuarantined.
         """
         if all(env.is_quarantined for env in self._envs):
-            raise AllQuarantined(f"every environment failed too often, the last one: {self._envs[-1].last_failure}")
+            raise AllQuarantined(self._envs[-1].last_failure)
         for leaf, spec in zip(rows.observation, self.spec_observation, strict=True):
             # A gap may be no element of its space, whose categories can start elsewhere; there any action will do.
             leaf[broken] = spec.is_action_mask

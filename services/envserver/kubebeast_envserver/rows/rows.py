@@ -23,6 +23,10 @@ class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that 
 class AllQuarantined(EnvironmentFailure):
     """Every environment of a vector failed too often: none of them will play again."""
 
+    def __init__(self, last_failure: str) -> None:
+        super().__init__(f"every environment failed too often, the last one: {last_failure}")
+        self.last_failure = last_failure
+
 
 @dataclass(frozen=True, slots=True)
 class StepRows:

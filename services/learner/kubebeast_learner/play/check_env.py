@@ -111,6 +111,8 @@ def _add_leaves(table: Table, kind: str, leaves: Sequence[Leaf]) -> None:
 def _facts(checked: CheckedEnv) -> list[str]:
     trial = checked.trial
     facts = [f"{trial.steps:,} random steps, {trial.steps_per_s:,.0f} a second in one process"]
+    if trial.given_up:
+        facts.append("given up: it failed too often to go on")
     if trial.episodes:
         lengths = [episode.length for episode in trial.episodes]
         terminated = sum(episode.terminated for episode in trial.episodes)
@@ -120,10 +122,10 @@ def _facts(checked: CheckedEnv) -> list[str]:
             f"{terminated} terminated, {len(lengths) - terminated} truncated; mean return {mean_return:,.2f}"
         )
     else:
-        facts.append("no episode ended: more --steps, or a --time-limit, if none ever does")
-    facts.append(
-        f"sent: {checked.bytes_per_step:,.0f} bytes a step, {checked.compressed_bytes_per_step:,.0f} as compressed"
-    )
+        facts.append("no episode ended: more --steps, or a --time-limit if none ever does")
+    if trial.steps:
+        plain, compressed = checked.bytes_per_step, checked.compressed_bytes_per_step
+        facts.append(f"sent: {plain:,.0f} bytes a step, {compressed:,.0f} where the learner takes them compressed")
     if checked.model:
         facts.append(f"model: {checked.model}; {checked.num_parameters:,} parameters")
     return facts

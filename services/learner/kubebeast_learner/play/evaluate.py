@@ -1,7 +1,7 @@
 """`kubebeast eval`: plays whole episodes with a checkpoint and states the settings beside the score."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from kubebeast_common.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
@@ -31,8 +32,8 @@ class Evaluation:
     preset: str
     env_kwargs: Mapping[str, Any]
     """Arguments of the environment or overrides of the preset."""
-    wrappers: list[str]
-    """In the order in which they are applied, with their arguments."""
+    wrappers: Sequence[Any]
+    """In the order in which they are applied, as Wrapper.to_plain has them."""
     time_limit: int
     """Steps after which an episode is truncated; 0: as the environment is registered."""
     notes: list[str]
@@ -106,7 +107,7 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         env=played.env_id,
         preset=played.config.preset,
         env_kwargs=played.config.kwargs,
-        wrappers=[str(wrapper) for wrapper in played.config.wrappers],
+        wrappers=[wrapper.to_plain() for wrapper in played.config.wrappers],
         time_limit=played.config.time_limit,
         notes=played.notes,
         **_atari_settings(played),
@@ -132,7 +133,7 @@ def print_table(evaluation: Evaluation, console: Console) -> None:
     if evaluation.env_kwargs:
         settings["env_kwargs"] = json.dumps(evaluation.env_kwargs)
     if evaluation.wrappers:
-        settings["wrappers"] = " ".join(evaluation.wrappers)
+        settings["wrappers"] = format_wrappers([Wrapper.from_plain(entry) for entry in evaluation.wrappers])
     if evaluation.time_limit:
         settings["time limit"] = str(evaluation.time_limit)
     if evaluation.frameskip is not None:

@@ -17,6 +17,7 @@ from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.lenient_check import LenientCheck
 from kubebeast_envserver.faults.space_checks import space_violations
 from kubebeast_envserver.rows.actions import action_leaves_of
+from kubebeast_envserver.rows.rows import AllQuarantined
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
 from kubebeast_envserver.stream.codec import encode_observations, offer_compression
@@ -59,6 +60,8 @@ class Trial:
     """The same with the compression that an env-server offers."""
     episodes: list[FinishedEpisode] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    given_up: bool = False
+    """It failed too often to be stepped on."""
 
     @property
     def steps_per_s(self) -> float:
@@ -100,6 +103,9 @@ def try_env(config: CheckEnvConfig) -> Trial:
     with closing(env):
         try:
             _play(env, trial, config, status)
+        except AllQuarantined as failure:
+            trial.note(failure.last_failure)
+            trial.given_up = True
         except EnvironmentFailure as failure:
             trial.note(str(failure))
     return trial

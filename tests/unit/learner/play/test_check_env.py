@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
+from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.cli import main
 from kubebeast_learner.config import CheckEnvConfig, ConfigError, ModelConfig
 from kubebeast_learner.play.check_env import check_env, run
+from kubebeast_learner.play.trial import random_actions
 
 MODULE = """
 import gymnasium
@@ -98,9 +101,11 @@ def test_the_interface_of_gym_is_one_violation() -> None:
 
 
 def test_an_environment_that_raises_is_given_up_as_by_an_env_server() -> None:
-    first, last = checked("raises")
-    assert first == "step raised RuntimeError: the emulator is on fire (tried_env.py, line 18)"
-    assert last.startswith("every environment failed too often, the last one: step raised RuntimeError")
+    config = CheckEnvConfig(env=ENV, env_kwargs='{"how": "raises"}', steps=30)
+    trial = check_env(config).trial
+    told = [(violation.text, violation.count, violation.after_steps) for violation in trial.violations]
+    assert told == [("step raised RuntimeError: the emulator is on fire (tried_env.py, line 18)", 3, 3)]
+    assert trial.given_up and trial.steps == 9
 
 
 def test_all_of_both_spaces_that_cannot_be_sent_is_named() -> None:
@@ -109,6 +114,22 @@ def test_all_of_both_spaces_that_cannot_be_sent_is_named() -> None:
         "observation space: at 'a': the space",
         "action space: the space",
     ]
+
+
+def test_random_actions_are_allowed_ones_of_every_kind() -> None:
+    leaves = [
+        Leaf("a", "int64", (), num_categories=3),
+        Leaf("b", "int8", (2,), num_categories=2),
+        Leaf("c", "float32", (2,), bounded=True),
+        Leaf("d", "float32", (2,)),
+    ]
+    allowed = np.array([[0, 1, 1, 1, 0, 1, 1]] * 500, np.bool_)
+    a, b, c, d = random_actions(leaves, allowed, 500, np.random.default_rng(0))
+    assert [array.dtype for array in (a, b, c, d)] == [np.int64, np.int8, np.float32, np.float32]
+    assert (set(a), set(b[:, 0]), set(b[:, 1])) == ({1, 2}, {0}, {0, 1})
+    assert 0.9 < np.abs(c).max() <= 1.0 < np.abs(d).max()
+    (free, *_) = random_actions(leaves, None, 500, np.random.default_rng(0))
+    assert set(free) == {0, 1, 2}
 
 
 def test_an_environment_without_a_model_is_a_violation() -> None:

@@ -168,7 +168,7 @@ def test_table_states_the_settings_beside_the_score() -> None:
         env="PongNoFrameskip-v4",
         preset="atari-v4",
         env_kwargs={"difficulty": [2]},
-        wrappers=["a:B", 'c:D {"x": 1}'],
+        wrappers=["a:B", {"c:D": {"x": 1}}],
         time_limit=900,
         notes=["trained on ALE/Pong-v5 with preset atari-v5"],
         repeat_action_probability=0.25,
@@ -185,7 +185,7 @@ def test_table_states_the_settings_beside_the_score() -> None:
     text = console.export_text()
     shown = ["15.00 ± 5.00", "5,000 (cut off)", "6,000,000", "atari-v4", "sticky actions 0.25", "no-ops up to 30"]
     shown += ["frame skip 4", "actions sample", "seed 9", "pong.pt", 'env_kwargs {"difficulty": [2]}']
-    shown += ["trained on ALE/Pong-v5 with preset atari-v5", 'wrappers a:B c:D {"x": 1}', "time limit 900"]
+    shown += ["trained on ALE/Pong-v5 with preset atari-v5", 'wrappers ["a:B", {"c:D": {"x": 1}}], time limit 900']
     assert [part for part in shown if part not in text] == []
 
 

@@ -73,7 +73,7 @@ def test_the_users_word_is_train_or_the_wrappers_themselves(tmp_path: Path, wrap
     trained(tmp_path)
     evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=2, wrappers=wrappers))
     assert returns(evaluation) == [11.0 * LIMIT] * 2
-    assert (evaluation.wrappers, evaluation.time_limit, evaluation.notes) == ([str(TEN_TIMES)], LIMIT, [])
+    assert (evaluation.wrappers, evaluation.time_limit, evaluation.notes) == ([TEN_TIMES.to_plain()], LIMIT, [])
 
 
 def test_wrappers_of_ones_own_training_are_played_by_its_name(tmp_path: Path) -> None:
