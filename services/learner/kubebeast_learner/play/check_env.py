@@ -1,6 +1,7 @@
 """`kubebeast check-env`: tries an environment and says what is sent, what model it gets, and all that is wrong."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -89,7 +90,7 @@ def print_tables(checked: CheckedEnv, console: Console) -> None:
     trial = checked.trial
     _say(console, describe(checked.env, checked.config))
     if trial.observation:
-        table = Table("", "leaf", "dtype", "shape", "frames", "categories", "bytes a step")
+        table = Table("leaf", "dtype", "shape", "frames", "values", "bytes")
         _add_leaves(table, "observation", trial.observation)
         _add_leaves(table, "action", trial.action)
         console.print(table)
@@ -103,9 +104,17 @@ def print_tables(checked: CheckedEnv, console: Console) -> None:
 
 def _add_leaves(table: Table, kind: str, leaves: Sequence[Leaf]) -> None:
     for leaf in leaves:
-        num_bytes = int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize
-        numbers = str(list(leaf.shape)), str(leaf.frame_stack), str(leaf.num_categories or ""), f"{num_bytes:,}"
-        table.add_row(kind, leaf.path, leaf.dtype, *numbers)
+        name = f"{kind}.{leaf.path}".rstrip(".")
+        num_bytes = math.prod(leaf.shape) * np.dtype(leaf.dtype).itemsize
+        table.add_row(name, leaf.dtype, str(list(leaf.shape)), str(leaf.frame_stack), _values(leaf), f"{num_bytes:,}")
+
+
+def _values(leaf: Leaf) -> str:
+    if leaf.num_categories:
+        return f"{leaf.num_categories:,} categories"
+    if leaf.is_action_mask:
+        return "action mask"
+    return "-1 to 1" if leaf.bounded else "numbers"
 
 
 def _facts(checked: CheckedEnv) -> list[str]:
@@ -118,8 +127,9 @@ def _facts(checked: CheckedEnv) -> list[str]:
         terminated = sum(episode.terminated for episode in trial.episodes)
         mean_return = float(np.mean([episode.episode_return for episode in trial.episodes]))
         facts.append(
-            f"{len(lengths)} episodes of {min(lengths):,} to {max(lengths):,} steps, mean {np.mean(lengths):,.1f}; "
-            f"{terminated} terminated, {len(lengths) - terminated} truncated; mean return {mean_return:,.2f}"
+            f"{len(lengths):,} episode{'s' * (len(lengths) > 1)} of {min(lengths):,} to {max(lengths):,} steps, "
+            f"mean {np.mean(lengths):,.1f}; {terminated:,} terminated, {len(lengths) - terminated:,} truncated; "
+            f"mean return {mean_return:,.2f}"
         )
     else:
         facts.append("no episode ended: more --steps, or a --time-limit if none ever does")

@@ -65,7 +65,7 @@ def checked(how: str, **settings: Any) -> dict[str, int]:
 def test_what_is_well_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-env", ENV, "--steps", "30", "--time-limit", "3", "--hidden-sizes", "8"]) == 0
     captured = capsys.readouterr()
-    shown = [f"{ENV} with preset none, time limit 3", "│ observation │ a    │ float32 │ [2]", "│ b    │ int64   │ []"]
+    shown = [f"{ENV} with preset none, time limit 3", "│ observation.a │ float32 │ [2]", "3 categories │ 8"]
     shown += ["30 random steps", "10 episodes of 3 to 3 steps, mean 3.0; 0 terminated, 10 truncated; mean return 3.00"]
     shown += ["sent: ", " bytes a step", '"b" (int64 [], 3 categories) flattened to 3 numbers; ']
     shown += ["no violations"]
