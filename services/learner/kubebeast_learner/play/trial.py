@@ -1,6 +1,7 @@
 """An environment that is stepped as an env-server steps it, with random actions, and what can be said of it then."""
 
 import math
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -26,6 +27,8 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = FaultPolicy(max_failures=3)
 """An environment that keeps raising is given up sooner than by an env-server: somebody waits."""
+_NUMBERS = re.compile(r"(?<!at )(?<![\w.])[-+]?\d[\w.+-]*")
+"""All but those of a place in a structure."""
 
 
 @dataclass(slots=True)
@@ -69,9 +72,9 @@ class Trial:
         return self.steps / self.env_s if self.env_s else 0.0
 
     def note(self, text: str) -> None:
-        """Of a violation; one that came before only counts."""
+        """Of a violation; one that differs from an earlier one in numbers alone is counted with it."""
         for violation in self.violations:
-            if violation.text == text:
+            if _NUMBERS.sub("#", violation.text) == _NUMBERS.sub("#", text):
                 violation.count += 1
                 return
         self.violations.append(Violation(text, self.steps))

@@ -14,7 +14,7 @@ from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.cli import main
 from kubebeast_learner.config import CheckEnvConfig, ConfigError, ModelConfig
 from kubebeast_learner.play.check_env import check_env, run
-from kubebeast_learner.play.trial import random_actions
+from kubebeast_learner.play.trial import Trial, random_actions
 
 MODULE = """
 import gymnasium
@@ -34,7 +34,7 @@ class Tried(gymnasium.Env):
         self.steps += 1
         if self.how == "raises" and self.steps == 4:
             raise RuntimeError("the emulator is on fire")
-        reward = float("nan") if self.how == "nan" else 1.0
+        reward = {"nan": float("nan"), "large": 1e39 * self.steps}.get(self.how, 1.0)
         if self.how == "old":
             return self.observe(), reward, self.steps == 5, {}
         return self.observe(), reward, self.steps == 5, False, {}
@@ -92,6 +92,18 @@ def test_it_goes_on_after_violations_and_counts_them() -> None:
     reward = "step returned the reward nan: it must be a finite float32"
     observation = "the observation at a holds nan, which is no finite float32"
     assert checked("nan") == {f"reset: {observation}": 6, observation: 30, reward: 30}
+
+
+def test_violations_that_differ_in_numbers_alone_are_one() -> None:
+    assert checked("large") == {"step returned the reward 1e+39: it must be a finite float32": 30}
+    trial = Trial()
+    for text in (
+        "the observation at 0 holds inf",
+        "the observation at 1 holds inf",
+        "the observation at a.0 holds 1e39",
+    ):
+        trial.note(text)
+    assert len(trial.violations) == 3
 
 
 def test_the_interface_of_gym_is_one_violation() -> None:
