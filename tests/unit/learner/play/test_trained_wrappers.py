@@ -10,6 +10,7 @@ import pytest
 from kubebeast_common.env_config import Wrapper
 from kubebeast_learner.config import (
     ActorProcessesConfig,
+    CheckpointConfig,
     ConfigError,
     EvalConfig,
     ModelConfig,
@@ -81,6 +82,13 @@ def test_wrappers_of_ones_own_training_are_played_by_its_name(tmp_path: Path) ->
     assert returns(evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))) == [11.0 * LIMIT]
     with pytest.raises(ConfigError, match="--wrappers train"):
         evaluate(EvalConfig(checkpoint=folder / "weights.safetensors", episodes=1))
+
+
+def test_a_run_that_is_named_vouches_for_each_of_its_files(tmp_path: Path) -> None:
+    (path,) = trained(tmp_path, FLAG).glob("*.pt")
+    config = CheckpointConfig(checkpoint=path)
+    assert load_trained(config, is_own=True).own_wrappers == (TEN_TIMES,)
+    assert load_trained(config).own_wrappers == ()
 
 
 def test_ones_own_training_vouches_for_its_own_wrappers_alone(tmp_path: Path) -> None:

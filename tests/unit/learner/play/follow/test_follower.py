@@ -81,11 +81,11 @@ def test_a_run_whose_last_checkpoint_is_damaged_is_not_followed_to_its_end(run: 
 def test_a_checkpoint_that_is_deleted_while_it_is_read_is_no_failure(
     run: FollowedRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def load_late(config: Any) -> Any:
+    def load_late(config: Any, **settings: Any) -> Any:
         if config.checkpoint == run.path(10):
             run.path(10).unlink()
             run.save(20)
-        return load_trained(config)
+        return load_trained(config, **settings)
 
     monkeypatch.setattr("kubebeast_learner.play.follow.follower.load_trained", load_late)
     run.save(10)
