@@ -10,6 +10,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt
+from kubebeast_envserver.envs import older_gym
 from kubebeast_envserver.faults.env_checks import Step
 from kubebeast_envserver.faults.guarded_env import Env, GuardedEnv, Spaces
 from kubebeast_envserver.rows.action_mask import find_action_mask
@@ -153,7 +154,10 @@ class GymnasiumEnv:
 
 
 def _make(env_id: str, env_kwargs: dict[str, Any]) -> Env:
-    return gymnasium.make(env_id.rpartition(":")[2], **env_kwargs)
+    name = env_id.rpartition(":")[2]
+    if name.startswith(older_gym.PREFIX):
+        return older_gym.make(name, env_kwargs)
+    return gymnasium.make(name, **env_kwargs)
 
 
 def _spaces_of(env: Env, env_id: str) -> Spaces:
