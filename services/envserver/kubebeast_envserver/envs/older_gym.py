@@ -25,7 +25,8 @@ def make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     has_five_values = tuple(map(int, gym.__version__.split(".")[:2])) >= (0, 26)
     try:
         if has_five_values:
-            env = GymV26CompatibilityV0(env=gym.make(name, **env_kwargs))
+            # Its checker would complain of NumPy; GuardedEnv checks what environments return.
+            env = GymV26CompatibilityV0(env=gym.make(name, **{"disable_env_checker": True, **env_kwargs}))
         else:
             env = GymV21CompatibilityV0(env=_make_before_26(gym.spec(name), **env_kwargs))
     except gym.error.Error as error:
