@@ -21,7 +21,9 @@ class ShallowTorso(Torso):
         self.conv1 = nn.Conv2d(image.channels, 32, kernel_size=8, stride=4)
         self.conv2 = nn.Conv2d(32, 64, kernel_size=4, stride=2)
         self.conv3 = nn.Conv2d(64, 64, kernel_size=3, stride=1)
-        height, width = (((side - 8) // 4 - 2) // 2 - 1 for side in (image.height, image.width))
+        height, width = image.height, image.width
+        for conv in (self.conv1, self.conv2, self.conv3):
+            height, width = ((side - conv.kernel_size[0]) // conv.stride[0] + 1 for side in (height, width))
         self.fc = nn.Linear(64 * height * width, 512)
         self.output_size = self.fc.out_features
 

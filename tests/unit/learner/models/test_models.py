@@ -65,6 +65,15 @@ def test_shallow_and_deep_have_the_published_sizes() -> None:
     assert deep.core_state_size == 2 * 256
 
 
+@pytest.mark.parametrize("name", ["shallow", "deep"])
+def test_images_of_every_size_are_taken(name: str) -> None:
+    for height, width in zip(range(36, 68), range(67, 35, -1), strict=True):
+        image = Leaf((height, width, 1), "uint8")
+        model = make_model([image], [discrete(A)], ModelConfig(model=name))
+        output, _ = model(random_inputs([image], 1, 1), model.initial_state(1))
+        assert output.baseline.shape == (1, 1)
+
+
 LSTM_NAMES = [
     f"core.lstm.{kind}_{part}_l{layer}" for layer in (0, 1) for kind in ("weight", "bias") for part in ("ih", "hh")
 ]
