@@ -143,7 +143,7 @@ def test_an_image_may_be_called_flat() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("eye=hwc", r"image_layout = 'eye': there is no such leaf; the observation has screen, room"),
+        ("eye=hwc", r"image_layout = 'eye': there is no such leaf; the observation has 'screen', 'room'"),
         (".=hwc", r"image_layout = '.': there is no such leaf"),
         ("screen=hw", r"image_layout = 'screen=hw': must have a letter for each of the 3 axes of "),
         ("room=hw", r"image_layout = 'room=hw': the leaf .room. .* holds categories"),

@@ -109,7 +109,7 @@ def test_every_breach_of_the_contract_is_explained(name: str, message: str) -> N
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"encoder": ("eye=m:C",)}, "encoder = 'eye': there is no such leaf; the observation has screen, position"),
+        ({"encoder": ("eye=m:C",)}, "encoder = 'eye': there is no such leaf; the observation has 'screen', 'position'"),
         ({"encoder": (f"position={MODULE}:None_",)}, f"encoder = '{MODULE}:None_': .*user_encoders.py has no None_"),
         (
             {"encoder": (f"position={MODULE}:Good",), "encoder_options": '{"position": {"siz": 9}}'},

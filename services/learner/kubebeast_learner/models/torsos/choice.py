@@ -129,7 +129,7 @@ def _places(setting: str, paths: Iterable[str], observation: Sequence[LeafSpec])
         elif path == "." and len(known) == 1:
             places[path] = 0
         else:
-            names = ", ".join(map(_name, observation))
+            names = ", ".join(repr(_name(leaf)) for leaf in observation)
             raise ConfigError(f"{setting} = {path!r}: there is no such leaf; the observation has {names}")
     return places
 
