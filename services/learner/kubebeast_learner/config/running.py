@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_learner.config.checks import parse_env_kwargs, require, require_at_least, require_positive, require_seed
+from kubebeast_learner.config.checks import (
+    JsonObject,
+    parse_env_kwargs,
+    require,
+    require_at_least,
+    require_positive,
+    require_seed,
+)
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 
@@ -126,7 +133,7 @@ class LocalEnvsConfig:
     """Environments, over all processes."""
     preset: Literal["auto", "none", "atari-v4", "atari-v5"] = "auto"
     """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
-    env_kwargs: str = "{}"
+    env_kwargs: JsonObject = "{}"
     """JSON object: arguments of the environment, or overrides of the preset such as '{"frameskip": 2}'."""
     env_timeout_s: float = 120.0
     """Longest that making, a reset or a step of a process's environments may take, in seconds; then it is replaced."""
