@@ -2,7 +2,8 @@
 #
 #   docker build -f docker/envserver.Dockerfile -t kubebeast/envserver:0.1.0 .
 #
-# ENVSERVER_EXTRAS: extras of the distribution; empty leaves out ale-py, which is GPL-2.0.
+# ENVSERVER_EXTRAS: extras of the distribution; empty leaves out ale-py, which is GPL-2.0. "legacy,legacy-atari" is for
+# environments of older gym and atari-py; KubeBeast's own code is the same.
 # PIP_PACKAGES: further packages with environments, e.g. "minigrid".
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
@@ -18,6 +19,12 @@ COPY constraints.txt docker/requirements.py docker/slim ./
 COPY protos/pyproject.toml protos/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
+# Older gym needs NumPy 1, whose last version is 1.26.4, instead of the pinned one, and atari-py is compiled.
+RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) \
+      sed -i '/^numpy==/d' constraints.txt \
+      && apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends cmake g++ make zlib1g-dev >/dev/null \
+      ;; esac
 RUN python3 requirements.py "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
  && /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt -r requirements.txt ${PIP_PACKAGES} \
  && ./slim /opt/kubebeast \

@@ -9,11 +9,11 @@ from kubebeast_learner import LossConfig
 from kubebeast_learner.algorithm import LossOutput, Rollout, impala_loss
 from kubebeast_learner.models import ModelOutput
 
-LOGIT_COST = 1e-4
 
-
-def my_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+def my_loss(
+    output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor, *, logit_cost: float = 1e-4
+) -> LossOutput:
     """Also keeps the logits small, summed over the valid transitions, so that no action's probability vanishes."""
     loss = impala_loss(output, rollout, config, entropy_cost)
     squares = output.policy_logits[:-1].square().sum(dim=-1).masked_fill(~rollout.valid, 0.0)
-    return loss._replace(total=loss.total + LOGIT_COST * squares.sum())
+    return loss._replace(total=loss.total + logit_cost * squares.sum())

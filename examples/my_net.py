@@ -11,22 +11,20 @@ from torch import Tensor, nn
 
 from kubebeast_learner.models import LeafSpec, ModelInputs, ModelOutput
 
-HIDDEN_SIZE = 64
-
 
 class MyNet(nn.Module):
     """One layer over a vector of observations, a GRU, and the two heads."""
 
-    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int, hidden_size: int = 64) -> None:
         super().__init__()
         (leaf,) = observation
-        self.encoder = nn.Sequential(nn.Linear(math.prod(leaf.row_shape), HIDDEN_SIZE), nn.ReLU())
-        self.gru = nn.GRUCell(HIDDEN_SIZE, HIDDEN_SIZE)
-        self.policy = nn.Linear(HIDDEN_SIZE, num_actions)
-        self.baseline = nn.Linear(HIDDEN_SIZE, 1)
+        self.encoder = nn.Sequential(nn.Linear(math.prod(leaf.row_shape), hidden_size), nn.ReLU())
+        self.gru = nn.GRUCell(hidden_size, hidden_size)
+        self.policy = nn.Linear(hidden_size, num_actions)
+        self.baseline = nn.Linear(hidden_size, 1)
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, ...]:
-        return (torch.zeros(1, batch_size, HIDDEN_SIZE),)
+        return (torch.zeros(1, batch_size, self.gru.hidden_size),)
 
     def forward(self, inputs: ModelInputs, core_state: tuple[Tensor, ...]) -> tuple[ModelOutput, tuple[Tensor, ...]]:
         features = self.encoder(inputs.observation[0].float().flatten(2))

@@ -23,7 +23,9 @@ def kubebeast(folder: Path, savedir: Path, name: str, *flags: str) -> subprocess
     return warm_start.run(words, cwd=folder, env=environment(), timeout=TIMEOUT_S)
 
 
-@pytest.mark.parametrize("choice", ["--model=my_net:MyNet", "--loss=my_loss:my_loss"])
+@pytest.mark.parametrize(
+    "choice", ["--model=my_net:MyNet", "--loss=my_loss:my_loss", "--encoder=.=my_encoder:FourierFeatures"]
+)
 def test_an_example_trains_and_is_evaluated(tmp_path: Path, choice: str) -> None:
     trained = kubebeast(
         EXAMPLES, tmp_path, "mono", "--env=CartPole-v1", choice, "--total-steps=2000", "--progress=none"

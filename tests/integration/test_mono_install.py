@@ -2,39 +2,24 @@
 
 import importlib.metadata
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-DISTRIBUTIONS = ("protos", "services/common", "services/envserver", "services/learner")
-INSTALL_TIMEOUT_S = 900
+from tests.integration.fresh_venv import DISTRIBUTIONS, INSTALL_TIMEOUT_S, fresh_venv, pip_install
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 300)]
 
 
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with what the README installs, from a copy of the sources: pip builds inside them."""
-    folder = tmp_path_factory.mktemp("install")
-    products = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "*.so")
-    for name in DISTRIBUTIONS:
-        shutil.copytree(ROOT / name, folder / name, ignore=products)
-    shutil.copy(ROOT / "constraints.txt", folder)
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_TIMEOUT_S)
-    link_torch(folder / "venv")
-    words = ["-m", "pip", "install", "--quiet", "--no-compile", "-c", "constraints.txt"]
-    subprocess.run(
-        [folder / "venv" / "bin" / "python", *words, *(f"./{name}" for name in DISTRIBUTIONS)],
-        cwd=folder,
-        env=without_compiler(folder / "venv"),
-        check=True,
-        timeout=INSTALL_TIMEOUT_S,
-    )
-    return folder / "venv"
+    """A virtual environment with what the README installs."""
+    venv = fresh_venv(tmp_path_factory.mktemp("install"))
+    link_torch(venv)
+    names = [f"./{name}" for name in DISTRIBUTIONS]
+    pip_install(venv, "-c", "constraints.txt", *names, env=without_compiler(venv))
+    return venv
 
 
 def link_torch(venv: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import EvalConfig, LearnerConfig
+from kubebeast_learner.config.checks import JsonObject
 from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]
@@ -94,7 +95,7 @@ def settings_schema(config_type: type, owned: frozenset[str]) -> Schema:
 def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
     """Setting name to type and description, over all sections."""
     settings: dict[str, tuple[Any, str]] = {}
-    hints = get_type_hints(config_type)
+    hints = get_type_hints(config_type, include_extras=True)
     documented = {name: text for base in _dataclasses(config_type) for name, text in _docstrings(base).items()}
     for field in dataclasses.fields(config_type):
         kind = hints[field.name]
@@ -112,6 +113,8 @@ def _dataclasses(config_type: type) -> list[type]:
 
 def _type_schema(kind: Any) -> Schema:
     """KeyError for a type that settings do not have so far."""
+    if kind == JsonObject:
+        return {"type": ["object", "string"]}
     if get_origin(kind) is Literal:
         return {"enum": list(get_args(kind))}
     if get_origin(kind) is tuple:

@@ -1,8 +1,10 @@
 """Settings from a file and from the environment, and how one says that it cannot be used."""
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from kubebeast_common.variables import PREFIX
 
@@ -36,14 +38,17 @@ def require_positive(config: object, *names: str) -> None:
 
 
 def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
-    """Flat `name: value` lines of YAML; scalars stay text, so that `xpid: 007` is what it says.
+    """Flat `name: value` lines of YAML; scalars stay text, so that `xpid: 007` is what it says. Those within a mapping
+    have their types.
 
     names: the settings that there are. ConfigError names the file, or a setting that there is not.
     """
     import yaml  # processes that read no file do without
 
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        text = path.read_text(encoding="utf-8")
+        content = yaml.load(text, Loader=yaml.BaseLoader)
+        typed = yaml.load(text, Loader=_typed_loader())
     except OSError as error:
         raise ConfigError(f"config = {str(path)!r}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -57,7 +62,28 @@ def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(f"{name} = {value!r}: file {path}: there is no such setting{hint}")
-    return content
+    return {name: typed[name] if isinstance(value, dict) else value for name, value in content.items()}
+
+
+def _typed_loader() -> Any:
+    """YAML 1.2's core schema, which JSON is a part of. PyYAML's own is 1.1's: `1e-5` is a text and `on` is true."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.yaml_implicit_resolvers = {}
+    for kind, pattern in _CORE_SCHEMA.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(rf"(?:{pattern})\Z"), None)
+    return Loader
+
+
+_CORE_SCHEMA = {
+    "null": "null|~|",
+    "bool": "true|false",
+    "int": r"[-+]?(?:0|[1-9]\d*)",
+    "float": r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?",
+}
 
 
 def read_environment(environ: Mapping[str, str], names: Collection[str]) -> dict[str, str]:

@@ -39,7 +39,7 @@ FLAGS = {
     "kubectl top": NAMESPACE,
 }
 """Flags of Helm 3.8 and 4, and of kubectl 1.20 and newer; rollback --force-conflicts is of Helm 4 alone."""
-EVERYWHERE = {"base64", "cd", "echo", "export", "jq", "openssl", "rm", "sleep", "tensorboard"}
+EVERYWHERE = {"base64", "cd", "echo", "export", "grep", "jq", "openssl", "rm", "sleep", "tensorboard"}
 """Programs of every machine."""
 ELSEWHERE = {
     *("argocd", "aws", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),

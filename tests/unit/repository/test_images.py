@@ -70,6 +70,12 @@ def test_third_party_requirements_are_those_of_the_distribution_and_of_our_own_t
     assert not any("kubebeast" in name or name.startswith("./") for name in names)
 
 
+def test_the_image_for_older_gym_has_what_its_environments_need() -> None:
+    (extras,) = re.findall(r"ENVSERVER_EXTRAS=([\w,-]+)", (ROOT / "scripts" / "images").read_text(encoding="utf-8"))
+
+    assert {"gym", "shimmy", "atari-py", "ale-py"} <= requirements(f"services/envserver[{extras}]")
+
+
 def test_environments_are_in_the_learners_image_only_where_its_extras_name_some() -> None:
     dockerfile = (ROOT / "docker" / "learner.Dockerfile").read_text(encoding="utf-8")
     (default,) = re.findall(r"^ARG LEARNER_EXTRAS=(\S+)$", dockerfile, flags=re.MULTILINE)

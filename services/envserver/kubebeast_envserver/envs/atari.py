@@ -3,7 +3,7 @@
 import difflib
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -15,11 +15,16 @@ from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
 from kubebeast_envserver.rows.spaces import Leaf
 
+if TYPE_CHECKING:
+    from kubebeast_envserver.envs.atari_py_games import AtariPyGames
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AtariSettings:
     """How a game is played and shown. Every field may be overridden through env_kwargs."""
 
+    emulator: str = "ale_py"
+    """One of EMULATORS."""
     repeat_action_probability: float = 0.0
     """Sticky actions: the chance that a frame repeats the previous action."""
     noop_max: int = 30
@@ -46,9 +51,12 @@ class AtariSettings:
 
     def ale_arguments(self) -> dict[str, Any]:
         """Those that ale_py's AtariVectorEnv takes by the same names; the others are what AtariEnv does beside it."""
-        ours = ("fire_after_life", "episodic_life", "frame_stack")
+        ours = ("emulator", "fire_after_life", "episodic_life", "frame_stack")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
 
+
+EMULATORS = ("ale_py", "atari_py")
+"""Packages that emulate the Atari: today's, and the one that gym had until 0.19."""
 
 PRESETS = {
     # The wrappers of TorchBeast, after DQN (Mnih et al. 2015, https://doi.org/10.1038/nature14236).
@@ -102,6 +110,8 @@ def settings_for(preset: str, env_kwargs: dict[str, Any], evaluation: bool) -> A
         if name not in known:
             raise ValueError(f"env_kwargs = {name!r}: unknown to the preset {preset}, which has {', '.join(known)}")
     settings = replace(PRESETS[preset], **env_kwargs)
+    if settings.emulator not in EMULATORS:
+        raise ValueError(f"env_kwargs: emulator = {settings.emulator!r}: must be one of {', '.join(EMULATORS)}")
     return replace(settings, episodic_life=False) if evaluation else settings
 
 
@@ -114,20 +124,10 @@ class AtariEnv:
     """
 
     def __init__(self, game: str, num_envs: int, settings: AtariSettings, seed: int | None) -> None:
-        # One thread: streams are processes. Single frames: whoever needs stacks keeps them (frame_stack).
         try:
-            self._envs = AtariVectorEnv(
-                game,
-                num_envs,
-                num_threads=1,
-                stack_num=1,
-                reward_clipping=False,
-                autoreset_mode=AutoresetMode.NEXT_STEP,
-                **settings.ale_arguments(),
-            )
-        except (TypeError, gymnasium.error.Error) as error:
+            self._envs, action_set = _make_games(game, num_envs, settings)
+        except (TypeError, ValueError, gymnasium.error.Error) as error:
             raise ValueError(f"env_kwargs: {error}") from error
-        action_set = list(self._envs.ale.get_action_set())
         shape = (settings.img_height, settings.img_width) + (() if settings.grayscale else (3,))
         self.num_envs = num_envs
         self.spec_observation = [Leaf("", "uint8", shape, frame_stack=settings.frame_stack)]
@@ -199,3 +199,27 @@ class AtariEnv:
     def close(self) -> None:
         """Frees the emulators."""
         del self._envs
+
+
+def _make_games(
+    game: str, num_envs: int, settings: AtariSettings
+) -> "tuple[AtariVectorEnv | AtariPyGames, list[Action]]":
+    """The games and their action set. Raises TypeError, ValueError or gymnasium's Error for bad settings."""
+    if settings.emulator == "atari_py":
+        try:
+            from kubebeast_envserver.envs.atari_py_games import AtariPyGames
+        except ImportError as error:
+            raise ValueError(f"{error}: pip install 'kubebeast-envserver[legacy-atari]'") from error
+        games = AtariPyGames(game, num_envs, settings)
+        return games, games.action_set
+    # One thread: streams are processes. Single frames: whoever needs stacks keeps them (frame_stack).
+    envs = AtariVectorEnv(
+        game,
+        num_envs,
+        num_threads=1,
+        stack_num=1,
+        reward_clipping=False,
+        autoreset_mode=AutoresetMode.NEXT_STEP,
+        **settings.ale_arguments(),
+    )
+    return envs, list(envs.ale.get_action_set())

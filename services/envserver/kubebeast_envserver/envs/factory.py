@@ -59,7 +59,7 @@ def make_vector_env(
 ) -> HostedEnv:
     """`num_envs` environments that step together (B), with NEXT_STEP autoreset.
 
-    env: a gymnasium id, module:Id (the module is imported first), an Atari id, or Mock.
+    env: a gymnasium id, module:Id (the module is imported first), gym/Id of older gym, an Atari id, or Mock.
     preset: Atari preprocessing; auto goes by the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
     env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
     seed: environment i starts from seed + i; None takes seeds from the operating system.

@@ -13,6 +13,7 @@ from kubebeast_common.user_code import (
     import_user_object,
     raise_if_interrupt,
 )
+from kubebeast_envserver.envs import older_gym
 from kubebeast_envserver.faults.guarded_env import Env
 from kubebeast_envserver.rows.rows import EnvironmentFailure
 
@@ -27,7 +28,7 @@ def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper
     try:
         if module:
             import_user_module(module)
-        env = gymnasium.make(name, **env_kwargs)
+        env = _made(name, env_kwargs)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"env = {env_id!r}: {error}") from error
     except BaseException as error:
@@ -36,6 +37,12 @@ def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper
     for wrapper in wrappers:
         env = _wrapped(env, wrapper)
     return env
+
+
+def _made(name: str, env_kwargs: dict[str, Any]) -> Env:
+    if name.startswith(older_gym.PREFIX):
+        return older_gym.make(name, env_kwargs)
+    return gymnasium.make(name, **env_kwargs)
 
 
 def _wrapped(env: Env, wrapper: Wrapper) -> Env:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kubebeast_learner.algorithm.loss_choice import make_loss
 from kubebeast_learner.algorithm.losses import LossOutput, policy_lag
-from kubebeast_learner.algorithm.optimizers import load_averages, make_optimizer
+from kubebeast_learner.algorithm.optimizers import load_state, make_optimizer
 from kubebeast_learner.algorithm.precision import (
     CompileChoice,
     PrecisionChoice,
@@ -169,7 +169,7 @@ class Learner:
         RuntimeError names the weights that do not fit.
         """
         self.model.load_state_dict(state["model"])
-        load_averages(self.optimizer, state["optimizer"])
+        load_state(self.optimizer, state["optimizer"], self._optimizer_config)
         self.version = int(state["version"])
         self._skipped_in_a_row = 0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -9,25 +10,29 @@ from torch import Tensor
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ConfigError, LossConfig
-from kubebeast_learner.config.plugins import describe, load_object
+from kubebeast_learner.config.checks import parse_object
+from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.models import LeafSpec, Model, ModelOutput
 from kubebeast_learner.models.contract import all_finite
 from kubebeast_learner.models.dummy import dummy_inputs
 
 LossFunction = Callable[[ModelOutput, Rollout, LossConfig, Tensor], LossOutput]
-"""The model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32 scalar."""
+"""The model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32 scalar.
+A user's function takes loss_options besides, by name."""
 
 T, B = 3, 2
 
 
 def make_loss(config: LossConfig) -> LossFunction:
-    """The configured loss. ConfigError when a user's cannot be loaded or is no function."""
+    """The configured loss. ConfigError when a user's cannot be loaded, is no function or does not take its options."""
     if config.loss == "impala":
         return impala_loss
     loss: LossFunction = load_object("loss", config.loss)
     if not callable(loss):
         raise ConfigError(f"loss = {config.loss!r}: must be a function, it is {loss!r}")
-    return loss
+    options = parse_object("loss_options", config.loss_options)
+    check_options("loss_options", config.loss_options, loss, 4, options)
+    return partial(loss, **options) if options else loss
 
 
 def check_loss(config: LossConfig, model: Model, observation: Sequence[LeafSpec]) -> None:

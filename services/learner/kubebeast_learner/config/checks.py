@@ -1,7 +1,7 @@
 """What several settings must be."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from kubebeast_common.env_config import Wrapper
 from kubebeast_common.env_config import parse_wrappers as parse
@@ -10,6 +10,8 @@ from kubebeast_common.settings import require as require
 from kubebeast_common.settings import require_at_least as require_at_least
 from kubebeast_common.settings import require_positive as require_positive
 
+JsonObject = Annotated[str, "a JSON object; a mapping in a YAML file"]
+"""The type of settings that parse_object reads."""
 MAX_SEED = 2_000_000_000
 """Environments count up from a seed, and Atari's takes 31 bits."""
 
@@ -21,13 +23,18 @@ def require_seed(seed: int) -> None:
 
 def parse_env_kwargs(text: str) -> dict[str, Any]:
     """The setting env_kwargs. ConfigError unless it is a JSON object."""
+    return parse_object("env_kwargs", text)
+
+
+def parse_object(name: str, text: str) -> dict[str, Any]:
+    """The setting `name`. ConfigError unless it is a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"env_kwargs = {text!r}: is no JSON: {error}") from error
-    require(isinstance(value, dict), "env_kwargs", text, 'must be a JSON object such as {"size": 5}')
-    kwargs: dict[str, Any] = value
-    return kwargs
+        raise ConfigError(f"{name} = {text!r}: is no JSON: {error}") from error
+    require(isinstance(value, dict), name, text, 'must be a JSON object such as {"size": 5}')
+    parsed: dict[str, Any] = value
+    return parsed
 
 
 def parse_wrappers(text: str) -> tuple[Wrapper, ...]:

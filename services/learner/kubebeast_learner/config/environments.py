@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from kubebeast_learner.config.checks import (
+    JsonObject,
     parse_env_kwargs,
     parse_wrappers,
     require,
@@ -21,7 +22,7 @@ class MakingConfig:
 
     preset: Literal["auto", "none", "atari-v4", "atari-v5"] = "auto"
     """Preprocessing: atari-v4 is TorchBeast's, atari-v5 that of Machado et al. 2018; auto goes by the id."""
-    env_kwargs: str = "{}"
+    env_kwargs: JsonObject = "{}"
     """JSON object: arguments of the environment, or overrides of the preset such as '{"frameskip": 2}'."""
     wrappers: str = "[]"
     """Put around each environment, in this order: module:Wrapper, separated by commas, or a JSON list in which

@@ -1,10 +1,17 @@
 """What is learnt, and how: the model, the losses, the optimizer, the replay."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kubebeast_learner.config.checks import require, require_at_least, require_positive
+from kubebeast_learner.config.checks import (
+    JsonObject,
+    parse_object,
+    require,
+    require_at_least,
+    require_positive,
+)
 
 Schedule = Literal["constant", "linear", "cosine"]
 InputChoice = Literal["auto", "on", "off"]
@@ -15,8 +22,19 @@ class ModelConfig:
     """The network that acts and is trained."""
 
     model: str = "auto"
-    """Network: shallow or deep IMPALA convolutions for images, mlp for vectors; auto is shallow or mlp by shape.
-    module:Class is a torch module of your own, which the settings below do not concern."""
+    """Network: shallow or deep IMPALA convolutions for images, beside them an encoder for every other leaf; mlp
+    flattens all leaves; auto is shallow where there is an image, else mlp. module:Class is a torch module of your own,
+    which the settings below do not concern, but for its options."""
+    model_options: JsonObject = "{}"
+    """JSON object: arguments of a model of your own, by name."""
+    encoder: tuple[str, ...] = ()
+    """Encoders of your own, LEAF=module:Class each: torch modules for single leaves of the observation. LEAF is the
+    leaf's path, as the log has it, or "." where there is only one."""
+    encoder_options: JsonObject = "{}"
+    """JSON object: for a LEAF of encoder an object of the arguments of its class, by name."""
+    image_layout: tuple[str, ...] = ()
+    """What the axes of leaves are, LEAF=AXES each, where their shapes do not tell: hwc, chw, khwc (h rows, w columns, c
+    channels, k frames of a stack), or flat for a vector."""
     use_lstm: bool = False
     """Put an LSTM between the torso and the heads."""
     reward_input: InputChoice = "auto"
@@ -38,6 +56,29 @@ class ModelConfig:
             self.hidden_sizes,
             "needs at least one positive width",
         )
+        _require_own("model_options", self.model_options, self.model, "model", "auto, shallow, deep and mlp have none")
+        self._check_leaves()
+
+    @property
+    def encoders(self) -> Mapping[str, str]:
+        """LEAF to module:Class."""
+        return _by_leaf("encoder", self.encoder, _OBJECT, "module:Class")
+
+    @property
+    def image_layouts(self) -> Mapping[str, str]:
+        """LEAF to its axes, or to "flat"."""
+        return _by_leaf("image_layout", self.image_layout, _AXES, "AXES, e.g. hwc, chw, khwc or flat")
+
+    def _check_leaves(self) -> None:
+        for name in ("encoder", "image_layout"):
+            value = getattr(self, name)
+            require(not value or ":" not in self.model, name, value, f"model = {self.model!r} takes all leaves itself")
+        no_images = len(self.image_layouts) > 0 and self.model == "mlp"
+        require(not no_images, "image_layout", self.image_layout, "model = 'mlp' flattens all leaves: take auto")
+        encoders = self.encoders
+        for leaf, options in parse_object("encoder_options", self.encoder_options).items():
+            require(leaf in encoders, "encoder_options", leaf, "encoder names no such leaf")
+            require(isinstance(options, dict), "encoder_options", options, f"must be a JSON object, that of {leaf}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +87,8 @@ class LossConfig:
 
     loss: str = "impala"
     """What is minimised: impala, or a function of your own, module:function, which is given these settings."""
+    loss_options: JsonObject = "{}"
+    """JSON object: further arguments of a loss of your own, by name."""
     discounting: float = 0.99
     """Discount factor of the return, gamma."""
     baseline_cost: float = 0.5
@@ -74,6 +117,7 @@ class LossConfig:
 
     def __post_init__(self) -> None:
         _require_choice("loss", self.loss, ("impala",), "module:function")
+        _require_own("loss_options", self.loss_options, self.loss, "loss", "impala has none")
         for name in ("discounting", "vtrace_lambda"):
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, name, value, "must lie in [0, 1]")
@@ -88,8 +132,11 @@ class LossConfig:
 class OptimizerConfig:
     """How the weights follow the gradient, and the schedule of the learning rate."""
 
-    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
-    """Optimizer. alpha and momentum belong to rmsprop, epsilon to both."""
+    optimizer: str = "rmsprop"
+    """Optimizer: rmsprop, adam, or a subclass of torch.optim.Optimizer, module:Class, e.g. torch.optim:AdamW. alpha and
+    momentum belong to rmsprop, epsilon to rmsprop and adam."""
+    optimizer_options: JsonObject = "{}"
+    """JSON object: arguments of an optimizer module:Class, by name, beside the parameters and the learning rate."""
     learning_rate: float = 0.00048
     """Learning rate at step 0, or after the warm-up."""
     learning_rate_schedule: Schedule = "linear"
@@ -108,6 +155,9 @@ class OptimizerConfig:
     """Largest global gradient norm; larger gradients are scaled down. 0 turns clipping off."""
 
     def __post_init__(self) -> None:
+        _require_choice("optimizer", self.optimizer, ("rmsprop", "adam"), "module:Class")
+        reason = f"those of {self.optimizer} are settings, torch.optim:RMSprop and torch.optim:Adam take all"
+        _require_own("optimizer_options", self.optimizer_options, self.optimizer, "optimizer", reason)
         require_positive(self, "learning_rate", "epsilon")
         require(0.0 <= self.alpha < 1.0, "alpha", self.alpha, "must lie in [0, 1)")
         names = ("momentum", "learning_rate_final", "learning_rate_warmup_steps", "grad_norm_clipping")
@@ -136,7 +186,30 @@ class ReplayConfig:
         return batch_size - self.num_replayed(batch_size)
 
 
+_OBJECT = r"[\w.]+:\w+"
+_AXES = r"(?=.*h)(?=.*w)(?!.*(.).*\1)[hwck]{2,4}|flat"
+"""h and w among h, w, c and k, each at most once."""
+
+
 def _require_choice(name: str, value: str, choices: tuple[str, ...], own: str) -> None:
     """ConfigError unless `value` is one of `choices`, or names an object of the user's as `own` shows."""
-    known = value in choices or re.fullmatch(r"[\w.]+:\w+", value) is not None
+    known = value in choices or re.fullmatch(_OBJECT, value) is not None
     require(known, name, value, f"must be {', '.join(choices)} or {own}")
+
+
+def _require_own(name: str, text: str, value: str, owner: str, reason: str) -> None:
+    """ConfigError unless `text` is a JSON object, an empty one where the chosen `value` of `owner` is built in."""
+    options = parse_object(name, text)
+    require(not options or ":" in value, name, text, f"is for a {owner} of your own, module:Name: {reason}")
+
+
+def _by_leaf(name: str, entries: Sequence[str], pattern: str, form: str) -> dict[str, str]:
+    """The setting `name`, LEAF=value each. ConfigError for one that is not, or a second one of a leaf."""
+    values: dict[str, str] = {}
+    for entry in entries:
+        leaf, _, value = entry.rpartition("=")
+        well_formed = leaf != "" and re.fullmatch(pattern, value) is not None
+        require(well_formed, name, entry, f'must be LEAF={form}; the only leaf is called "."')
+        require(leaf not in values, name, entry, f"there is another one for {leaf}")
+        values[leaf] = value
+    return values

@@ -26,11 +26,12 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 RESUMING = (
     _alike("env preset env_kwargs wrappers time_limit", False, "They are what the run learns."),
     _alike(
-        "model use_lstm reward_input last_action_input hidden_sizes bounded_actions initialisation",
+        "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input hidden_sizes "
+        "bounded_actions initialisation",
         False,
         "The weights have their shapes and began with them.",
     ),
-    _alike("optimizer", False, "Its running averages mean nothing to another one."),
+    _alike("optimizer optimizer_options", False, "Its running averages mean nothing to another one."),
     _alike("seed", False, "The weights began with it, and it tells apart the runs of one experiment."),
     _alike("xpid savedir", True, "They say which run is meant: a folder that was moved or copied can be resumed."),
     _alike("total_steps", True, "Schedules are those of the new length, from the step that was reached on."),
@@ -46,7 +47,7 @@ RESUMING = (
         "From the next update on; the optimizer keeps its running averages. A momentum that was 0 begins at rest.",
     ),
     _alike(
-        "loss discounting baseline_cost reward_scale reward_clipping loss_reduction clip_rho_threshold "
+        "loss loss_options discounting baseline_cost reward_scale reward_clipping loss_reduction clip_rho_threshold "
         "clip_c_threshold clip_pg_rho_threshold vtrace_lambda",
         True,
         "From the next update on. The baseline has to learn another discounting, scale or clipping of rewards first.",
@@ -75,6 +76,7 @@ RESUMING = (
 )
 """Every setting of every command that trains, once."""
 
+_JSON = ("env_kwargs", "model_options", "encoder_options", "loss_options", "optimizer_options")
 FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
 """The settings that a resumed run keeps."""
 
@@ -106,7 +108,7 @@ def changes(wanted: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, tu
 def _meaning(name: str, value: Any) -> Any:
     """What is the same however it was written."""
     try:
-        if name == "env_kwargs":
+        if name in _JSON:
             return json.loads(value)
         return parse_wrappers(value) if name == "wrappers" else value
     except ValueError:  # empty in runs that left it open

@@ -6,6 +6,7 @@ checks all sources with the same rules and the same messages.
 
 import argparse
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import tyro
 from kubebeast_common.settings import read_environment, read_file
 from kubebeast_common.variables import PREFIX
 from kubebeast_learner.config import ConfigError
+from kubebeast_learner.config.checks import JsonObject
 from kubebeast_learner.config.recipes import Recipe, choose_recipe
 
 SectionT = TypeVar("SectionT")
@@ -146,6 +148,8 @@ def _as_flags(name: str, value: object, kind: Any, source: str) -> list[str]:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{name} = {value!r}: {source}: must be a list")
         return [flag, *map(str, value)]
+    if kind == JsonObject and isinstance(value, dict):
+        return [f"{flag}={json.dumps(value)}"]
     if isinstance(value, (list, tuple, dict)):
         raise ConfigError(f"{name} = {value!r}: {source}: must be a single value")
     if type(None) in get_args(kind) and str(value).lower() in _NULLS:

@@ -3,10 +3,14 @@
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.factory import describe_inputs, make_model
+from kubebeast_learner.models.torsos.base import Encoder
+from kubebeast_learner.models.torsos.image import ImageLayout
 from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 __all__ = [
     "CoreState",
+    "Encoder",
+    "ImageLayout",
     "LeafSpec",
     "Model",
     "ModelInputs",

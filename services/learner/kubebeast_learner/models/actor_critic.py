@@ -1,7 +1,5 @@
 """The built-in models: a torso over the observations, a recurrent or empty core, a policy head and a value head."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -10,14 +8,7 @@ from kubebeast_learner.models.action_mask import ActionMask
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import Core, CoreState
 from kubebeast_learner.models.policy_head import PolicyHead
-
-
-class Torso(nn.Module):
-    """Maps ModelInputs to float32 features [T, B, output_size] of the observation, each row on its own."""
-
-    supports_bf16: ClassVar[bool] = False
-    """Whether bfloat16 arithmetic is faster and accurate enough here."""
-    output_size: int
+from kubebeast_learner.models.torsos.base import Torso
 
 
 class ActorCritic(Model):
@@ -47,12 +38,12 @@ class ActorCritic(Model):
 
     @property
     def low_precision_part(self) -> nn.Module | None:
-        """The torso, if it is convolutional."""
-        return self.torso if self.torso.supports_bf16 else None
+        """The convolutions of the torso, if it has any."""
+        return self.torso.low_precision_part
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """As in Model."""
-        features: Tensor = self.torso(self._action_mask.without(inputs))
+        features: Tensor = self.torso(*self._action_mask.without(inputs).observation)
         with torch.autocast(features.device.type, enabled=False):
             parts = [features]
             if self._reward_input:

@@ -22,15 +22,15 @@ def dummy_inputs(
     generator = torch.Generator().manual_seed(seed)
     shape = (num_rows, batch_size)
     return ModelInputs(
-        observation=tuple(_dummy_leaf(leaf, shape, random) for leaf in observation),
+        observation=tuple(dummy_leaf(leaf, shape, random) for leaf in observation),
         reward=torch.from_numpy(random.standard_normal(shape, dtype=np.float32)),
         last_action=distribution.sample(torch.zeros(*shape, distribution.num_logits), generator),
         is_first=torch.zeros(shape, dtype=torch.bool),
     )
 
 
-def _dummy_leaf(leaf: LeafSpec, rows: tuple[int, int], random: np.random.Generator) -> Tensor:
-    """[*rows, *row_shape] of the leaf's dtype."""
+def dummy_leaf(leaf: LeafSpec, rows: tuple[int, int], random: np.random.Generator) -> Tensor:
+    """[*rows, *row_shape] of the leaf's dtype: any category and byte, numbers of a standard normal distribution."""
     shape, dtype = rows + tuple(leaf.row_shape), np.dtype(leaf.dtype)
     if dtype.kind == "f":
         return torch.from_numpy(random.standard_normal(shape).astype(dtype))

@@ -1,6 +1,6 @@
 """A model from a user's plain torch module, module:Class; docs/models.md states its contract.
 
-__init__(observation: Sequence[LeafSpec], num_actions: int): num_actions is the width of policy_logits
+__init__(observation: Sequence[LeafSpec], num_actions: int, **options): num_actions is the width of policy_logits
 initial_state(batch_size: int) -> tuple[Tensor, ...]
 forward(inputs: ModelInputs, core_state) -> (ModelOutput, core_state)
 """
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from kubebeast_learner.config.plugins import describe, load_object
+from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.config.checks import parse_object
+from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.action_mask import ActionMask
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
@@ -42,18 +44,21 @@ class UserModel(Model):
 
 
 def make_user_model(
-    name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
+    config: ModelConfig, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
 ) -> UserModel:
-    """Builds and checks the model `name`, module:Class.
+    """Builds and checks the model that `config` names, module:Class.
 
-    ConfigError when it cannot be loaded, ModelSpecError when it cannot be built or breaks the contract.
+    ConfigError when it cannot be loaded or does not take its options, ModelSpecError when it cannot be built or breaks
+    the contract.
     """
+    name, options = config.model, parse_object("model_options", config.model_options)
     user_class = load_object("model", name)
     if not (isinstance(user_class, type) and issubclass(user_class, nn.Module)):
         raise ModelSpecError(f"{name} must be a subclass of torch.nn.Module, it is {user_class!r}")
+    check_options("model_options", config.model_options, user_class, 2, options)
     class_name, num_actions = user_class.__name__, distribution.num_logits
     try:
-        net = user_class(observation, num_actions)
+        net = user_class(observation, num_actions, **options)
     except Exception as error:  # the user's code may raise anything
         raise ModelSpecError(f"{class_name}(observation, num_actions={num_actions}): {describe(error)}") from error
     check_contract(net, class_name, observation, distribution)

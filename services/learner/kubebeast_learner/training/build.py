@@ -10,6 +10,7 @@ import torch
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
+from kubebeast_learner.algorithm.optimizers import check_optimizer
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model
 from kubebeast_learner.run.checkpoint import restore_rng_state
@@ -20,7 +21,8 @@ logger = logging.getLogger(__name__)
 def assemble_learner(config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, Mapping[str, Any]] | None) -> Learner:
     """The learner for the environment `spec`, as it was `saved` where there is a checkpoint (its path and state).
 
-    ConfigError when the model cannot take the environment, the device is not here, or the checkpoint is another's.
+    ConfigError when the model cannot take the environment, something of the user's own breaks its contract, the device
+    is not here, or the checkpoint is another's.
     """
     run = config.run
     device = choose_device(run.device)
@@ -30,6 +32,7 @@ def assemble_learner(config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, M
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))
     check_loss(config.loss, model, spec.observation)
+    check_optimizer(config.optimizer, model)
     learner = Learner(
         model,
         config.optimizer,

@@ -1,5 +1,6 @@
 """Where settings come from, which source wins, and what is said about those that cannot be used."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,24 @@ def test_scalars_of_a_file_are_taken_as_written(tmp_path: Path) -> None:
     assert flags[:5] == ["--xpid=007", "--use-lstm", "--hidden-sizes", "32", "16"]
 
 
+def test_a_mapping_of_a_file_is_a_json_object_with_the_types_of_yaml(tmp_path: Path) -> None:
+    options = "{size: 64, name: '64', rate: 1e-5, deep: {on: true, off: no}, list: [1, ~]}"
+    path = write_yaml(tmp_path, f"model: my_net:MyNet\nmodel_options: {options}\n")
+    flag = layer_flags(TrainConfig, ["--config", path, "--recipe", "none"], {}).flags[1]
+    expected = {"size": 64, "name": "64", "rate": 1e-5, "deep": {"on": True, "off": "no"}, "list": [1, None]}
+    assert json.loads(flag.removeprefix("--model-options=")) == expected
+
+
+def test_settings_of_single_leaves_come_from_any_source(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "image_layout: [a.b=hwc, c=flat]\nencoder_options: {d: {size: 5}}\n")
+    flags = layer_flags(
+        TrainConfig, ["--config", path, "--recipe", "none"], {"KUBEBEAST_ENCODER": "d=m:C"}
+    ).from_sources
+    model = tyro.cli(ModelConfig, args=flags)
+    assert (model.image_layouts, model.encoders) == ({"a.b": "hwc", "c": "flat"}, {"d": "m:C"})
+    assert section_from_settings(ModelConfig, yaml.safe_load(yaml.safe_dump(as_settings(model)))) == model
+
+
 def test_variables_that_kubernetes_sets_are_passed_over() -> None:
     environ = {"KUBEBEAST_LEARNER_SERVICE_HOST": "10.0.0.1", "KUBEBEAST_LEARNER_PORT": "tcp://10.0.0.1:4431"}
     assert layer_flags(TrainConfig, ["--recipe", "none"], environ).notes == []
@@ -116,6 +135,21 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
         (RunConfig, {"xpid": "ü" * 127}, "xpid = .*: must be printable and of at most 253 bytes"),
         (RunConfig, {"xpid": "a\nb"}, "xpid = .*: must be printable"),
         (ModelConfig, {"hidden_sizes": ()}, "hidden_sizes = "),
+        (ModelConfig, {"encoder": ("eye",)}, "encoder = 'eye': must be LEAF=module:Class; the only leaf is called"),
+        (ModelConfig, {"encoder": ("=m:C",)}, "encoder = '=m:C': must be LEAF=module:Class"),
+        (ModelConfig, {"encoder": ("a=m:C", "a=m:D")}, "encoder = 'a=m:D': there is another one for a"),
+        (ModelConfig, {"encoder": ("a=m:C",), "model": "m:Net"}, "encoder = .*model = 'm:Net' takes all leaves itself"),
+        (ModelConfig, {"encoder_options": '{"a": {}}'}, "encoder_options = 'a': encoder names no such leaf"),
+        (ModelConfig, {"encoder": ("a=m:C",), "encoder_options": '{"a": 3}'}, "encoder_options = 3: must be a JSON"),
+        (ModelConfig, {"image_layout": ("a=hc",)}, "image_layout = 'a=hc': must be LEAF=AXES, e.g. hwc"),
+        (ModelConfig, {"image_layout": ("a=hhw",)}, "image_layout = 'a=hhw': must be LEAF=AXES"),
+        (ModelConfig, {"image_layout": ("a=hw",), "model": "mlp"}, "image_layout = .*model = 'mlp' flattens all"),
+        (ModelConfig, {"model_options": '{"size": 3}'}, "model_options = .*: is for a model of your own, module:Name"),
+        (ModelConfig, {"model": "m:Net", "model_options": "[]"}, "model_options = .*: must be a JSON object"),
+        (LossConfig, {"loss_options": '{"size": 3}'}, "loss_options = .*: is for a loss of your own"),
+        (LossConfig, {"loss": "m:f", "loss_options": "{"}, "loss_options = '{': is no JSON"),
+        (OptimizerConfig, {"optimizer_options": '{"fused": true}'}, "optimizer_options = .*torch.optim:RMSprop"),
+        (OptimizerConfig, {"optimizer": "sgd"}, "optimizer = 'sgd': must be rmsprop, adam or module:Class"),
         (OptimizerConfig, {"momentum": -0.5}, "momentum = -0.5: must not be negative"),
         (LossConfig, {"vtrace_lambda": 1.5}, r"vtrace_lambda = 1.5: must lie in \[0, 1\]"),
         (LossConfig, {"clip_c_threshold": -0.5}, "clip_c_threshold = -0.5: must not be negative; None"),

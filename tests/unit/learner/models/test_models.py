@@ -9,8 +9,8 @@ from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.learning import InputChoice
 from kubebeast_learner.models import CoreState, Model, ModelInputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
-from kubebeast_learner.models.deep import DeepTorso
-from kubebeast_learner.models.shallow import ShallowTorso
+from kubebeast_learner.models.torsos.deep import DeepTorso
+from kubebeast_learner.models.torsos.shallow import ShallowTorso
 from tests.unit.learner.algorithm.learning_data import FRAMES, VECTOR, Leaf, discrete, make_mlp, random_leaf
 
 A = 4
@@ -65,10 +65,37 @@ def test_shallow_and_deep_have_the_published_sizes() -> None:
     assert deep.core_state_size == 2 * 256
 
 
+@pytest.mark.parametrize("name", ["shallow", "deep"])
+def test_images_of_every_size_are_taken(name: str) -> None:
+    for height, width in zip(range(36, 68), range(67, 35, -1), strict=True):
+        image = Leaf((height, width, 1), "uint8")
+        model = make_model([image], [discrete(A)], ModelConfig(model=name))
+        output, _ = model(random_inputs([image], 1, 1), model.initial_state(1))
+        assert output.baseline.shape == (1, 1)
+
+
 LSTM_NAMES = [
     f"core.lstm.{kind}_{part}_l{layer}" for layer in (0, 1) for kind in ("weight", "bias") for part in ("ih", "hh")
 ]
 HEAD_SHAPES = {"policy.bias": (6,), "baseline.bias": (1,)}
+
+
+MLP_SHAPES = {
+    "torso.layers.0.weight": (64, 5 + 14),
+    "torso.layers.0.bias": (64,),
+    "torso.layers.2.weight": (64, 64),
+    "torso.layers.2.bias": (64,),
+    "policy.weight": (6, 64),
+    "baseline.weight": (1, 64),
+    **HEAD_SHAPES,
+}
+
+
+@pytest.mark.parametrize("name", ["auto", "mlp"])
+def test_weights_of_vectors_and_categories_keep_their_names_and_shapes(name: str) -> None:
+    observation = [VECTOR, Leaf((2,), "int64", "room", num_categories=7)]
+    model = make_model(observation, [discrete(6)], ModelConfig(model=name))
+    assert {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()} == MLP_SHAPES
 
 
 @pytest.mark.parametrize(
@@ -160,7 +187,7 @@ def test_core_sees_features_then_clipped_reward_then_last_action() -> None:
     inputs = random_inputs([VECTOR], 2, 3)
     model(inputs, ())
     features, reward, last_action = seen[0].split([8, 1, A], dim=-1)
-    torch.testing.assert_close(features, model.torso(inputs))
+    torch.testing.assert_close(features, model.torso(*inputs.observation))
     torch.testing.assert_close(reward.squeeze(-1), inputs.reward.clamp(-1, 1))
     torch.testing.assert_close(last_action.argmax(-1), inputs.last_action)
     torch.testing.assert_close(last_action.sum(-1), torch.ones(2, 3))

@@ -74,6 +74,19 @@ def test_user_model_keeps_the_contract_of_models() -> None:
 MASK = replace(VECTOR, row_shape=(A,), dtype="int8", path="mask")
 
 
+def test_options_reach_a_user_model() -> None:
+    config = ModelConfig(model=f"{MODULE}:Sized", model_options='{"policy_bias": 0.25}')
+    model = make_model([VECTOR], [discrete(A)], config)
+    assert model.state_dict()["net.policy.bias"].tolist() == [0.25] * A
+
+
+def test_options_that_a_user_model_does_not_take_are_refused_with_those_that_it_takes() -> None:
+    config = ModelConfig(model=f"{MODULE}:Sized", model_options='{"bias": 0.25}')
+    expected = r"model_options = '{\"bias\": 0.25}': Sized\(observation, num_actions, policy_bias=0.0\): .*'bias'"
+    with pytest.raises(ConfigError, match=expected):
+        make_model([VECTOR], [discrete(A)], config)
+
+
 def test_a_user_model_may_mask_actions() -> None:
     model = user_model(f"{MODULE}:Masked", [VECTOR, MASK])
     check_loss(LossConfig(loss=f"{MODULE}:log_likelihood_loss"), model, [VECTOR, MASK])
@@ -221,6 +234,28 @@ def test_every_breach_of_the_loss_contract_is_explained(name: str, message: str,
     config = LossConfig(loss=f"{MODULE}:{name}")
     with pytest.raises(ConfigError, match=rf"loss = '{MODULE}:{name}': {message}"):
         check_loss(config, make_mlp(use_lstm=use_lstm), [VECTOR])
+
+
+def test_options_reach_a_loss_of_ones_own() -> None:
+    plain, own = (
+        Learner(make_mlp(), OptimizerConfig(), loss, total_steps=1).update(random_rollout(), 0)
+        for loss in (LossConfig(), LossConfig(loss=f"{MODULE}:scaled_loss", loss_options='{"scale": 3}'))
+    )
+    assert own.total_loss == pytest.approx(3 * plain.total_loss)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('{"size": 3}', r"loss_options = .*: scaled_loss\(output, .*, entropy_cost, \*, scale\): missing .*'scale'"),
+        ('{"scale": 3, "size": 3}', "loss_options = .*: scaled_loss.*: got an unexpected keyword argument 'size'"),
+        ("{}", "loss = .*: failed: TypeError: .*'scale'"),
+    ],
+)
+def test_options_that_a_loss_does_not_take_are_refused(options: str, message: str) -> None:
+    config = LossConfig(loss=f"{MODULE}:scaled_loss", loss_options=options)
+    with pytest.raises(ConfigError, match=message):
+        check_loss(config, make_mlp(), [VECTOR])
 
 
 def test_loss_of_ones_own_is_what_the_learner_minimises(monkeypatch: pytest.MonkeyPatch) -> None:

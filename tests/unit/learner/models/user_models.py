@@ -49,6 +49,14 @@ class Good(nn.Module):
         return ModelOutput(self.policy(hidden), self.baseline(hidden).squeeze(-1))
 
 
+class Sized(Good):
+    """Has an option."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int, policy_bias: float = 0.0) -> None:
+        super().__init__(observation, num_actions)
+        nn.init.constant_(self.policy.bias, policy_bias)
+
+
 class Memoryless(Good):
     def initial_state(self, batch_size: int) -> Any:
         return ()
@@ -216,6 +224,14 @@ def log_likelihood_loss(output: ModelOutput, rollout: Rollout, config: LossConfi
     loss = impala_loss(output, rollout, config, entropy_cost)
     log_policy = output.policy_logits[:-1].log_softmax(dim=-1)
     return loss._replace(total=loss.total - log_policy.gather(-1, rollout.action.unsqueeze(-1)).mean())
+
+
+def scaled_loss(
+    output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor, *, scale: float
+) -> LossOutput:
+    """Has an option that it needs."""
+    loss = impala_loss(output, rollout, config, entropy_cost)
+    return loss._replace(total=scale * loss.total)
 
 
 def detached_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:

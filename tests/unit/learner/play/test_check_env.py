@@ -146,7 +146,7 @@ def test_random_actions_are_allowed_ones_of_every_kind() -> None:
 
 def test_an_environment_without_a_model_is_a_violation() -> None:
     (text,) = checked("well", model=ModelConfig(model="deep"))
-    assert text.startswith("no model: --model deep takes one image")
+    assert text.startswith("no model: --model deep needs an image")
 
 
 def test_an_environment_that_cannot_be_made_is_a_violation() -> None:

@@ -30,6 +30,7 @@ STRUCTURE = [
     Leaf("lamps", "int8", (3,), num_categories=2),
     Leaf("speed", "float64", (2,)),
     Leaf("trim", "int8", (2,)),
+    Leaf("word", "int64", (), num_categories=50),
 ]
 ACTION = [Leaf("", "int64", (), num_categories=6)]
 
@@ -49,7 +50,8 @@ def savedir(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("use_lstm", [False, True])
 @pytest.mark.parametrize(
-    ("observation", "model"), [(IMAGE, "shallow"), (IMAGE, "deep"), (VECTOR, "mlp"), (STRUCTURE, "mlp")]
+    ("observation", "model"),
+    [(IMAGE, "shallow"), (IMAGE, "deep"), (VECTOR, "mlp"), (STRUCTURE, "mlp"), (STRUCTURE, "auto")],
 )
 def test_every_network_computes_the_same_at_every_batch_size(
     tmp_path: Path, observation: list[Leaf], model: str, use_lstm: bool, format: Format

@@ -1,11 +1,12 @@
 """Images as convolutions take them: rows of one observation leaf to [N, channels, height, width]."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
+from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.spec import LeafSpec
 
 
@@ -13,8 +14,8 @@ from kubebeast_learner.spec import LeafSpec
 class ImageLayout:
     """Where channels, height and width stand in a row of an image leaf; the frames of a stack become channels."""
 
-    axes: Literal["hw", "chw", "hwc", "kchw", "khwc"]
-    """k are the frames of a stack."""
+    axes: str
+    """A letter for every axis of a row: h, w, c for channels, k for the frames of a stack."""
     channels: int
     """Of the whole stack."""
     height: int
@@ -22,38 +23,34 @@ class ImageLayout:
 
     @staticmethod
     def of(leaf: LeafSpec) -> "ImageLayout | None":
-        """[H, W], [H, W, C], [C, H, W], or a stack of them; None: not an image, or one whose channels stand nowhere
-        that is known.
+        """[H, W], [H, W, C], [C, H, W], or a stack of them, the frames first; None: not an image, or one whose channels
+        stand nowhere that is known.
         """
         shape = tuple(leaf.row_shape)
         if len(shape) == 2 and leaf.frame_stack <= 1:
-            return ImageLayout("hw", 1, *shape)
+            return ImageLayout.from_axes("hw", shape)
         if len(shape) == 3:
-            axes = "chw" if leaf.frame_stack > 1 else _colour_axes(shape)
-            if axes == "hwc":
-                return ImageLayout("hwc", shape[2], shape[0], shape[1])
-            return None if axes is None else ImageLayout("chw", *shape)
-        if len(shape) == 4:
+            axes = "khw" if leaf.frame_stack > 1 else _colour_axes(shape)
+        elif len(shape) == 4:
             axes = _colour_axes(shape[1:])
-            if axes == "hwc":
-                return ImageLayout("khwc", shape[0] * shape[3], shape[1], shape[2])
-            return None if axes is None else ImageLayout("kchw", shape[0] * shape[1], shape[2], shape[3])
-        return None
+            axes = axes and "k" + axes
+        else:
+            axes = None
+        return None if axes is None else ImageLayout.from_axes(axes, shape)
+
+    @staticmethod
+    def from_axes(axes: str, row_shape: Sequence[int]) -> "ImageLayout":
+        """The layout `axes`, a letter for each of the row's axes, h and w among them."""
+        sizes = dict(zip(axes, row_shape, strict=True))
+        return ImageLayout(axes, sizes.get("k", 1) * sizes.get("c", 1), sizes["h"], sizes["w"])
 
     def __str__(self) -> str:
         return f"{self.height}x{self.width} with {self.channels} channels"
 
     def to_nchw(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
         """[T, B, *row_shape] to `dtype` [T * B, C, H, W] in channels_last memory; uint8 is scaled to [0, 1]."""
-        images = rows.flatten(0, 1)
-        if self.axes == "hw":
-            images = images.unsqueeze(1)
-        elif self.axes == "hwc":
-            images = images.permute(0, 3, 1, 2)
-        elif self.axes == "kchw":
-            images = images.flatten(1, 2)
-        elif self.axes == "khwc":
-            images = images.permute(0, 1, 4, 2, 3).flatten(1, 2)
+        order = [2 + self.axes.index(axis) for axis in "kchw" if axis in self.axes]
+        images = rows.permute(0, 1, *order).reshape(-1, self.channels, self.height, self.width)
         # Converting first and transposing then is twice as fast on a CPU as one converting transposition.
         images = images.to(dtype, copy=True)
         if rows.dtype == torch.uint8:
@@ -61,7 +58,19 @@ class ImageLayout:
         return images.contiguous(memory_format=torch.channels_last)
 
 
-def _colour_axes(shape: tuple[int, ...]) -> Literal["chw", "hwc"] | None:
+class ImageTorso(Torso):
+    """Convolutions over one leaf."""
+
+    def __init__(self, image: ImageLayout) -> None:
+        super().__init__()
+        self.image = image
+
+    def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
+        """As in Torso."""
+        return [f"as an image of {self.image}" for _ in observation]
+
+
+def _colour_axes(shape: tuple[int, ...]) -> str | None:
     """Where the channels of one frame stand: the axis that is shorter than the others, or that makes them a square."""
     first, middle, last = shape
     if last < min(first, middle) or first == middle != last:

@@ -3,12 +3,10 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.actor_critic import Torso
-from kubebeast_learner.models.base import ModelInputs
-from kubebeast_learner.models.image import ImageLayout, compute_dtype
+from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso, compute_dtype
 
 
-class ShallowTorso(Torso):
+class ShallowTorso(ImageTorso):
     """Three convolutions and a hidden layer of 512."""
 
     supports_bf16 = True
@@ -16,20 +14,21 @@ class ShallowTorso(Torso):
     """Images below this height or width leave the last convolution nothing."""
 
     def __init__(self, image: ImageLayout) -> None:
-        super().__init__()
-        self.image = image
+        super().__init__(image)
         self.conv1 = nn.Conv2d(image.channels, 32, kernel_size=8, stride=4)
         self.conv2 = nn.Conv2d(32, 64, kernel_size=4, stride=2)
         self.conv3 = nn.Conv2d(64, 64, kernel_size=3, stride=1)
-        height, width = (((side - 8) // 4 - 2) // 2 - 1 for side in (image.height, image.width))
+        height, width = image.height, image.width
+        for conv in (self.conv1, self.conv2, self.conv3):
+            height, width = ((side - conv.kernel_size[0]) // conv.stride[0] + 1 for side in (height, width))
         self.fc = nn.Linear(64 * height * width, 512)
         self.output_size = self.fc.out_features
 
-    def forward(self, inputs: ModelInputs) -> Tensor:
-        """float32 [T, B, 512]."""
-        x = self.image.to_nchw(inputs.observation[0], compute_dtype(self.fc.weight))
+    def forward(self, rows: Tensor) -> Tensor:
+        """float32 [T, B, 512] from [T, B, *row_shape]."""
+        x = self.image.to_nchw(rows, compute_dtype(self.fc.weight))
         x = F.relu_(self.conv1(x))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.conv3(x))
         x = F.relu_(self.fc(x.flatten(1)))
-        return x.float().view(*inputs.reward.shape, -1)
+        return x.float().view(*rows.shape[:2], -1)

@@ -3,9 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.actor_critic import Torso
-from kubebeast_learner.models.base import ModelInputs
-from kubebeast_learner.models.image import ImageLayout, compute_dtype
+from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso, compute_dtype
 
 _SECTION_CHANNELS = (16, 32, 32)
 
@@ -23,15 +21,13 @@ class ResidualBlock(nn.Module):
         return self.conv2(hidden).add_(x)  # type: ignore[no-any-return]
 
 
-class DeepTorso(Torso):
+class DeepTorso(ImageTorso):
     """Three sections of convolution, max-pooling and two residual blocks, a hidden layer of 256."""
 
     supports_bf16 = True
-    smallest_side = 1
 
     def __init__(self, image: ImageLayout) -> None:
-        super().__init__()
-        self.image = image
+        super().__init__(image)
         sections: list[nn.Module] = []
         channels, height, width = image.channels, image.height, image.width
         for section_channels in _SECTION_CHANNELS:
@@ -46,9 +42,9 @@ class DeepTorso(Torso):
         self.fc = nn.Linear(channels * height * width, 256)
         self.output_size = self.fc.out_features
 
-    def forward(self, inputs: ModelInputs) -> Tensor:
-        """float32 [T, B, 256]."""
-        x = self.image.to_nchw(inputs.observation[0], compute_dtype(self.fc.weight))
+    def forward(self, rows: Tensor) -> Tensor:
+        """float32 [T, B, 256] from [T, B, *row_shape]."""
+        x = self.image.to_nchw(rows, compute_dtype(self.fc.weight))
         x = F.relu_(self.sections(x))
         x = F.relu_(self.fc(x.flatten(1)))
-        return x.float().view(*inputs.reward.shape, -1)
+        return x.float().view(*rows.shape[:2], -1)

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron over all leaves of the observation, for everything that is not an image."""
+"""A multi-layer perceptron over leaves that are no images, or are to be flattened."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.actor_critic import Torso
-from kubebeast_learner.models.base import ModelInputs
+from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.spec import LeafSpec
 
 
@@ -18,7 +17,7 @@ class MLPTorso(Torso):
     def __init__(self, observation: Sequence[LeafSpec], hidden_sizes: Sequence[int]) -> None:
         super().__init__()
         self.num_categories = tuple(leaf.num_categories for leaf in observation)
-        input_size = sum(map(flat_size, observation))
+        input_size = sum(map(_flat_size, observation))
         layers: list[nn.Module] = []
         for hidden_size in hidden_sizes:
             layers += [nn.Linear(input_size, hidden_size), nn.ReLU()]
@@ -26,14 +25,18 @@ class MLPTorso(Torso):
         self.layers = nn.Sequential(*layers)
         self.output_size = input_size
 
-    def forward(self, inputs: ModelInputs) -> Tensor:
-        """float32 [T, B, hidden_sizes[-1]]."""
-        leaves = [_flat(leaf, n) for leaf, n in zip(inputs.observation, self.num_categories, strict=True)]
-        features: Tensor = self.layers(torch.cat(leaves, dim=-1))
+    def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
+        """As in Torso."""
+        return [f"flattened to {_flat_size(leaf):,} numbers" for leaf in observation]
+
+    def forward(self, *leaves: Tensor) -> Tensor:
+        """float32 [T, B, hidden_sizes[-1]] from [T, B, *row_shape] each."""
+        flat = [_flat(leaf, n) for leaf, n in zip(leaves, self.num_categories, strict=True)]
+        features: Tensor = self.layers(torch.cat(flat, dim=-1))
         return features
 
 
-def flat_size(leaf: LeafSpec) -> int:
+def _flat_size(leaf: LeafSpec) -> int:
     """Numbers that a row of the leaf becomes."""
     return math.prod(leaf.row_shape) * max(1, leaf.num_categories)
 

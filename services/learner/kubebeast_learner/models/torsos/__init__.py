@@ -1,0 +1,1 @@
+"""Torsos: from the leaves of an observation to features. One that takes a single leaf is its encoder."""

@@ -1,0 +1,29 @@
+"""The torso for images too small for the shallow one: grid worlds, boards, small screens."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso
+
+
+class SmallTorso(ImageTorso):
+    """Two convolutions, the second at half the resolution, and a hidden layer of 128.
+
+    About the size of MinAtar's network for 10x10 cells (Young & Tian 2019, arXiv:1903.03176).
+    """
+
+    def __init__(self, image: ImageLayout) -> None:
+        super().__init__(image)
+        self.conv1 = nn.Conv2d(image.channels, 16, kernel_size=3, padding=1)
+        self.conv2 = nn.Conv2d(16, 32, kernel_size=3, padding=1, stride=2)
+        self.fc = nn.Linear(32 * ((image.height + 1) // 2) * ((image.width + 1) // 2), 128)
+        self.output_size = self.fc.out_features
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """float32 [T, B, 128] from [T, B, *row_shape]."""
+        x = self.image.to_nchw(rows, torch.float32)
+        x = F.relu_(self.conv1(x))
+        x = F.relu_(self.conv2(x))
+        x = F.relu_(self.fc(x.flatten(1)))
+        return x.view(*rows.shape[:2], -1)

@@ -1,0 +1,33 @@
+"""Fresh virtual environments, for tests of what pip alone installs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ("protos", "services/common", "services/envserver", "services/learner")
+INSTALL_TIMEOUT_S = 900
+
+
+def fresh_venv(folder: Path) -> Path:
+    """An empty virtual environment in `folder`, beside constraints.txt and copies of sources: pip builds in them."""
+    products = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "*.so")
+    for name in DISTRIBUTIONS:
+        shutil.copytree(ROOT / name, folder / name, ignore=products)
+    shutil.copy(ROOT / "constraints.txt", folder)
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_TIMEOUT_S)
+    return folder / "venv"
+
+
+def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.environ) -> None:
+    """In the folder of the virtual environment."""
+    subprocess.run(
+        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", *words],
+        cwd=venv.parent,
+        env=env,
+        check=True,
+        timeout=INSTALL_TIMEOUT_S,
+    )
