@@ -20,6 +20,9 @@ TAG ?=
 FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
+# Tests start hundreds of processes that import the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site docker examples tests native/kubebeast_native
 # The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.

@@ -18,14 +18,17 @@ def fresh_venv(folder: Path) -> Path:
     for name in DISTRIBUTIONS:
         shutil.copytree(ROOT / name, folder / name, ignore=products)
     shutil.copy(ROOT / "constraints.txt", folder)
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=INSTALL_TIMEOUT_S)
+    # The pip beside this Python is as good as one of its own.
+    make = [sys.executable, "-m", "venv", "--without-pip", folder / "venv"]
+    subprocess.run(make, check=True, timeout=INSTALL_TIMEOUT_S)
     return folder / "venv"
 
 
 def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.environ) -> None:
     """In the folder of the virtual environment."""
+    pip = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python"]
     subprocess.run(
-        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", *words],
+        [*pip, "install", "--quiet", "--no-compile", *words],
         cwd=venv.parent,
         env=env,
         check=True,

@@ -21,6 +21,8 @@ NUM_ENVS = 2
 BATCHES_BETWEEN_EVENTS = 60
 NUM_FAULTS = 12
 STEPS_BETWEEN_EVENTS = 300
+ENV_MS = 5.0
+"""Beside a learner: what a fault breaks takes seconds to be noticed, in which the rest would take the whole machine."""
 SEED = 4
 LEARNER_FLAGS = [
     *witness.FLAGS,
@@ -104,7 +106,7 @@ def test_training_goes_on_through_a_storm_of_faults_and_recovers_from_it(theatre
 def test_a_learner_comes_through_a_storm_and_its_own_death_and_its_env_servers_stay(tmp_path: Path) -> None:
     with (
         LearnerProcess(tmp_path, *LEARNER_FLAGS, warm=True) as learner,
-        storm.fleet(learner.address, tmp_path, NUM_PLACES, NUM_ENVS) as targets,
+        storm.fleet(learner.address, tmp_path, NUM_PLACES, NUM_ENVS, env_ms=ENV_MS) as targets,
     ):
         learner.wait_until(lambda values: values["streams"] == NUM_PLACES)
         events = storm.draw(SEED, NUM_PLACES, 6)

@@ -1,9 +1,12 @@
 """Clients for which a connection is an episode train a policy as well as any, whatever the size of a batch."""
 
+import os
 import queue
 import random
+import signal
 import threading
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -41,6 +44,24 @@ NOBODY_LISTENS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE, grp
 """As long as there is no learner, once the run is over, and when the server shuts down under a call that just began."""
 
 
+class Scores:
+    """Shares of right decisions in the newest episodes of all clients."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self._shares: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self._lock = threading.Lock()
+
+    def add(self, share: float) -> None:
+        """The first time that THRESHOLD is reached, the learner of this process is told to end."""
+        with self._lock:
+            self._shares.append(share)
+            is_learnt = len(self._shares) == RECENT_EPISODES and np.mean(self._shares) >= THRESHOLD
+            if is_learnt and not self.reached.is_set():
+                self.reached.set()
+                os.kill(os.getpid(), signal.SIGINT)
+
+
 class EpisodicClient:
     """Plays a contextual bandit: the arm to pull is the one that the observation, one-hot, shows.
 
@@ -48,14 +69,13 @@ class EpisodicClient:
     so ("bye": terminated) or hangs up ("close": truncated).
     """
 
-    def __init__(self, address: str, num_decisions: int, end: End, seed: int) -> None:
-        self.shares: deque[float] = deque(maxlen=RECENT_EPISODES // NUM_CLIENTS)
-        """Of right decisions, in the newest episodes."""
+    def __init__(self, address: str, num_decisions: int, end: End, seed: int, scores: Scores) -> None:
         self.error: BaseException | None = None
         self._address = address
         self._num_decisions = num_decisions
         self._end = end
         self._random = random.Random(seed)
+        self._scores = scores
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -67,7 +87,7 @@ class EpisodicClient:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self.shares.append(self._play() / self._num_decisions)
+                self._scores.add(self._play() / self._num_decisions)
             except grpc.RpcError as error:
                 if error.code() not in NOBODY_LISTENS:
                     self.error = error
@@ -138,13 +158,21 @@ def config(address: str, savedir: Path, batch_size: int, total_steps: int) -> Le
     )
 
 
+@pytest.fixture
+def scores() -> Iterator[Scores]:
+    """What they tell a learner that has just ended by itself is not heard."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield Scores()
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.mark.parametrize(("num_decisions", "end"), [(1, "bye"), (3, "close")])
 @pytest.mark.parametrize(("batch_size", "total_steps"), [(1, 1400), (3, 1200), (8, 2400)])
 def test_a_policy_is_learnt_from_connections_that_are_episodes(
-    tmp_path: Path, batch_size: int, total_steps: int, num_decisions: int, end: End
+    tmp_path: Path, scores: Scores, batch_size: int, total_steps: int, num_decisions: int, end: End
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
-    clients = [EpisodicClient(address, num_decisions, end, seed) for seed in range(NUM_CLIENTS)]
+    clients = [EpisodicClient(address, num_decisions, end, seed, scores) for seed in range(NUM_CLIENTS)]
     try:
         assert train.learn(config(address, tmp_path, batch_size, total_steps)) == 0
     finally:
@@ -152,6 +180,4 @@ def test_a_policy_is_learnt_from_connections_that_are_episodes(
             client.stop()
 
     assert [client.error for client in clients] == [None] * NUM_CLIENTS
-    shares = [share for client in clients for share in client.shares]
-    assert len(shares) == RECENT_EPISODES
-    assert np.mean(shares) >= THRESHOLD
+    assert scores.reached.is_set()

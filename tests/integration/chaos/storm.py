@@ -98,13 +98,14 @@ class Target:
 
 
 @contextlib.contextmanager
-def fleet(address: str, folder: Path, num_places: int, num_envs: int) -> Iterator[list[Target]]:
-    """Env-servers that dial `address`, a proxy before each."""
+def fleet(address: str, folder: Path, num_places: int, num_envs: int, *, env_ms: float = 0.0) -> Iterator[list[Target]]:
+    """Env-servers that dial `address`, a proxy before each. env_ms: what a step takes an environment, asleep."""
     with contextlib.ExitStack() as stack:
         targets = []
         for place in range(num_places):
             proxy = stack.enter_context(FaultyProxy(address))
-            server = stack.enter_context(EnvServer(place, proxy.address, folder, num_envs=num_envs))
+            server = EnvServer(place, proxy.address, folder, num_envs=num_envs, env_kwargs={"env_ms": env_ms})
+            stack.enter_context(server)
             targets.append(Target(server, proxy))
         yield targets
 

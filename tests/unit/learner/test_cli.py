@@ -235,7 +235,7 @@ def test_a_config_error_of_the_command_exits_with_2(
     def refuse(config: EvalConfig) -> int:
         raise ConfigError("xpid = 'gone': there is no checkpoint")
 
-    module = ModuleType("kubebeast_learner.play.evaluate")
+    module = ModuleType("kubebeast_learner.play.command")
     module.run = refuse  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert cli.main(["eval", "--xpid", "gone"]) == 2

@@ -15,7 +15,7 @@ namespace {
 
 using grpc::ByteBuffer;
 using Stub = grpc::TemplatedGenericStub<ByteBuffer, ByteBuffer>;
-using Reactor = grpc::ClientBidiReactor<ByteBuffer, ByteBuffer>;
+using ClientCallReactor = grpc::ClientBidiReactor<ByteBuffer, ByteBuffer>;
 
 constexpr char kMethod[] = "/kubebeast.v1.EnvServer/Play";
 
@@ -24,7 +24,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
 }
 
 // Deletes itself when gRPC is done with it. Locks: a stream may call while it is locked, never the other way round.
-class ClientTransport final : public Reactor, public Transport {
+class ClientTransport final : public ClientCallReactor, public Transport {
  public:
   ClientTransport(std::shared_ptr<PoolContext> pool, std::shared_ptr<grpc::Channel> channel, std::string peer,
                   OnCallEnd on_end)

@@ -10,14 +10,14 @@
 namespace kubebeast {
 namespace {
 
-using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+using ServerCallReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 
 // Deletes itself when gRPC is done with it.
-class ServerTransport final : public Reactor, public Transport {
+class ServerTransport final : public ServerCallReactor, public Transport {
  public:
   ServerTransport(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context)
       : context_(context), stream_(std::make_shared<ActorStream>(std::move(pool), *this, context->peer())) {
@@ -29,7 +29,7 @@ class ServerTransport final : public Reactor, public Transport {
 
   void Read(grpc::ByteBuffer* message) override { StartRead(message); }
   void Write(const grpc::ByteBuffer* message) override { StartWrite(message); }
-  void Finish(const absl::Status& status) override { Reactor::Finish(ToGrpcStatus(status)); }
+  void Finish(const absl::Status& status) override { ServerCallReactor::Finish(ToGrpcStatus(status)); }
   void Cancel() override { context_->TryCancel(); }
 
  private:
@@ -64,7 +64,7 @@ void Judge(PoolContext& pool, const grpc::CallbackServerContext& context, Server
 
 }  // namespace
 
-Reactor* PoolService::Act(grpc::CallbackServerContext* context) {
+ServerCallReactor* PoolService::Act(grpc::CallbackServerContext* context) {
   auto* const call = new ServerTransport(pool_, context);
   if (!pool_->token.enabled()) {
     call->Start();

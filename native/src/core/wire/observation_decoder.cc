@@ -21,7 +21,7 @@ constexpr std::uint32_t kNumFields = 9;         // of Observations
 constexpr std::uint32_t kNumEpisodeFields = 3;  // of Episode
 
 template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
+absl::Status InvalidObservations(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(kName, ".", parts...));
 }
 
@@ -79,12 +79,12 @@ class Decoder {
 
   absl::Status CheckStep() const {
     if (rows_->step == expected_.step) return absl::OkStatus();
-    return Invalid("step: ", rows_->step, ", expected ", expected_.step);
+    return InvalidObservations("step: ", rows_->step, ", expected ", expected_.step);
   }
 
   absl::Status ReadNextLeaf(CodedInputStream* in) {
     const std::size_t index = rows_->leaves.size();
-    if (index == specs_.size()) return Invalid("leaves: more than the expected ", index);
+    if (index == specs_.size()) return InvalidObservations("leaves: more than the expected ", index);
     const LeafSpec& spec = specs_[index];
 
     const std::size_t frame_bytes = spec.frame_bytes();
@@ -101,7 +101,7 @@ class Decoder {
       leaf.data = *std::move(data);
       status = CheckFinite(spec.dtype, leaf, size);
     }
-    if (!status.ok()) return Invalid("leaves[", index, "] (", spec.ToString(), "): ", status.message());
+    if (!status.ok()) return InvalidObservations("leaves[", index, "] (", spec.ToString(), "): ", status.message());
     rows_->leaves.push_back(std::move(leaf));
     return absl::OkStatus();
   }
@@ -126,9 +126,9 @@ class Decoder {
   absl::Status ReadColumnLength(CodedInputStream* in, absl::string_view name, std::size_t item_size, bool empty) const {
     int length = 0;
     if (!ReadLength(in, &length)) return Malformed(kName);
-    if (!empty) return Invalid(name, ": given twice");
+    if (!empty) return InvalidObservations(name, ": given twice");
     if (static_cast<std::size_t>(length) == num_envs_ * item_size) return absl::OkStatus();
-    return Invalid(name, ": ", length, " bytes, expected ", num_envs_ * item_size);
+    return InvalidObservations(name, ": ", length, " bytes, expected ", num_envs_ * item_size);
   }
 
   absl::Status ReadRewards(CodedInputStream* in) {
@@ -138,7 +138,7 @@ class Decoder {
     rewards.resize(num_envs_);
     if (!in->ReadRaw(rewards.data(), static_cast<int>(num_envs_ * sizeof(float)))) return Malformed(kName);
     for (std::size_t i = 0; i < num_envs_; ++i) {
-      if (!std::isfinite(rewards[i])) return Invalid("rewards[", i, "]: ", rewards[i], " is not finite");
+      if (!std::isfinite(rewards[i])) return InvalidObservations("rewards[", i, "]: ", rewards[i], " is not finite");
     }
     return absl::OkStatus();
   }
@@ -149,13 +149,14 @@ class Decoder {
     flags->resize(num_envs_);
     if (!in->ReadRaw(flags->data(), static_cast<int>(num_envs_))) return Malformed(kName);
     for (std::size_t i = 0; i < num_envs_; ++i) {
-      if ((*flags)[i] > 1) return Invalid(name, "[", i, "]: ", (*flags)[i], ", expected 0 or 1");
+      if ((*flags)[i] > 1) return InvalidObservations(name, "[", i, "]: ", (*flags)[i], ", expected 0 or 1");
     }
     return absl::OkStatus();
   }
 
   absl::Status ReadEpisode(CodedInputStream* in) {
-    if (rows_->episodes.size() == num_envs_) return Invalid("episodes: more than the ", num_envs_, " environments");
+    if (rows_->episodes.size() == num_envs_)
+      return InvalidObservations("episodes: more than the ", num_envs_, " environments");
     EpisodeEnd episode;
     std::uint64_t env = 0;
     absl::Status status = ForEachSubmessageField(in, kEpisodeName, [&](std::uint32_t tag) {
@@ -174,9 +175,9 @@ class Decoder {
       }
     });
     if (!status.ok()) return status;
-    if (env >= num_envs_) return Invalid("episodes.env: ", env, ", expected 0 to ", num_envs_ - 1);
+    if (env >= num_envs_) return InvalidObservations("episodes.env: ", env, ", expected 0 to ", num_envs_ - 1);
     if (!std::isfinite(episode.episode_return)) {
-      return Invalid("episodes.episode_return: ", episode.episode_return, " is not finite");
+      return InvalidObservations("episodes.episode_return: ", episode.episode_return, " is not finite");
     }
     episode.env = static_cast<std::uint32_t>(env);
     rows_->episodes.push_back(episode);
@@ -187,12 +188,12 @@ class Decoder {
   absl::Status CheckMessage() const {
     if (absl::Status status = CheckStep(); !status.ok()) return status;
     if (rows_->leaves.size() != specs_.size()) {
-      return Invalid("leaves: ", rows_->leaves.size(), ", expected ", specs_.size());
+      return InvalidObservations("leaves: ", rows_->leaves.size(), ", expected ", specs_.size());
     }
-    if (rows_->rewards.empty()) return Invalid("rewards: missing");
-    if (rows_->terminated.empty()) return Invalid("terminated: missing");
-    if (rows_->truncated.empty()) return Invalid("truncated: missing");
-    if (rows_->is_first.empty()) return Invalid("is_first: missing");
+    if (rows_->rewards.empty()) return InvalidObservations("rewards: missing");
+    if (rows_->terminated.empty()) return InvalidObservations("terminated: missing");
+    if (rows_->truncated.empty()) return InvalidObservations("truncated: missing");
+    if (rows_->is_first.empty()) return InvalidObservations("is_first: missing");
     rows_->interrupted.resize(num_envs_);  // left out where all are 0
     for (std::size_t i = 0; i < num_envs_; ++i) {
       if (absl::Status status = CheckRow(i); !status.ok()) return status;
@@ -203,25 +204,26 @@ class Decoder {
   absl::Status CheckRow(std::size_t i) const {
     const bool is_first = rows_->is_first[i] != 0;
     if (is_first != (expected_.is_first[i] != 0)) {
-      return is_first ? Invalid("is_first[", i, "]: 1, but the row does not follow a final one")
-                      : Invalid("is_first[", i, "]: 0, but the row opens an episode");
+      return is_first ? InvalidObservations("is_first[", i, "]: 1, but the row does not follow a final one")
+                      : InvalidObservations("is_first[", i, "]: 0, but the row opens an episode");
     }
     if (rows_->interrupted[i] != 0) return CheckInterrupted(i);
     if (!is_first) return absl::OkStatus();
     if (rows_->terminated[i] != 0 || rows_->truncated[i] != 0) {
-      return Invalid("is_first[", i, "]: 1 together with terminated or truncated");
+      return InvalidObservations("is_first[", i, "]: 1 together with terminated or truncated");
     }
-    if (rows_->rewards[i] != 0) return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where is_first");
+    if (rows_->rewards[i] != 0)
+      return InvalidObservations("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where is_first");
     return absl::OkStatus();
   }
 
   absl::Status CheckInterrupted(std::size_t i) const {
-    if (rows_->is_first[i] != 0) return Invalid("interrupted[", i, "]: 1 together with is_first");
+    if (rows_->is_first[i] != 0) return InvalidObservations("interrupted[", i, "]: 1 together with is_first");
     if (rows_->truncated[i] == 0 || rows_->terminated[i] != 0) {
-      return Invalid("interrupted[", i, "]: 1, but the row is not truncated");
+      return InvalidObservations("interrupted[", i, "]: 1, but the row is not truncated");
     }
     if (rows_->rewards[i] == 0) return absl::OkStatus();
-    return Invalid("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where interrupted");
+    return InvalidObservations("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where interrupted");
   }
 
   const std::vector<LeafSpec>& specs_;

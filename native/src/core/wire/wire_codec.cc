@@ -17,7 +17,7 @@ namespace {
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-constexpr absl::string_view kName = "message";
+constexpr absl::string_view kMessage = "message";
 constexpr std::uint32_t kNumPayloads = 3;
 constexpr std::uint32_t kHelloTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kObservationsTag = Tag(2, WireType::kBytes);
@@ -75,9 +75,9 @@ absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputS
   in.PushLimit(static_cast<int>(size));
 
   std::optional<Request> request;
-  absl::Status status = ForEachField(&in, kName, [&](std::uint32_t tag) -> absl::Status {
+  absl::Status status = ForEachField(&in, kMessage, [&](std::uint32_t tag) -> absl::Status {
     if (tag == kHelloTag) return absl::InvalidArgumentError("message: a second hello");
-    if (tag != kObservationsTag && tag != kByeTag) return SkipUnknownField(&in, tag, kNumPayloads, kName);
+    if (tag != kObservationsTag && tag != kByeTag) return SkipUnknownField(&in, tag, kNumPayloads, kMessage);
     if (request.has_value()) return absl::InvalidArgumentError("message: more than one payload");
     absl::StatusOr<Request> payload =
         tag == kByeTag ? DecodeBye(&in)

@@ -18,19 +18,19 @@ TEST(WireCodecRejectionTest, RejectsAMessageOverTheLimitBeforeReadingIt) {
   EXPECT_EQ(request.status().message(), "message: 101 bytes, at most 100");
 }
 
-struct Rejection {
+struct StepRejection {
   std::string name;
   std::function<void(v1::ActRequest&)> change;  // of step 1, in which environment 1 ends
   std::string message;
 };
 
 template <typename Change>
-Rejection Reject(std::string name, Change change, std::string message) {
+StepRejection Reject(std::string name, Change change, std::string message) {
   return {std::move(name), [change](v1::ActRequest& request) { change(*request.mutable_observations()); },
           std::move(message)};
 }
 
-class RejectedStepTest : public testing::TestWithParam<Rejection> {};
+class RejectedStepTest : public testing::TestWithParam<StepRejection> {};
 
 TEST_P(RejectedStepTest, NamesTheFieldAndTheValue) {
   for (const int slice_size : {1, -1}) {
@@ -105,36 +105,36 @@ INSTANTIATE_TEST_SUITE_P(
               for (int i = 0; i < 3; ++i) m.add_episodes();
             },
             "episodes: more than the 3 environments"),
-        Rejection{"NoPayload", [](v1::ActRequest& m) { m.Clear(); }, "no payload that this version knows"},
-        Rejection{"UnknownPayload",
-                  [](v1::ActRequest& m) {
-                    m.Clear();
-                    m.GetReflection()->MutableUnknownFields(&m)->AddLengthDelimited(9, "later");
-                  },
-                  "no payload that this version knows"},
-        Rejection{"SecondHello", [](v1::ActRequest& m) { m.mutable_hello(); }, "a second hello"},
-        Rejection{"WrongWireType",
-                  [](v1::ActRequest& m) {
-                    auto* observations = m.mutable_observations();
-                    observations->GetReflection()->MutableUnknownFields(observations)->AddVarint(3, 1);
-                  },
-                  "observations: field 3 has the wrong wire type 0"},
-        Rejection{"WrongWireTypeOfEnvTime",
-                  [](v1::ActRequest& m) {
-                    auto* observations = m.mutable_observations();
-                    observations->GetReflection()->MutableUnknownFields(observations)->AddFixed64(9, 1);
-                  },
-                  "observations: field 9 has the wrong wire type 1"},
-        Rejection{"RepeatedColumn",
-                  [](v1::ActRequest& m) {
-                    auto* observations = m.mutable_observations();
-                    observations->GetReflection()->MutableUnknownFields(observations)->AddLengthDelimited(4, "123");
-                  },
-                  "observations.terminated: given twice"},
-        Rejection{"LongBye", [](v1::ActRequest& m) { m.mutable_bye()->set_detail(std::string(201, 'x')); },
-                  "bye.detail: 201 characters, at most 200"},
-        Rejection{"HugeBye", [](v1::ActRequest& m) { m.mutable_bye()->set_detail(std::string(5000, 'x')); },
-                  "bye: 5003 bytes, at most 4096"}),
+        StepRejection{"NoPayload", [](v1::ActRequest& m) { m.Clear(); }, "no payload that this version knows"},
+        StepRejection{"UnknownPayload",
+                      [](v1::ActRequest& m) {
+                        m.Clear();
+                        m.GetReflection()->MutableUnknownFields(&m)->AddLengthDelimited(9, "later");
+                      },
+                      "no payload that this version knows"},
+        StepRejection{"SecondHello", [](v1::ActRequest& m) { m.mutable_hello(); }, "a second hello"},
+        StepRejection{"WrongWireType",
+                      [](v1::ActRequest& m) {
+                        auto* observations = m.mutable_observations();
+                        observations->GetReflection()->MutableUnknownFields(observations)->AddVarint(3, 1);
+                      },
+                      "observations: field 3 has the wrong wire type 0"},
+        StepRejection{"WrongWireTypeOfEnvTime",
+                      [](v1::ActRequest& m) {
+                        auto* observations = m.mutable_observations();
+                        observations->GetReflection()->MutableUnknownFields(observations)->AddFixed64(9, 1);
+                      },
+                      "observations: field 9 has the wrong wire type 1"},
+        StepRejection{"RepeatedColumn",
+                      [](v1::ActRequest& m) {
+                        auto* observations = m.mutable_observations();
+                        observations->GetReflection()->MutableUnknownFields(observations)->AddLengthDelimited(4, "123");
+                      },
+                      "observations.terminated: given twice"},
+        StepRejection{"LongBye", [](v1::ActRequest& m) { m.mutable_bye()->set_detail(std::string(201, 'x')); },
+                      "bye.detail: 201 characters, at most 200"},
+        StepRejection{"HugeBye", [](v1::ActRequest& m) { m.mutable_bye()->set_detail(std::string(5000, 'x')); },
+                      "bye: 5003 bytes, at most 4096"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(WireCodecRejectionTest, AcceptsAnInterruptedRow) {

@@ -137,6 +137,7 @@ class Learner:
         else:
             with self.phases.measure("optimizer"):
                 self._step(learning_rate)
+                self._normalise_by(rollout, fresh)
         values = dict(zip(LossOutput._fields, losses, strict=True))
         return UpdateStats(
             total_loss=values["total"],
@@ -185,6 +186,12 @@ class Learner:
         self.optimizer.step()
         self.version += 1
         self._skipped_in_a_row = 0
+
+    def _normalise_by(self, rollout: Rollout, fresh: slice) -> None:
+        """Takes the observations that were acted on into the running statistics, where the model has them."""
+        if self.model.normaliser is not None:
+            leaves = [leaf[:-1, fresh] for leaf in rollout.observation]
+            self.model.normaliser.add(leaves, rollout.valid[:, fresh])
 
     def _count_skipped(self, total_loss: float, grad_norm: float) -> None:
         self.num_skipped += 1

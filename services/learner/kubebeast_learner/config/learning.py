@@ -43,6 +43,9 @@ class ModelConfig:
     """Show the last action, choices one-hot, to the network; auto does so for shallow."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
+    normalise_observations: bool = False
+    """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
+    which are part of the weights."""
     bounded_actions: Literal["tanh", "clip"] = "tanh"
     """How numbers of an action stay in their bounds: a normal distribution squashed by tanh, or cut off."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"

@@ -55,6 +55,32 @@ RECIPES = (
         },
     ),
     Recipe(
+        name="Pendulum-v1",
+        env_pattern=r"Pendulum-v1",
+        # The horizon is short, and the speed is eight times as large as the other numbers of an observation.
+        settings={
+            "model": "mlp",
+            "initialisation": "orthogonal",
+            "normalise_observations": True,
+            "num_servers": 1,
+            "num_actor_processes": 1,
+            "num_actors": 16,
+            "unroll_length": 8,
+            "batch_size": 16,
+            "total_steps": 300_000,
+            "optimizer": "adam",
+            "learning_rate": 0.002,
+            "epsilon": 1e-5,
+            "discounting": 0.9,
+            "vtrace_lambda": 0.9,
+            "entropy_cost": 0.0,
+            "reward_scale": 0.1,
+            "reward_clipping": "none",
+            "loss_reduction": "mean",
+            "grad_norm_clipping": 0.5,
+        },
+    ),
+    Recipe(
         name="atari",
         env_pattern=r"ALE/.+|.+NoFrameskip-v[04]",
         # Short unrolls and small batches give many updates a step (Mnih et al. 2016, arXiv:1602.01783).

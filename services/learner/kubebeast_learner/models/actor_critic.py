@@ -43,7 +43,7 @@ class ActorCritic(Model):
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """As in Model."""
-        features: Tensor = self.torso(*self._action_mask.without(inputs).observation)
+        features: Tensor = self.torso(*self._action_mask.without(self.normalised(inputs)).observation)
         with torch.autocast(features.device.type, enabled=False):
             parts = [features]
             if self._reward_input:

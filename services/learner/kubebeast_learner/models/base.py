@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.core import CoreState
+from kubebeast_learner.models.normalisation import ObservationNormaliser
 
 
 class ModelInputs(NamedTuple):
@@ -42,10 +43,22 @@ class Model(nn.Module, ABC):
     """What policy_logits mean."""
     state_shapes: tuple[tuple[int, int], ...] = ()
     """(num_layers, size) of every tensor of the core state; () without a recurrent core."""
+    normaliser: ObservationNormaliser | None
+    """What the observation goes through first, where that was chosen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normaliser = None
 
     @abstractmethod
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """Runs T rows of B environments; core_state is the state before row 0, its is_first not yet applied."""
+
+    def normalised(self, inputs: ModelInputs) -> ModelInputs:
+        """The inputs as the network sees them."""
+        if self.normaliser is None:
+            return inputs
+        return inputs._replace(observation=self.normaliser(inputs.observation))
 
     @property
     def low_precision_part(self) -> nn.Module | None:

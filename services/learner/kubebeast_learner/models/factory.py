@@ -10,6 +10,7 @@ from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.base import Model
 from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.initialisation import initialise_orthogonally
+from kubebeast_learner.models.normalisation import ObservationNormaliser
 from kubebeast_learner.models.torsos.choice import make_torso
 from kubebeast_learner.models.user import make_user_model
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
@@ -24,8 +25,19 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     """
     distribution = ActionDistribution.of(action, config.bounded_actions)
     action_mask = ActionMask(observation, distribution)
+    model: Model
     if ":" in config.model:
-        return make_user_model(config, observation, distribution, action_mask)
+        model = make_user_model(config, observation, distribution, action_mask)
+    else:
+        model = _make_built_in(config, observation, distribution, action_mask)
+    if config.normalise_observations:
+        model.normaliser = ObservationNormaliser(observation)
+    return model
+
+
+def _make_built_in(
+    config: ModelConfig, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
+) -> ActorCritic:
     observation = data_leaves(observation)
     if len(observation) == 0:
         raise ModelSpecError("the observation has no leaf: a model needs at least one")

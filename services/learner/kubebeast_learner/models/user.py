@@ -32,7 +32,7 @@ class UserModel(Model):
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         """As in Model."""
-        output, core_state = self.net(inputs, core_state)
+        output, core_state = self.net(self.normalised(inputs), core_state)
         if self._action_mask.exists:  # what else the output has stays
             output = output._replace(policy_logits=self._action_mask.apply(output.policy_logits, inputs))
         return output, core_state
