@@ -19,14 +19,14 @@ def fresh_venv(folder: Path) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=products)
     shutil.copy(ROOT / "constraints.txt", folder)
     # The pip beside this Python is as good as one of its own.
-    make = [sys.executable, "-m", "venv", "--without-pip", folder / "venv"]
+    make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
     subprocess.run(make, check=True, timeout=INSTALL_TIMEOUT_S)
     return folder / "venv"
 
 
 def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.environ) -> None:
     """In the folder of the virtual environment."""
-    pip = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python"]
+    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python")]
     subprocess.run(
         [*pip, "install", "--quiet", "--no-compile", *words],
         cwd=venv.parent,

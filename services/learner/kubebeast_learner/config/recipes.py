@@ -67,7 +67,7 @@ RECIPES = (
             "num_actors": 16,
             "unroll_length": 8,
             "batch_size": 16,
-            "total_steps": 300_000,
+            "total_steps": 500_000,
             "optimizer": "adam",
             "learning_rate": 0.002,
             "epsilon": 1e-5,
