@@ -162,6 +162,8 @@ def _settings(evaluation: Evaluation) -> dict[str, str]:
         "env": evaluation.env,
         "preset": evaluation.preset,
         "env_kwargs": json.dumps(evaluation.env_kwargs),
+        "wrappers": json.dumps(evaluation.wrappers),
+        "time_limit": str(evaluation.time_limit),
         "mode": evaluation.mode,
         "seed": str(evaluation.seed),
     }
