@@ -15,6 +15,7 @@ from kubebeast_learner.config.checks import (
 
 Schedule = Literal["constant", "linear", "cosine"]
 InputChoice = Literal["auto", "on", "off"]
+BoundedActions = Literal["tanh", "clip"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,7 @@ class ModelConfig:
     normalise_observations: bool = False
     """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
     which are part of the weights."""
-    bounded_actions: Literal["tanh", "clip"] = "tanh"
+    bounded_actions: BoundedActions = "tanh"
     """How numbers of an action stay in their bounds: a normal distribution squashed by tanh, or cut off."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
     """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""

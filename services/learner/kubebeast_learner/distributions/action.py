@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kubebeast_learner.config.learning import BoundedActions
 from kubebeast_learner.distributions.categorical import Categorical
 from kubebeast_learner.distributions.normal import Normal, SquashedNormal
 from kubebeast_learner.distributions.part import Part
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
-
-BoundedActions = Literal["tanh", "clip"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Actor-critic models. `make_model` builds one; `Model` is their common contract."""
 
+from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.factory import describe_inputs, make_model
@@ -8,6 +9,7 @@ from kubebeast_learner.models.torsos.image import ImageLayout
 from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 __all__ = [
+    "ActionDistribution",
     "CoreState",
     "Encoder",
     "ImageLayout",
