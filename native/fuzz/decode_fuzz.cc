@@ -26,6 +26,8 @@ constexpr int kSliceSizes[] = {-1, 1, 7, 64};
 
 using Rows = std::shared_ptr<const ObservationRows>;
 
+bool IsFloat(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
+
 LeafSpec MakeLeafSpec(Script& script, std::size_t index) {
   LeafSpec leaf;
   leaf.path = std::to_string(index);
@@ -33,8 +35,8 @@ LeafSpec MakeLeafSpec(Script& script, std::size_t index) {
   leaf.shape.resize(script.Below(3));
   std::fill(leaf.shape.begin(), leaf.shape.end(), static_cast<std::int64_t>(script.Below(4)));
   leaf.frame_stack = 1 + static_cast<std::uint32_t>(script.Below(4));
-  const bool is_float = leaf.dtype == DType::kFloat32 || leaf.dtype == DType::kFloat64;
-  if (!is_float) leaf.num_categories = static_cast<std::int64_t>(script.Below(leaf.dtype == DType::kBool ? 3 : 8));
+  if (!IsFloat(leaf.dtype))
+    leaf.num_categories = static_cast<std::int64_t>(script.Below(leaf.dtype == DType::kBool ? 3 : 8));
   return leaf;
 }
 
@@ -46,8 +48,9 @@ v1::ActRequest MakeHello(Script& script) {
     spec.observation.push_back(MakeLeafSpec(script, i));
     spec.action.push_back(spec.observation.back());
     spec.action.back().frame_stack = 1;
-    spec.action.back().bounded = script.Below(2) == 1;
-    spec.observation.back().is_action_mask = script.Below(8) == 1;
+    spec.action.back().bounded = IsFloat(spec.action.back().dtype) && script.Below(2) == 1;
+    LeafSpec& leaf = spec.observation.back();
+    leaf.is_action_mask = i == 0 && leaf.dtype == DType::kBool && leaf.frame_stack == 1;
     offered.push_back(static_cast<Compression>(1 + script.Below(2)));
   }
   return fuzz::MakeHello(spec, 1 + static_cast<std::uint32_t>(script.Below(4)), offered);

@@ -55,6 +55,8 @@ void SetField(Message& message, const Reflection& reflection, const FieldDescrip
       return reflection.SetInt64(&message, field, static_cast<std::int64_t>(Value(script)));
     case FieldDescriptor::CPPTYPE_FLOAT:
       return reflection.SetFloat(&message, field, std::bit_cast<float>(static_cast<std::uint32_t>(Value(script))));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, field, Value(script) % 2 == 1);
     case FieldDescriptor::CPPTYPE_ENUM:
       return reflection.SetEnumValue(&message, field, static_cast<int>(Value(script)));
     case FieldDescriptor::CPPTYPE_STRING:
