@@ -22,7 +22,7 @@ def promtool(*arguments: str) -> str:
     """Its output; fails with it when promtool is not content."""
     program = shutil.which("promtool")
     assert program is not None, "these tests need promtool on PATH; it is in Debian's package prometheus"
-    run = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 
