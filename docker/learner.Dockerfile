@@ -44,7 +44,7 @@ RUN python3 requirements.py "services/learner[${LEARNER_EXTRAS}]" >requirements.
 COPY protos protos
 COPY native native
 RUN PIP_CONSTRAINT=/src/constraints.txt PIP_BUILD_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code -C cmake.define.CMAKE_UNITY_BUILD=ON ./native
+    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native
 COPY services/common services/common
 COPY services/envserver services/envserver
 COPY services/learner services/learner
