@@ -25,7 +25,7 @@ def test_every_checkpoint_is_scored_until_the_run_is_over(run: FollowedRun) -> N
     assert (columns["mean_return"] <= columns["max_return"]).all()
     assert (columns["mean_length"] == columns["mean_return"]).all(), "CartPole gives 1 a step"
     assert run.outcomes() == {"played": 2, "skipped": 0, "failed": 0}
-    assert "CartPole-v1,none,{},greedy,1" in (run.folder / NAME).read_text()
+    assert "CartPole-v1,none,{},[],0,greedy,1" in (run.folder / NAME).read_text()
 
 
 def test_tensorboard_has_the_scores(run: FollowedRun) -> None:
