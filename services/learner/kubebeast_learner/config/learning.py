@@ -47,8 +47,8 @@ class ModelConfig:
     normalise_observations: bool = False
     """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
     which are part of the weights."""
-    bounded_actions: BoundedActions = "tanh"
-    """How numbers of an action stay in their bounds: a normal distribution squashed by tanh, or cut off."""
+    bounded_actions: BoundedActions = "clip"
+    """How numbers of an action stay in their bounds: a normal distribution that is cut off, or squashed by tanh."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
     """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
 

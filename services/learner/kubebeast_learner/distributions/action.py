@@ -38,10 +38,10 @@ class ActionDistribution:
     """Of what `to_leaves` returns."""
 
     @classmethod
-    def of(cls, action: Sequence[LeafSpec], bounded_actions: BoundedActions = "tanh") -> "ActionDistribution":
+    def of(cls, action: Sequence[LeafSpec], bounded_actions: BoundedActions = "clip") -> "ActionDistribution":
         """For the action leaves of an environment. ModelSpecError names a leaf that nothing here can choose.
 
-        bounded_actions: how numbers stay in their bounds, by tanh, or cut off by the env-server.
+        bounded_actions: how numbers stay in their bounds, cut off by the env-server, or by tanh.
         """
         if len(action) == 0:
             raise ModelSpecError("the action has no leaf: there is nothing to choose")

@@ -61,7 +61,7 @@ def references(action: Sequence[Leaf], policy_logits: Tensor) -> list[reference.
 @pytest.mark.parametrize("name", SPACES)
 def test_log_probabilities_are_those_of_the_joint_action(name: str) -> None:
     action = SPACES[name]
-    distribution = ActionDistribution.of(action)
+    distribution = ActionDistribution.of(action, "tanh")
     policy_logits = random_logits(distribution, *LEADING)
     drawn = distribution.sample(policy_logits, generator())
     expected = torch.zeros(LEADING)
@@ -75,7 +75,7 @@ def test_log_probabilities_are_those_of_the_joint_action(name: str) -> None:
 @pytest.mark.parametrize("name", SPACES)
 def test_entropies_are_those_of_the_joint_action(name: str) -> None:
     action = SPACES[name]
-    distribution = ActionDistribution.of(action)
+    distribution = ActionDistribution.of(action, "tanh")
     policy_logits = random_logits(distribution, *LEADING)
     expected = torch.zeros(LEADING)
     for leaf, part in zip(action, references(action, policy_logits), strict=True):
@@ -92,7 +92,7 @@ def test_entropies_are_those_of_the_joint_action(name: str) -> None:
 @pytest.mark.parametrize("mean", [0.0, 1.0, -4.0])
 def test_the_entropy_of_a_squashed_normal_is_right_over_the_whole_range(mean: float, log_std: float) -> None:
     """Against the trapezoidal rule over the unsquashed density."""
-    distribution = ActionDistribution.of([Leaf((1,), "float32", "steer", bounded=True)])
+    distribution = ActionDistribution.of([Leaf((1,), "float32", "steer", bounded=True)], "tanh")
     std = math.exp(log_std)
     u = torch.linspace(mean - 10 * std, mean + 10 * std, 200_001, dtype=torch.float64)
     log_density = -0.5 * ((u - mean) / std) ** 2 - log_std - 0.5 * math.log(2 * math.pi)
@@ -106,7 +106,7 @@ def test_the_entropy_of_a_squashed_normal_is_right_over_the_whole_range(mean: fl
 def test_samples_follow_the_distribution(name: str) -> None:
     """The mean of the features of many samples is that of the reference's."""
     action = SPACES[name]
-    distribution = ActionDistribution.of(action)
+    distribution = ActionDistribution.of(action, "tanh")
     policy_logits = random_logits(distribution)
     num_samples = 20_000
     drawn = distribution.sample(policy_logits.expand(num_samples, -1), generator())
@@ -125,7 +125,7 @@ def test_samples_follow_the_distribution(name: str) -> None:
 @pytest.mark.parametrize("name", SPACES)
 def test_actions_survive_their_leaves(name: str) -> None:
     action = SPACES[name]
-    distribution = ActionDistribution.of(action)
+    distribution = ActionDistribution.of(action, "tanh")
     drawn = distribution.sample(random_logits(distribution, 7), generator())
     arrays = distribution.to_leaves(drawn)
     for leaf, array in zip(action, arrays, strict=True):
@@ -148,7 +148,7 @@ def test_the_mode_is_at_least_as_likely_as_samples(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPACES)
 def test_gradients_are_finite_even_for_extreme_parameters_and_actions(name: str) -> None:
-    distribution = ActionDistribution.of(SPACES[name])
+    distribution = ActionDistribution.of(SPACES[name], "tanh")
     for scale in (1.0, 100.0):
         policy_logits = (scale * random_logits(distribution, 50)).requires_grad_()
         drawn = distribution.sample(policy_logits.detach(), generator())
@@ -169,7 +169,7 @@ def test_only_squashed_numbers_keep_within_the_bounds_by_themselves() -> None:
 
 @pytest.mark.parametrize("name", ["discrete", "multi-discrete", "multi-binary", "dict"])
 def test_a_masked_category_is_never_chosen_and_has_no_gradient(name: str) -> None:
-    distribution = ActionDistribution.of(SPACES[name])
+    distribution = ActionDistribution.of(SPACES[name], "tanh")
     policy_logits = random_logits(distribution, 2000).requires_grad_()
     mask = torch.rand(2000, distribution.num_categories, generator=generator()) < 0.6
     masked = distribution.masked(policy_logits, mask)
@@ -187,7 +187,7 @@ def test_a_masked_category_is_never_chosen_and_has_no_gradient(name: str) -> Non
 
 
 def test_a_mask_says_for_each_choice_which_categories_it_has() -> None:
-    distribution = ActionDistribution.of([*CHOICES, BOUNDED])
+    distribution = ActionDistribution.of([*CHOICES, BOUNDED], "tanh")
     mask = torch.tensor([1, 0, 1, 0, 0, 0, 0, 1], dtype=torch.bool)
     masked = distribution.masked(torch.zeros(1, distribution.num_logits), mask.unsqueeze(0))
     assert torch.equal(masked[0, :8].isneginf(), ~mask)
