@@ -53,7 +53,7 @@ class Scores:
         self._lock = threading.Lock()
 
     def add(self, share: float) -> None:
-        """The first time that THRESHOLD is reached, the learner of this process is told to end."""
+        """Sends this process SIGINT once, when THRESHOLD is first reached: the training ends."""
         with self._lock:
             self._shares.append(share)
             is_learnt = len(self._shares) == RECENT_EPISODES and np.mean(self._shares) >= THRESHOLD

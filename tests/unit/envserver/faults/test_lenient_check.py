@@ -1,4 +1,4 @@
-"""What an environment returns wrongly is told in full, and what can be used of it is used."""
+"""Everything wrong in what an environment returns is reported, and what can be used of it is used."""
 
 from typing import Any
 
