@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -120,6 +120,8 @@ class Learner:
         entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
         self._entropy_cost.fill_(entropy_cost)
         self.optimizer.zero_grad()
+        if self.model.popart is not None:
+            rollout = replace(rollout, value_scale=self.model.popart.scale.expand(1, rollout.batch_size))
         with self.phases.measure("forward"):
             loss = self._forward(rollout, self._entropy_cost)
         with self.phases.measure("backward"):
@@ -127,7 +129,7 @@ class Learner:
             grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._max_grad_norm)
             fresh = slice(rollout.batch_size - rollout.num_replayed)
             lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
-            scalars = [*loss, rollout.valid[:, fresh].sum(), grad_norm, lag]
+            scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), grad_norm, lag]
             *losses, num_transitions, norm, mean_lag = torch.stack([scalar.float() for scalar in scalars]).tolist()
 
         skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
@@ -137,8 +139,8 @@ class Learner:
         else:
             with self.phases.measure("optimizer"):
                 self._step(learning_rate)
-                self._normalise_by(rollout, fresh)
-        values = dict(zip(LossOutput._fields, losses, strict=True))
+                self._normalise_by(rollout, fresh, loss.value_targets)
+        values = dict(zip(loss.scalars(), losses, strict=True))
         return UpdateStats(
             total_loss=values["total"],
             pg_loss=values["pg_loss"],
@@ -187,11 +189,16 @@ class Learner:
         self.version += 1
         self._skipped_in_a_row = 0
 
-    def _normalise_by(self, rollout: Rollout, fresh: slice) -> None:
-        """Takes the observations that were acted on into the running statistics, where the model has them."""
+    def _normalise_by(self, rollout: Rollout, fresh: slice, value_targets: Tensor | None) -> None:
+        """Takes observations that were acted on, and what values were trained towards, into the running statistics,
+        where the model has them.
+        """
+        valid = rollout.valid[:, fresh]
         if self.model.normaliser is not None:
             leaves = [leaf[:-1, fresh] for leaf in rollout.observation]
-            self.model.normaliser.add(leaves, rollout.valid[:, fresh])
+            self.model.normaliser.add(leaves, valid)
+        if self.model.popart is not None and value_targets is not None:
+            self.model.popart.add(value_targets[:, fresh], valid, None)
 
     def _count_skipped(self, total_loss: float, grad_norm: float) -> None:
         self.num_skipped += 1

@@ -60,7 +60,9 @@ def _violation(result: object, model: Model) -> str | None:
     """What is wrong with a loss's result; None when nothing is."""
     if not isinstance(result, LossOutput):
         return f"must return a LossOutput, it returned {type(result).__name__}"
-    for name, value in result._asdict().items():
+    if model.popart is not None and result.value_targets is None:
+        return "value_targets are missing, which normalise_values needs"
+    for name, value in result.scalars().items():
         if not isinstance(value, Tensor) or value.ndim > 0:
             what = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             return f"{name} must be a scalar tensor, it is {what}"

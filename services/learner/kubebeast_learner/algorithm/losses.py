@@ -2,14 +2,15 @@
 
 Notation: T transitions, B unrolls, A policy_logits; x_t the observation of row t, a_t the action taken there, r_t the
 reward received on arrival at row t+1, gamma_t = discounting * (1 - terminated_{t+1}). Probabilities, and the entropy H,
-are those of the joint action. All sums run over valid transitions.
+are those of the joint action. All sums run over valid transitions. sigma is rollout.value_scale, 1 without
+one.
 
-    policy gradient  - sum_t  rho_t (r_t + gamma_t v_{t+1} - V(x_t)) log pi(a_t|x_t)
-    baseline         baseline_cost * 1/2 sum_t (v_t - V(x_t))^2
+    policy gradient  - sum_t  rho_t (r_t + gamma_t v_{t+1} - V(x_t)) / sigma log pi(a_t|x_t)
+    baseline         baseline_cost * 1/2 sum_t ((v_t - V(x_t)) / sigma)^2
     entropy          - entropy_cost * sum_t H(pi(.|x_t))
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +22,9 @@ from kubebeast_learner.models import ModelOutput
 
 
 class LossOutput(NamedTuple):
-    """float32 scalars. impala_loss's three parts are weighted by their costs and add up to the total."""
+    """float32 scalars, but for value_targets. impala_loss's three parts are weighted by their costs and add up to the
+    total.
+    """
 
     total: Tensor
     """What is minimised. The only one that carries a gradient."""
@@ -36,6 +39,12 @@ class LossOutput(NamedTuple):
     """Share of these weights that clip_rho_threshold cut; 0 without one."""
     num_transitions: Tensor
     """Number of valid transitions."""
+    value_targets: Tensor | None = None
+    """float32 [T, B], without a gradient: v_t. Only --normalise-values needs them."""
+
+    def scalars(self) -> dict[str, Any]:
+        """All but value_targets, by name; tensors, unless a user's loss is to be refused."""
+        return {name: value for name, value in self._asdict().items() if name != "value_targets"}
 
 
 def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
@@ -71,12 +80,15 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     # A masked action has the logarithm -inf, and 0 * -inf is NaN: the lowest number keeps its terms and gradients at 0.
     log_probs = distribution.log_prob(policy_logits, action).clamp(min=torch.finfo(policy_logits.dtype).min)
     baseline_errors = (returns.vs - output.baseline[:-1]).masked_fill(~valid, 0.0)
+    advantages = returns.pg_advantages
+    if rollout.value_scale is not None:
+        baseline_errors, advantages = baseline_errors / rollout.value_scale, advantages / rollout.value_scale
     entropies = distribution.entropy(policy_logits).masked_fill(~valid, 0.0)
 
     num_transitions = valid.sum()
     mean_scale = num_transitions.clamp(min=1).reciprocal()
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
-    pg_loss = -scale * (log_probs * returns.pg_advantages).sum()
+    pg_loss = -scale * (log_probs * advantages).sum()
     baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
     entropy_loss = -scale * entropy_cost * entropies.sum()
 
@@ -90,6 +102,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         mean_rho=mean_scale * rhos.sum(),
         clipped_rho=mean_scale * _num_clipped(rhos, config.clip_rho_threshold),
         num_transitions=num_transitions,
+        value_targets=returns.vs,
     )
 
 

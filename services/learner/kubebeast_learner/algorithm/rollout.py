@@ -44,6 +44,8 @@ class Rollout:
     """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
     distribution: ActionDistribution
     """What policy_logits mean: log-probabilities and entropies of the actions."""
+    value_scale: Tensor | None = None
+    """float32 [1, B]: what the errors of values and the advantages of an unroll are divided by; None: by nothing."""
     num_replayed: int = 0
     """The last unrolls of the batch that were trained on before."""
 

@@ -27,7 +27,7 @@ RESUMING = (
     _alike("env preset env_kwargs wrappers time_limit", False, "They are what the run learns."),
     _alike(
         "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input hidden_sizes "
-        "normalise_observations bounded_actions initialisation",
+        "normalise_observations normalise_values bounded_actions initialisation",
         False,
         "The weights have their shapes and began with them.",
     ),

@@ -8,6 +8,7 @@ from kubebeast_learner.models.action_mask import ActionMask
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import Core, CoreState
 from kubebeast_learner.models.policy_head import PolicyHead
+from kubebeast_learner.models.popart import PopArt
 from kubebeast_learner.models.torsos.base import Torso
 
 
@@ -23,13 +24,14 @@ class ActorCritic(Model):
         *,
         reward_input: bool = False,
         last_action_input: bool = False,
+        normalise_values: bool = False,
     ) -> None:
         """core takes the torso's features, then the clipped reward and the last action's features as far as chosen."""
         super().__init__()
         self.torso = torso
         self.core = core
         self.policy = PolicyHead(core.output_size, distribution)
-        self.baseline = nn.Linear(core.output_size, 1)
+        self.baseline = PopArt(core.output_size) if normalise_values else nn.Linear(core.output_size, 1)
         self.distribution = distribution
         self._action_mask = action_mask
         self.state_shapes = core.state_shapes
@@ -52,5 +54,16 @@ class ActorCritic(Model):
                 parts.append(self.distribution.features(inputs.last_action))
             features, core_state = self.core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
             policy_logits = self._action_mask.apply(self.policy(features), inputs)
-            baseline = self.baseline(features).squeeze(-1)
+            baseline = self._values(features)
         return ModelOutput(policy_logits, baseline), core_state
+
+    @property
+    def popart(self) -> PopArt | None:
+        """As in Model."""
+        return self.baseline if isinstance(self.baseline, PopArt) else None
+
+    def _values(self, features: Tensor) -> Tensor:
+        if isinstance(self.baseline, PopArt):
+            return self.baseline.values(features, None)
+        values: Tensor = self.baseline(features)
+        return values.squeeze(-1)

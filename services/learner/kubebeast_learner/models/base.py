@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.normalisation import ObservationNormaliser
+from kubebeast_learner.models.popart import PopArt
 
 
 class ModelInputs(NamedTuple):
@@ -63,6 +64,11 @@ class Model(nn.Module, ABC):
     @property
     def low_precision_part(self) -> nn.Module | None:
         """The part that gains from bfloat16 and stands it; the rest always computes in float32."""
+        return None
+
+    @property
+    def popart(self) -> PopArt | None:
+        """The value head, where it normalises what it is trained towards."""
         return None
 
     def initial_state(self, batch_size: int) -> CoreState:

@@ -27,6 +27,8 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     action_mask = ActionMask(observation, distribution)
     model: Model
     if ":" in config.model:
+        if config.normalise_values:
+            raise ModelSpecError(f"normalise_values = True: model = {config.model!r} has a value head of its own")
         model = make_user_model(config, observation, distribution, action_mask)
     else:
         model = _make_built_in(config, observation, distribution, action_mask)
@@ -49,7 +51,13 @@ def _make_built_in(
     core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
     core = _lstm(name, torso.output_size, core_input_size) if config.use_lstm else Core(core_input_size)
     model = ActorCritic(
-        torso, core, distribution, action_mask, reward_input=reward_input, last_action_input=last_action_input
+        torso,
+        core,
+        distribution,
+        action_mask,
+        reward_input=reward_input,
+        last_action_input=last_action_input,
+        normalise_values=config.normalise_values,
     )
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)

@@ -234,6 +234,10 @@ def scaled_loss(
     return loss._replace(total=scale * loss.total)
 
 
+def loss_without_targets(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+    return impala_loss(output, rollout, config, entropy_cost)._replace(value_targets=None)
+
+
 def detached_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
     return loss._replace(total=loss.total.detach())
