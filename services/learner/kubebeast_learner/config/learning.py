@@ -48,8 +48,8 @@ class ModelConfig:
     """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
     which are part of the weights."""
     normalise_values: bool = False
-    """Train the value head towards targets of mean 0 and variance 1 (PopArt), by running statistics that are part of the
-    weights, and divide advantages by the same scale: returns of any size learn alike."""
+    """Train the value head towards targets of mean 0 and variance 1 (PopArt), by running statistics that are part of
+    the weights, and divide advantages by the same scale: returns of any size learn alike."""
     bounded_actions: BoundedActions = "clip"
     """How numbers of an action stay in their bounds: a normal distribution that is cut off, or squashed by tanh."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"

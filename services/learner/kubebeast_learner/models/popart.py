@@ -1,8 +1,8 @@
 """A value head for returns of any size: PopArt, "preserving outputs precisely, while adaptively rescaling targets".
 
 van Hasselt et al. 2016, https://arxiv.org/abs/1602.07714; for several tasks and V-trace Hessel et al. 2018,
-https://arxiv.org/abs/1809.04474, whose notation this is: the head estimates n(x), the value is V(x) = sigma n(x) + mu, with
-mu and sigma of the task that x belongs to.
+https://arxiv.org/abs/1809.04474, whose notation this is: the head estimates n(x), the value is V(x) = sigma n(x) + mu,
+with mu and sigma of the task that x belongs to.
 """
 
 import torch
@@ -33,12 +33,11 @@ class PopArt(nn.Linear):
     @property
     def scale(self) -> Tensor:
         """float32 [K]: sigma."""
-        scale: Tensor = self.variance.sqrt().clamp(MIN_SCALE, MAX_SCALE)
-        return scale
+        return self.variance.sqrt().clamp(MIN_SCALE, MAX_SCALE)
 
     def values(self, features: Tensor, task: Tensor | None) -> Tensor:
         """float32 [T, B] of features [T, B, num_features]. task: int64 [T, B], None where there is one task."""
-        every = self.scale * self(features) + self.mean
+        every: Tensor = self.scale * self(features) + self.mean
         return every.squeeze(-1) if task is None else every.gather(-1, task.unsqueeze(-1)).squeeze(-1)
 
     @torch.no_grad()
