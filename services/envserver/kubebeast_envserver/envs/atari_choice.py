@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from kubebeast_common.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.config import Preset
+from kubebeast_envserver.envs.vector_env import is_vector_id
 
 if TYPE_CHECKING:
     from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings
@@ -40,6 +41,8 @@ def find_atari(
     _check_time_limit(time_limit, env, kwargs)
     if env == "Mock":
         _refuse_wrappers(wrappers, "Mock is a whole vector of environments")
+    if is_vector_id(env):
+        _refuse_wrappers(wrappers, "vector/ is a whole vector of environments; the id without it is single ones")
     atari = None if env == "Mock" else _import_atari(env, preset)
     if atari is None:
         return None

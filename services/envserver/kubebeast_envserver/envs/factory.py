@@ -11,6 +11,7 @@ from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
 from kubebeast_envserver.envs.mock import MockEnv
+from kubebeast_envserver.envs.vector_env import VectorEnvRows, is_vector_id, make_vec
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.rows.frame_stack import FullStacks
@@ -59,7 +60,8 @@ def make_vector_env(
 ) -> HostedEnv:
     """`num_envs` environments that step together (B), with NEXT_STEP autoreset.
 
-    env: a gymnasium id, module:Id (the module is imported first), gym/Id of older gym, an Atari id, or Mock.
+    env: a gymnasium id, module:Id (the module is imported first), vector/Id for what gymnasium.make_vec makes,
+    gym/Id of older gym, an Atari id, or Mock.
     preset: Atari preprocessing; auto goes by the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
     env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
     seed: environment i starts from seed + i; None takes seeds from the operating system.
@@ -86,6 +88,8 @@ def make_vector_env(
             return _mock(num_envs, kwargs)
         if atari is None:
             arguments = _arguments(kwargs, time_limit)
+            if is_vector_id(env):
+                return _vector(env, num_envs, arguments, seed)
             return GymnasiumEnv(
                 env,
                 num_envs,
@@ -175,7 +179,7 @@ def find_action_meanings(
     atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=True)
     if atari is not None:
         return atari.make(1, seed=None).action_meanings
-    if env == "Mock":
+    if env == "Mock" or is_vector_id(env):
         return None
     with contextlib.closing(make_env(env, _arguments(kwargs, time_limit), wrappers)) as made:
         get_meanings = getattr(made.unwrapped, "get_action_meanings", None)
@@ -194,3 +198,12 @@ def _mock(num_envs: int, env_kwargs: dict[str, Any]) -> HostedEnv:
         return MockEnv(num_envs, **env_kwargs)
     except TypeError as error:
         raise ValueError(f"env_kwargs = {env_kwargs!r}: {error}") from error
+
+
+def _vector(env: str, num_envs: int, env_kwargs: dict[str, Any], seed: int | None) -> HostedEnv:
+    envs = make_vec(env, num_envs, env_kwargs)
+    try:
+        return VectorEnvRows(envs, seed)
+    except ValueError as error:
+        envs.close()
+        raise type(error)(f"env = {env!r}: {error}") from error
