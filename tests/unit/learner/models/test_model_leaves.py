@@ -254,3 +254,12 @@ def test_images_of_float_keep_their_scale_and_are_not_overwritten() -> None:
 def test_observation_a_model_cannot_take_is_named(name: str, observation: list[Leaf], message: str) -> None:
     with pytest.raises(ModelSpecError, match=message):
         make_model(observation, [discrete(A)], ModelConfig(model=name))
+
+
+def test_one_lit_cell_of_a_small_image_is_seen() -> None:
+    """Where all boards look alike to the layers above, nothing is learnt of them."""
+    torch.manual_seed(0)
+    torso = SmallTorso(ImageLayout.from_axes("hwc", (10, 5, 1)))
+    boards = torch.eye(50, dtype=torch.bool).view(1, 50, 10, 5, 1)
+    features = torso(boards)[0]
+    assert features.std(dim=0).mean() > 0.05

@@ -19,6 +19,10 @@ class SmallTorso(ImageTorso):
         self.conv2 = nn.Conv2d(16, 32, kernel_size=3, padding=1, stride=2)
         self.fc = nn.Linear(32 * ((image.height + 1) // 2) * ((image.width + 1) // 2), 128)
         self.output_size = self.fc.out_features
+        for layer in (self.conv1, self.conv2, self.fc):
+            # Keeps the scale of the input (He et al. 2015, arXiv:1502.01852). PyTorch's defaults shrink it so much that
+            # what one lit cell of a board says is hardly learnt from.
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, rows: Tensor) -> Tensor:
         """float32 [T, B, 128] from [T, B, *row_shape]."""
