@@ -51,10 +51,11 @@ monitor: ## Watch a run on this machine with Prometheus: alerts, graphs; flags i
 	@scripts/monitor $(MONITOR_ARGS)
 
 .PHONY: test
-test: native-test-default pytest ## Run the tests of the C++ core and of the Python packages
+test: native-test-default ## Run the tests of the C++ core and of the Python packages, without those marked slow
+	@$(MAKE) pytest PYTEST_ARGS="-m 'not slow' $(PYTEST_ARGS)"
 
 .PHONY: pytest
-pytest: setup-dev ## Run the Python tests; narrow them with PYTEST_ARGS="..."
+pytest: setup-dev ## Run all Python tests, the slow ones too; narrow them with PYTEST_ARGS="..."
 	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: system-test

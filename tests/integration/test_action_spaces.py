@@ -34,10 +34,15 @@ from tests.integration.training_process import rows
 NUM_UPDATES, T, B = 120, 2, 2
 ENV = "tests.integration.any_space:AnySpace-v0"
 PAIRS = [
-    pytest.param({"observation": observation, "action": action}, id=f"{observation}, {action}")
-    for observation in OBSERVATIONS
-    for action in ACTIONS
+    pytest.param(
+        {"observation": observation, "action": action},
+        id=f"{observation}, {action}",
+        marks=() if j % len(OBSERVATIONS) == i else pytest.mark.slow,
+    )
+    for i, observation in enumerate(OBSERVATIONS)
+    for j, action in enumerate(ACTIONS)
 ]
+"""Every action space once without the mark."""
 
 
 @pytest.mark.parametrize("spaces", PAIRS)

@@ -14,7 +14,7 @@ from tests.integration.chaos.learner_process import LearnerProcess
 from tests.integration.chaos.native_training import NativeTraining
 from tests.integration.chaos.storm import Fault, Target
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 NUM_PLACES = 3
 NUM_ENVS = 2
@@ -103,6 +103,7 @@ def test_training_goes_on_through_a_storm_of_faults_and_recovers_from_it(theatre
     theatre.assert_recovers()
 
 
+@pytest.mark.slow
 def test_a_learner_comes_through_a_storm_and_its_own_death_and_its_env_servers_stay(tmp_path: Path) -> None:
     with (
         LearnerProcess(tmp_path, *LEARNER_FLAGS, warm=True) as learner,

@@ -29,7 +29,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
 from tests.integration.chaos.learner_process import free_port
 
-pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 End = Literal["bye", "close"]
 

@@ -14,7 +14,7 @@ import pytest
 from tests import warm_start
 from tests.integration.training_process import TIMEOUT_S, command, environment, run, training_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 KWARGS = {"sutton_barto_reward": False}
 WRAPPER = "gymnasium.wrappers:FlattenObservation"

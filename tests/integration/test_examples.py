@@ -14,7 +14,7 @@ from tests.integration.training_process import TIMEOUT_S, command, environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
 
 
 def kubebeast(folder: Path, savedir: Path, name: str, *flags: str) -> subprocess.CompletedProcess[str]:

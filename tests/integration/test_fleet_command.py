@@ -14,8 +14,6 @@ import yaml
 from tests.integration.fleet_api_server import USER, ApiServer, api_server
 from tests.unit.learner.observe.fleet.fleet_objects import autoscaler, deployment, env_server_metrics, labels, pod
 
-pytestmark = pytest.mark.slow
-
 TIMEOUT_S = 60.0
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "fleet"]
 LEARNER_METRICS = (

@@ -22,7 +22,7 @@ from tests.integration.training_process import (
     training_command,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 MANY_STEPS = 1_000_000
 TRAINING = ["--model=mlp", "--recipe=none"]

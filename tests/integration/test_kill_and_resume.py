@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.kill_resume import kill_and_resume
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.parametrize("command", ["train", "mono"])

@@ -9,7 +9,7 @@ import pytest
 from tests import warm_start
 from tests.integration.training_process import TIMEOUT_S, command, environment
 
-pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CATCH_STEPS = 100_000
 CATCH_THRESHOLD = 0.8

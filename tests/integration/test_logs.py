@@ -17,7 +17,7 @@ from tests.integration.envserver_learner import learner, running
 from tests.integration.training_process import TIMEOUT_S, command, environment, training_command
 from tests.integration.training_process import run as run_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 LEARNER = [
     "--xpid=run",

@@ -9,7 +9,7 @@ import torch
 from tests.integration.masked_game import LENGTH
 from tests.integration.training_process import TIMEOUT_S, command, rows, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
 GAME = "tests.integration.masked_game"
 PLACES = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}

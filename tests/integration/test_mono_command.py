@@ -14,7 +14,7 @@ import pytest
 from tests.child_processes import SPAWNED, children
 from tests.integration.training_process import TIMEOUT_S, environment, run, snapshots, training_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 WITHOUT_NATIVE_CODE = """
 import sys

@@ -6,8 +6,6 @@ import pytest
 
 from tests.integration.training_process import command, run, training_command
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("name", ["train", "mono"])
 def test_a_run_has_a_page_with_its_curve_its_settings_and_its_machine(name: str, tmp_path: Path) -> None:

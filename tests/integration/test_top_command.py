@@ -20,8 +20,6 @@ from tests.integration.training_process import environment, training_command
 from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod
 from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
-pytestmark = pytest.mark.slow
-
 TIMEOUT_S = 60.0
 LEAVE_SCREEN = "\x1b[?1049l"
 """https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, DECRST 1049"""

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from tests.integration.training_process import TIMEOUT_S, run, training_command, was_successful
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 PHASES = ["env", "queue", "inference.gather", "inference.model", "reply"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, run, training_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 
 def test_two_inference_threads_share_the_memory(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from kubebeast_learner.run.stats import Snapshot
 from kubebeast_learner.training import process
 from tests.child_processes import ENV_SERVER, children
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 
 class Watcher:

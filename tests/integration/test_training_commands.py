@@ -24,7 +24,7 @@ from tests.integration.training_process import (
     was_successful,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
 both = pytest.mark.parametrize("name", ["train", "mono"])
 

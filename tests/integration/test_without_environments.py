@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, environment, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * TIMEOUT_S)]
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 WITHOUT_ENVIRONMENTS = """
 import sys

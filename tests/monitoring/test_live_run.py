@@ -11,7 +11,7 @@ from tests.monitoring.catalogue import metric_names, needs_gpu, panel_queries
 from tests.monitoring.prometheus import Sample
 from tests.monitoring.site import STEP_MS, Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 LIMIT_S = 60.0
 

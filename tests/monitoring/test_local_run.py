@@ -10,7 +10,7 @@ from tests.integration.chaos.learner_process import free_port
 from tests.integration.training_process import environment, training_command
 from tests.monitoring.prometheus import Prometheus
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)
 
 WAIT_S = 90.0
 
