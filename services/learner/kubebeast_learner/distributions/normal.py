@@ -60,47 +60,33 @@ class Normal:
 
 
 @dataclass(frozen=True, slots=True)
-class SquashedNormal:
+class SquashedNormal(Normal):
     """tanh of a Normal, in (-1, 1) (Haarnoja et al. 2018, arXiv:1801.01290, appendix C)."""
 
-    num_elements: int
-
     def __str__(self) -> str:
-        return f"{self._normal}, all before tanh"
-
-    @property
-    def num_logits(self) -> int:
-        return 2 * self.num_elements
-
-    @property
-    def num_features(self) -> int:
-        return self.num_elements
+        return f"{Normal.__str__(self)}, all before tanh"
 
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        return self._normal.sample(logits, generator).tanh()
+        return Normal.sample(self, logits, generator).tanh()
 
     def mode(self, logits: Tensor) -> Tensor:
         """tanh of the mean: the median, which unlike the likeliest number does not jump to a bound."""
-        return self._normal.mode(logits).tanh()
+        return Normal.mode(self, logits).tanh()
 
     def log_prob(self, logits: Tensor, elements: Tensor) -> Tensor:
         unsquashed = elements.clamp(-_LARGEST, _LARGEST).atanh()
-        return self._normal.log_prob(logits, unsquashed) - _log_slope(unsquashed).sum(dim=-1)
+        return Normal.log_prob(self, logits, unsquashed) - _log_slope(unsquashed).sum(dim=-1)
 
     def entropy(self, logits: Tensor) -> Tensor:
         """That of the normal and the mean of log(1 - tanh^2), by Gauss-Hermite quadrature."""
         mean, log_std = _split(logits)
         nodes, weights = (torch.tensor(values, dtype=mean.dtype, device=mean.device) for values in _quadrature())
         points = mean.unsqueeze(-1) + log_std.exp().unsqueeze(-1) * nodes
-        return self._normal.entropy(logits) + (_log_slope(points) * weights).sum(dim=(-2, -1))
+        return Normal.entropy(self, logits) + (_log_slope(points) * weights).sum(dim=(-2, -1))
 
     def features(self, elements: Tensor) -> Tensor:
         """As they are."""
         return elements
-
-    @property
-    def _normal(self) -> Normal:
-        return Normal(self.num_elements)
 
 
 def _split(logits: Tensor) -> tuple[Tensor, Tensor]:
