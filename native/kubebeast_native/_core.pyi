@@ -221,6 +221,9 @@ class InferenceBatch:
     @property
     def unroll_start(self) -> NDArray[np.bool_]:
         """bool [N]: the row is row 0 of an unroll, which needs the core_state from before this row."""
+    @property
+    def task(self) -> NDArray[np.int64]:
+        """int64 [N]: index in `task_shares` of the row's env_id; 0 without shares."""
     def reply(
         self,
         actions: Sequence[NDArray[np.generic]],
@@ -276,6 +279,9 @@ class RolloutBatch:
     def core_state(self) -> NDArray[np.float32]:
         """float32 [B, core_state_size]: before row 0 and before its is_first is applied."""
     @property
+    def task(self) -> NDArray[np.int64]:
+        """int64 [B]: index in `task_shares` of the unroll's env_id; 0 without shares."""
+    @property
     def num_transitions(self) -> int:
         """Number of valid transitions: the env-steps this batch delivers."""
 
@@ -315,6 +321,7 @@ class ActorPool:
         token_file: str = "",
         max_offences: int = 20,
         opening_env: str = "",
+        task_shares: Sequence[tuple[str, float]] = (),
     ) -> None:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
         max_queued_rollouts 0 means 2 * batch_size. max_transport_bytes: what messages on their way may take in gRPC,
@@ -331,6 +338,11 @@ class ActorPool:
         whoever dials, the first is sent to whoever is dialled; read again for every call. max_offences: further TCP
         connections of a host are closed at once while it has more offences than this (streams that broke the contract,
         had no token or never said Hello); one is forgiven every 3 s. 0: no host is.
+
+        task_shares: the environments that are played, with the weights of their shares in the unrolls of
+        `next_rollouts`; streams of others are refused with FAILED_PRECONDITION. A task holds its part of
+        max_queued_rollouts and is waited for when it is its turn, unless it has no stream. Empty: one task, of any
+        environment.
         """
     def start(self) -> None:
         """Binds and listens, where there is an address. OSError when it cannot be bound."""
@@ -351,7 +363,7 @@ class ActorPool:
     def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
         """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""
     def next_rollouts(self, timeout_ms: int, min_policy_version: int = 0) -> RolloutBatch | None:
-        """The next B unrolls, oldest first; None at the timeout; ClosedError after close.
+        """The next B unrolls, the oldest of each task; None at the timeout; ClosedError after close.
 
         Unrolls that began with weights older than min_policy_version are dropped and counted; 0 drops none.
         """

@@ -66,6 +66,7 @@ void BindInference(const py::module_& module) {
       .def_property_readonly("last_actions", view(&InferenceBatch::last_actions))
       .def_property_readonly("slots", view(&InferenceBatch::slots))
       .def_property_readonly("unroll_start", view(&InferenceBatch::unroll_start))
+      .def_property_readonly("task", view(&InferenceBatch::task))
       .def("reply", &Answer, py::arg("actions"), py::arg("policy_logits"), py::arg("baseline"),
            py::arg("policy_version"), py::arg("core_state") = py::none());
 }

@@ -45,7 +45,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::int64_t min_partial_steps, std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms,
                     std::optional<EnvSpec> expected, std::string tls_cert, std::string tls_key, std::string tls_ca,
                     std::int64_t tls_refresh_s, std::string token_file, std::int64_t max_offences,
-                    std::string opening_env) {
+                    std::string opening_env, const std::vector<std::pair<std::string, double>>& task_shares) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -69,6 +69,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.token_file = std::move(token_file);
   options.max_offences = Count("max_offences", max_offences);
   options.opening_env = std::move(opening_env);
+  for (const auto& [env_id, weight] : task_shares) options.tasks.push_back({env_id, weight});
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
   return PoolHolder(pool->release());
@@ -159,7 +160,7 @@ void BindPool(const py::module_& module) {
            py::arg("handshake_timeout_ms") = 10'000, py::arg("step_timeout_ms") = 60'000,
            py::arg("expected") = py::none(), py::arg("tls_cert") = "", py::arg("tls_key") = "", py::arg("tls_ca") = "",
            py::arg("tls_refresh_s") = 10, py::arg("token_file") = "", py::arg("max_offences") = 20,
-           py::arg("opening_env") = "");
+           py::arg("opening_env") = "", py::arg("task_shares") = py::tuple());
   BindMethods(pool);
 }
 

@@ -38,6 +38,7 @@ def test_an_inference_batch_has_the_documented_shapes_and_dtypes(pool: native.Ac
         "last_action": batch.last_actions[0],
         "slots": batch.slots,
         "unroll_start": batch.unroll_start,
+        "task": batch.task,
     }
     N = NUM_ENVS
     assert {name: (array.dtype.name, array.shape) for name, array in arrays.items()} == {
@@ -50,6 +51,7 @@ def test_an_inference_batch_has_the_documented_shapes_and_dtypes(pool: native.Ac
         "last_action": ("int64", (N,)),
         "slots": ("int32", (N,)),
         "unroll_start": ("bool", (N,)),
+        "task": ("int64", (N,)),
     }
     assert batch.num_rows == N
     assert batch.is_first.all() and batch.unroll_start.all()
@@ -84,6 +86,22 @@ def test_a_rollout_batch_has_the_documented_shapes_and_values(pool: native.Actor
     assert batch.valid.all() and batch.valid.shape == (T, B)
     assert batch.core_state.shape == (B, CORE_STATE_SIZE) and (batch.core_state == 3).all()
     assert batch.num_transitions == T * B
+    assert batch.task.dtype == np.int64 and batch.task.tolist() == [0] * B
+
+
+def test_rows_and_unrolls_say_which_task_they_are_of() -> None:
+    pool = make_pool(task_shares=[("Other-v0", 0.5), ("Test-v0", 2)])
+    pool.start()
+    pool.open(NUM_LOGITS, CORE_STATE_SIZE)
+    client = Client(pool.address)
+    client.hello()
+    roll(pool, client, T + 1)
+    rollouts = pool.next_rollouts(PATIENCE_MS)
+    assert rollouts is not None and rollouts.task.tolist() == [1] * B
+    client.observe()
+    assert next_batch(pool).task.tolist() == [1] * NUM_ENVS
+    client.close()
+    pool.close()
 
 
 def test_arrays_are_writable_views_that_outlive_batch_and_pool() -> None:

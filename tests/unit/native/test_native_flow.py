@@ -15,7 +15,7 @@ from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import LearnerConfig, ModelConfig, RolloutConfig
-from kubebeast_learner.models import Model, ModelInputs, make_model
+from kubebeast_learner.models import Model, make_model
 from tests.unit.envserver.envs.scripted_env import ACTION, NUM_ENVS, OBSERVATION, ScriptedEnv, StridedEnv
 from tests.unit.learner.actors.mono.mono_actor import T
 from tests.unit.native import native_client
@@ -67,8 +67,7 @@ def test_eleven_unrolls_overlap_by_one_row_and_carry_the_memory() -> None:
     for rollout in rollouts:
         torch.testing.assert_close(rollout.core_state, core_state)
         for t in range(T):
-            (observation,), *rest = rollout.model_inputs
-            row = ModelInputs((observation[t : t + 1],), *(part[t : t + 1] for part in rest))
+            row = rollout.model_inputs.map(lambda x, t=t: x[t : t + 1])
             with torch.no_grad():
                 output, core_state = model(row, core_state)
             torch.testing.assert_close(rollout.policy_logits[t], output.policy_logits[0])

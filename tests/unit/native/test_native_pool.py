@@ -78,6 +78,11 @@ def test_a_bad_option_is_named(option: str, value: int) -> None:
         make_pool(**{option: value})
 
 
+def test_bad_task_shares_are_named() -> None:
+    with pytest.raises(ValueError, match="task_shares: Test-v0 is there twice"):
+        make_pool(task_shares=[("Test-v0", 1), ("Test-v0", 2)])
+
+
 def test_specs_describe_themselves() -> None:
     spec = make_pool().wait_env_spec(0)
     assert spec is not None

@@ -32,6 +32,7 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
   is_first = make(DType::kBool);
   slots = make(DType::kInt32);
   unroll_start = make(DType::kBool);
+  task = make(DType::kInt64);
 
   std::size_t first_row = 0;
   for (const PendingStep& step : steps_) {
@@ -68,6 +69,7 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
   std::copy(block.is_first.begin(), block.is_first.end(), is_first.data.get() + first_row);
   std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
   std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
+  std::fill_n(task.as<std::int64_t>() + first_row, block.num_envs(), static_cast<std::int64_t>(step.task));
 }
 
 std::shared_ptr<const ModelOutputs> InferenceBatch::Copy(const Reply& reply) const {

@@ -48,6 +48,7 @@ struct PendingStep {
   std::vector<VectorStep> window;  // history, then the step to act on
   bool unroll_start = false;
   Clock::time_point since;  // of the wait
+  std::size_t task = 0;     // as Tasks counts them
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };
@@ -70,6 +71,7 @@ class InferenceBatch {
   std::vector<Array> last_actions;  // a leaf: [N, *shape]
   Array slots;                      // int32 [N]
   Array unroll_start;               // bool [N]
+  Array task;                       // int64 [N]
 
   const UnrollShape& shape() const { return *shape_; }
   std::size_t num_rows() const { return record_.num_rows; }

@@ -56,8 +56,8 @@ class InferenceBatchTest : public ::testing::Test {
     RolloutAssembler first(shape_, 1);
     first.AddStep(MakeObservation(0, {.is_first = {1}}));
     std::vector<PendingStep> steps;
-    steps.push_back({a_, second.Window(), second.at_unroll_start()});
-    steps.push_back({b_, first.Window(), first.at_unroll_start()});
+    steps.push_back({a_, second.Window(), second.at_unroll_start(), {}, 3});
+    steps.push_back({b_, first.Window(), first.at_unroll_start(), {}, 1});
     batch_ = std::make_unique<InferenceBatch>(std::move(steps), shape_, *buffers_, stats_);
   }
 
@@ -99,6 +99,7 @@ TEST_F(InferenceBatchTest, HoldsTheRowsOfEveryStepInOrder) {
             (std::vector<std::int64_t>{ChoiceFor(1000), ChoiceFor(2000), 0}));
   EXPECT_EQ(Values<std::int32_t>(batch_->slots, 3), (std::vector<std::int32_t>{4, 7, 2}));
   EXPECT_EQ(Values<bool>(batch_->unroll_start, 3), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(Values<std::int64_t>(batch_->task, 3), (std::vector<std::int64_t>{3, 3, 1}));
 }
 
 TEST_F(InferenceBatchTest, AnswerReachesEveryActorWithItsRows) {

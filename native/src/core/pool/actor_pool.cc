@@ -44,6 +44,7 @@ absl::Status Validate(const PoolOptions& options) {
     status.Update(absl::InvalidArgumentError(
         absl::StrCat("max_message_bytes = ", options.wire.max_message_bytes, ": must be below 2 GiB")));
   }
+  status.Update(ValidateTasks(options.tasks));
   status.Update(ValidateTls(options.tls, !options.address.empty()));
   if (options.expected.has_value()) status.Update(ValidateEnvSpec(*options.expected, options.wire.max_message_bytes));
   return status;

@@ -35,6 +35,7 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   batch.valid = make(DType::kBool, length);
   batch.core_state = buffers.Allocate(
       DType::kFloat32, {static_cast<std::int64_t>(batch_size), static_cast<std::int64_t>(shape.core_state_size)});
+  batch.task = buffers.Allocate(DType::kInt64, {static_cast<std::int64_t>(batch_size)});
   return batch;
 }
 
@@ -124,6 +125,7 @@ RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const Un
   RolloutBatch batch = Allocate(unrolls.size(), shape, buffers);
   for (std::size_t column = 0; column < unrolls.size(); ++column) {
     ColumnWriter(shape, unrolls[column], column, unrolls.size(), batch).Write();
+    batch.task.as<std::int64_t>()[column] = static_cast<std::int64_t>(unrolls[column].task);
     batch.num_transitions += unrolls[column].num_valid;
   }
   return batch;

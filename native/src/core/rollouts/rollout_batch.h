@@ -18,6 +18,7 @@ struct FinishedUnroll {
   std::shared_ptr<const Unroll> unroll;
   std::uint32_t env = 0;
   std::size_t num_valid = 0;
+  std::size_t task = 0;  // as Tasks counts them
   Clock::time_point finished_at;
 };
 
@@ -36,6 +37,7 @@ struct RolloutBatch {
   Array policy_version;             // int64 [T, B]
   Array valid;                      // bool [T, B]
   Array core_state;                 // float32 [B, core_state_size]
+  Array task;                       // int64 [B]
   std::size_t num_transitions = 0;  // valid ones
 };
 

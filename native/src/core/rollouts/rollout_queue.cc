@@ -14,10 +14,13 @@ std::size_t NumSteps(const std::vector<FinishedUnroll>& unrolls) {
 
 }  // namespace
 
-RolloutQueue::RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats)
-    : min_partial_steps_(std::max<std::size_t>(min_partial_steps, 1)), stats_(std::move(stats)), queue_(capacity) {}
+RolloutQueue::RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
+                           std::vector<double> task_weights)
+    : min_partial_steps_(std::max<std::size_t>(min_partial_steps, 1)),
+      stats_(std::move(stats)),
+      queue_(capacity, std::move(task_weights)) {}
 
-void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll) {
+void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, std::size_t task) {
   const bool partial = unroll->end != Unroll::End::kNone;
   const std::size_t min_steps = partial ? min_partial_steps_ : 1;
   const Clock::time_point now = Clock::now();
@@ -25,11 +28,11 @@ void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll) {
   std::vector<FinishedUnroll> too_short;
   for (std::uint32_t env = 0; env < unroll->num_envs(); ++env) {
     const std::size_t num_valid = unroll->num_valid(env);
-    if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid, now});
+    if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid, task, now});
   }
   const bool stale = IsStale(*unroll);
   const auto count = static_cast<std::int64_t>(finished.size());
-  if (!stale && !queue_.Push(finished)) {
+  if (!stale && !queue_.Push(finished, task)) {
     stats_->CountLeaving(NumSteps(finished) + NumSteps(too_short), stats_->steps_dropped_close);
     return;
   }

@@ -19,18 +19,25 @@ namespace kubebeast {
 
 // Every valid transition is counted when it is sampled (Stats::CountSampled) and once more when it leaves: delivered by
 // Pop, dropped with an unroll that is too short or too old, or dropped by Close. In between it is in flight.
-// Thread-safe; only Pop waits.
+// Every task has a lane of its own, whose producers are streams. Thread-safe; only Pop waits.
 class RolloutQueue {
  public:
   using Ticket = BoundedQueue<FinishedUnroll>::Ticket;
 
   // An environment's unroll that ended early with fewer than min_partial_steps valid transitions is dropped.
-  RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats);
+  // task_weights: of the tasks' shares in what Pop takes.
+  RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
+               std::vector<double> task_weights = {1.0});
 
   // Takes the unrolls of all environments, also beyond capacity; those without a valid transition are left out.
-  void Deliver(const std::shared_ptr<const Unroll>& unroll);
+  void Deliver(const std::shared_ptr<const Unroll>& unroll, std::size_t task = 0);
 
-  std::optional<Ticket> Park(std::function<void()> resume) { return queue_.Park(std::move(resume)); }
+  // As BoundedQueue.
+  void Join(std::size_t task) { queue_.Join(task); }
+  void Leave(std::size_t task) { queue_.Leave(task); }
+  std::optional<Ticket> Park(std::function<void()> resume, std::size_t task = 0) {
+    return queue_.Park(std::move(resume), task);
+  }
   void Cancel(Ticket ticket) { queue_.Cancel(ticket); }
   // As BoundedQueue. From now on unrolls that began with weights older than min_policy_version are dropped, those that
   // wait among them; 0 drops none.

@@ -165,10 +165,14 @@ absl::Status ActorStream::Receive() {
 
 absl::Status ActorStream::ReceiveHello(Hello hello) {
   hello_ = std::move(hello);
+  const absl::StatusOr<std::size_t> task = pool_->tasks.Find(hello_.spec.env_id);
+  if (!task.ok()) return task.status();
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello_);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
   codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
+  task_ = *task;
+  pool_->rollouts.Join(task_);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
@@ -208,16 +212,17 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
   stats.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
-  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished);
+  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, task_);
   phase_ = Phase::kActions;
   if (!assembler_->at_unroll_start() || !Park()) Submit(now);
   return absl::OkStatus();
 }
 
 bool ActorStream::Park() {
-  ticket_ = pool_->rollouts.Park([weak = weak_from_this()] {
+  const auto resume = [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->Unpark();
-  });
+  };
+  ticket_ = pool_->rollouts.Park(resume, task_);
   if (!ticket_.has_value()) return false;
   pool_->batcher.Leave(this);
   clock_.Enter(StreamClock::State::kParked, Clock::now());
@@ -237,7 +242,7 @@ void ActorStream::Unpark() {
 void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
   pool_->batcher.Push(this, slots_.size(),
-                      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now});
+                      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now, task_});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
@@ -277,9 +282,10 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
   ReportEnd(cause, status);
   if (assembler_ != nullptr) {
     const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
-    if (unroll != nullptr) pool_->rollouts.Deliver(unroll);
+    if (unroll != nullptr) pool_->rollouts.Deliver(unroll, task_);
     assembler_.reset();
   }
+  if (codec_ != nullptr) pool_->rollouts.Leave(task_);
   transport_->Finish(status);
 }
 

@@ -101,7 +101,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Of the peer: for its Hello, its next step, or taking the status.
   Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
 
-  Hello hello_ ABSL_GUARDED_BY(mutex_);  // empty until it has come
+  Hello hello_ ABSL_GUARDED_BY(mutex_);           // empty until it has come
+  std::size_t task_ ABSL_GUARDED_BY(mutex_) = 0;  // from acceptance on
   std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from acceptance on
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);     // from Welcome on

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "access/bearer_token.h"
@@ -26,6 +27,7 @@
 #include "stream/pool_events.h"
 #include "stream/repetitions.h"
 #include "stream/stream_registry.h"
+#include "stream/tasks.h"
 #include "wire/protocol.h"
 
 namespace kubebeast {
@@ -47,6 +49,7 @@ struct PoolOptions {
   std::chrono::milliseconds step_timeout{60'000};
   std::optional<EnvSpec> expected;
   std::string opening_env;        // empty: any
+  std::vector<TaskShare> tasks;   // empty: every env_id is one task
   std::size_t max_offences = 20;  // of a host; 0: any number
   TlsOptions tls;
   std::string token_file;
@@ -61,9 +64,10 @@ struct PoolContext {
   explicit PoolContext(const PoolOptions& pool_options)
       : options(pool_options),
         stats(std::make_shared<Stats>()),
+        tasks(options.tasks),
         registry({options.max_streams, options.max_envs}, options.expected, options.opening_env),
         batcher(options.inference),
-        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats),
+        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats, tasks.weights()),
         token(options.token_file) {
     if (options.max_transport_bytes > 0) transport_memory.emplace().Resize(options.max_transport_bytes);
   }
@@ -78,6 +82,7 @@ struct PoolContext {
 
   const PoolOptions options;
   const std::shared_ptr<Stats> stats;
+  const Tasks tasks;
   StreamRegistry registry;
   DynamicBatcher<PendingStep> batcher;
   RolloutQueue rollouts;
