@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from kubebeast_common.backoff import FaultPolicy
+from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.seeds import derived_seed
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -49,6 +50,9 @@ class Actors(Protocol):
 
     def check(self) -> None:
         """Sees to processes that died and says what is wrong; never blocks. Called about twice a second."""
+
+    def task_configs(self) -> Mapping[str, EnvConfig]:
+        """How the environments of each task are made, as far as that is known; empty where there is one task."""
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
         """The episodes that ended since the last call."""

@@ -131,6 +131,7 @@ class InferenceWorker(threading.Thread):
             reward=to_device(batch.rewards, self._device).unsqueeze(0),
             last_action=to_device(last_action, self._device).unsqueeze(0),
             is_first=to_device(batch.is_first, self._device).unsqueeze(0),
+            task=to_device(batch.task, self._device).unsqueeze(0) if model.num_tasks > 1 else None,
         )
 
 

@@ -121,7 +121,9 @@ class Learner:
         self._entropy_cost.fill_(entropy_cost)
         self.optimizer.zero_grad()
         if self.model.popart is not None:
-            rollout = replace(rollout, value_scale=self.model.popart.scale.expand(1, rollout.batch_size))
+            scale = self.model.popart.scale
+            chosen = scale.expand(1, rollout.batch_size) if rollout.task is None else scale[rollout.task]
+            rollout = replace(rollout, value_scale=chosen)
         with self.phases.measure("forward"):
             loss = self._forward(rollout, self._entropy_cost)
         with self.phases.measure("backward"):
@@ -198,7 +200,8 @@ class Learner:
             leaves = [leaf[:-1, fresh] for leaf in rollout.observation]
             self.model.normaliser.add(leaves, valid)
         if self.model.popart is not None and value_targets is not None:
-            self.model.popart.add(value_targets[:, fresh], valid, None)
+            task = None if rollout.task is None else rollout.task[0, fresh]
+            self.model.popart.add(value_targets[:, fresh], valid, task)
 
     def _count_skipped(self, total_loss: float, grad_norm: float) -> None:
         self.num_skipped += 1

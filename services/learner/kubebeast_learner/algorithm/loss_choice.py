@@ -78,7 +78,7 @@ def _violation(result: object, model: Model) -> str | None:
 
 def _dummy_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
     """Two unrolls: one inside an episode, one whose episode terminates at row 1 and is followed by the next."""
-    rows = dummy_inputs(observation, model.distribution, T + 1, B)
+    rows = dummy_inputs(observation, model.distribution, T + 1, B, num_tasks=model.num_tasks)
     ended = torch.zeros(T + 1, B, dtype=torch.bool)
     ended[1, 1] = True
     return Rollout(
@@ -94,4 +94,5 @@ def _dummy_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
         policy_version=torch.zeros(T, B, dtype=torch.int64),
         core_state=model.initial_state(B),
         distribution=model.distribution,
+        task=None if rows.task is None else rows.task[:1],
     )

@@ -16,7 +16,7 @@ class ReplayBuffer:
 
     Its memory is taken once, with the first batch: capacity times the bytes of one unroll, which are
     (unroll_length + 1) * (bytes of an observation + 15) + unroll_length * (4 A + 17) + 4 * core_state_size for one
-    Discrete choice of A.
+    Discrete choice of A, and 8 of several tasks.
     It is no part of a checkpoint: a resumed run fills it again.
     """
 

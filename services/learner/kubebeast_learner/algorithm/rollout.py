@@ -44,6 +44,8 @@ class Rollout:
     """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
     distribution: ActionDistribution
     """What policy_logits mean: log-probabilities and entropies of the actions."""
+    task: Tensor | None = None
+    """int64 [1, B]: the task of each unroll, its place in task_shares; None where there is one task."""
     value_scale: Tensor | None = None
     """float32 [1, B]: what the errors of values and the advantages of an unroll are divided by; None: by nothing."""
     num_replayed: int = 0
@@ -60,7 +62,16 @@ class Rollout:
     @property
     def model_inputs(self) -> ModelInputs:
         """All T+1 rows."""
-        return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first)
+        task = None if self.task is None else self.task.expand_as(self.is_first)
+        return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first, task)
+
+    def steps_of_tasks(self, num_tasks: int) -> list[int]:
+        """Valid transitions of each task that were not replayed; none where the rollout tells no tasks."""
+        if self.task is None:
+            return []
+        fresh = slice(self.batch_size - self.num_replayed)
+        steps = self.valid[:, fresh].sum(dim=0)
+        return steps.new_zeros(num_tasks).index_add_(0, self.task[0, fresh], steps).tolist()
 
     def to(self, device: torch.device | str) -> "Rollout":
         """On `device`: itself on a CPU; to a GPU in asynchronous copies on the current stream, from pinned memory."""
@@ -101,6 +112,7 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
         policy_version=torch.from_numpy(batch.policy_version),
         core_state=model.unpack_core_state(torch.from_numpy(batch.core_state)) if model.core_state_size else (),
         distribution=distribution,
+        task=torch.from_numpy(batch.task).unsqueeze(0) if model.num_tasks > 1 else None,
     )
 
 

@@ -104,6 +104,7 @@ def _local_fleet(config: TrainConfig, folder: Path, saved: Mapping[str, Any] | N
         seed=config.run.seed,
         version=0 if saved is None else saved["learner"]["version"],
         log_path=folder / "env-servers.log",
+        tasks=config.tasks.tasks,
         serves_metrics=bool(config.pool.http_address),
     )
 

@@ -20,6 +20,7 @@ from kubebeast_learner.config.running import (
     TrainConfig,
     TrainingConfig,
 )
+from kubebeast_learner.config.tasks import TasksConfig
 from kubebeast_learner.config.tools import (
     CheckpointConfig,
     ClusterConfig,
@@ -61,6 +62,7 @@ __all__ = [
     "ReportConfig",
     "RolloutConfig",
     "RunConfig",
+    "TasksConfig",
     "TopConfig",
     "TrainConfig",
     "TrainingConfig",

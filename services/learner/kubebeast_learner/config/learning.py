@@ -42,6 +42,8 @@ class ModelConfig:
     """Show the last reward, clipped to [-1, 1], to the network; auto does so for shallow and deep."""
     last_action_input: InputChoice = "auto"
     """Show the last action, choices one-hot, to the network; auto does so for shallow."""
+    task_input: bool = False
+    """Show the task, one-hot, to the network, where task_shares names several."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
     normalise_observations: bool = False

@@ -18,7 +18,7 @@ class PoolConfig:
 
     max_learner_queue_size: int = 0
     """Finished unrolls that may wait for the learner; 0 means twice the fresh ones of a batch. A full queue holds
-    env-servers back."""
+    env-servers back; of several tasks each has its part of it."""
     max_policy_lag: int = 0
     """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
     min_partial_steps: int = 1

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubebeast_common.env_config import parse_wrappers
 from kubebeast_learner.config.checks import ConfigError
+from kubebeast_learner.config.tasks import parse_task_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,10 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 
 RESUMING = (
     _alike("env preset env_kwargs wrappers time_limit", False, "They are what the run learns."),
+    _alike("task_shares", False, "The weights have a place for each task. The shares themselves may change."),
     _alike(
-        "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input hidden_sizes "
-        "normalise_observations normalise_values bounded_actions initialisation",
+        "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input task_input "
+        "hidden_sizes normalise_observations normalise_values bounded_actions initialisation",
         False,
         "The weights have their shapes and began with them.",
     ),
@@ -82,11 +84,16 @@ FIXED = tuple(name for group in RESUMING if not group.may_change for name in gro
 
 
 def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: str) -> None:
-    """ConfigError, which names every fixed setting that is not as the run has it; an empty one leaves it open.
+    """ConfigError, which names every fixed setting that is not as the run has it; an empty one leaves it open, but for
+    task_shares, where it is one task.
 
     wanted, saved: flat plain settings, see sources.as_settings. origin: where `saved` is from, for people.
     """
-    changed = {name: change for name, change in changes(wanted, saved).items() if name in FIXED and "" not in change}
+    changed = {
+        name: change
+        for name, change in changes(wanted, saved).items()
+        if name in FIXED and (name == "task_shares" or "" not in change)
+    }
     if not changed:
         return
     raise ConfigError(
@@ -110,8 +117,10 @@ def _meaning(name: str, value: Any) -> Any:
     try:
         if name in _JSON:
             return json.loads(value)
+        if name == "task_shares":
+            return list(parse_task_shares(value))
         return parse_wrappers(value) if name == "wrappers" else value
-    except ValueError:  # empty in runs that left it open
+    except (ConfigError, ValueError):  # empty in runs that left it open
         return value
 
 

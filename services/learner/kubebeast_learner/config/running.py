@@ -9,6 +9,7 @@ from kubebeast_learner.config.checks import require, require_at_least, require_p
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
+from kubebeast_learner.config.tasks import TasksConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +84,7 @@ class TrainingConfig:
 
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    tasks: TasksConfig = field(default_factory=TasksConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -107,7 +109,7 @@ class RemoteFleetConfig:
 
     env: str = ""
     """Environment that a new run begins with, as its env-servers name it; those of others may join once one of it has.
-    Empty: whichever joins first. The recipe goes by it."""
+    Empty: whichever joins first, of several tasks the first. The recipe goes by it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,13 +118,17 @@ class LearnerConfig(FleetTrainingConfig):
 
     fleet: RemoteFleetConfig = field(default_factory=RemoteFleetConfig)
 
+    def __post_init__(self) -> None:
+        self.tasks.require_task(self.fleet.env)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalEnvsConfig(MakingConfig):
     """The environments of a training that hosts them on its own machine."""
 
     env: str = "PongNoFrameskip-v4"
-    """Environment: a gymnasium id or module:Id."""
+    """Environment: a gymnasium id or module:Id. Of several tasks the one that the recipe goes by and that eval plays,
+    the first where it is left out."""
     num_actors: int = 32
     """Environments, over all processes."""
     env_timeout_s: float = 120.0
@@ -158,6 +164,11 @@ class TrainConfig(FleetTrainingConfig):
     pool: PoolConfig = field(default_factory=lambda: PoolConfig(address=""))
     fleet: LocalFleetConfig = field(default_factory=LocalFleetConfig)
 
+    def __post_init__(self) -> None:
+        self.tasks.require_task(self.fleet.env)
+        num_servers, reason = self.fleet.num_servers, f"must be at least {self.tasks.num_tasks}, one for each task"
+        require(num_servers >= self.tasks.num_tasks, "num_servers", num_servers, reason)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActorProcessesConfig(LocalEnvsConfig):
@@ -180,3 +191,7 @@ class MonoConfig(TrainingConfig):
     """Everything `kubebeast mono` needs."""
 
     actors: ActorProcessesConfig = field(default_factory=ActorProcessesConfig)
+
+    def __post_init__(self) -> None:
+        reason = "kubebeast mono plays one environment, kubebeast train several tasks on one machine"
+        require(not self.tasks.task_shares, "task_shares", self.tasks.task_shares, reason)

@@ -16,7 +16,7 @@ import tyro
 
 from kubebeast_common.settings import read_environment, read_file
 from kubebeast_common.variables import PREFIX
-from kubebeast_learner.config import ConfigError
+from kubebeast_learner.config import ConfigError, TasksConfig
 from kubebeast_learner.config.checks import JsonObject
 from kubebeast_learner.config.recipes import Recipe, choose_recipe
 
@@ -56,14 +56,21 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
         for name, text in read_environment(environ, types).items()
     }
 
+    def first(name: str) -> str:
+        """The user's value of a setting, "" without one."""
+        return str(getattr(chosen, name) or from_environment.get(name) or from_file.get(name) or "")
+
     default_env = next((field.default for field in _setting_fields(config_type) if field.name == "env"), "")
-    env_id = chosen.env or from_environment.get("env") or from_file.get("env") or default_env
+    tasks = TasksConfig(task_shares=first("task_shares") if "task_shares" in types else "").tasks
+    from_tasks: dict[str, object] = {"env": tasks[0]} if tasks and not first("env") else {}
+    env_id = first("env") or from_tasks.get("env") or default_env
     recipe = choose_recipe(chosen.recipe or "auto", str(env_id))
     from_recipe = {k: v for k, v in recipe.settings.items() if k in types} if recipe else {}
 
     flags: list[str] = []
     notes: list[str] = []
     sources: list[tuple[str, Mapping[str, object]]] = [
+        ("task_shares", from_tasks),
         (f"recipe {recipe.name}" if recipe else "", from_recipe),
         (f"file {chosen.config}", from_file),
         ("environment", from_environment),
@@ -126,7 +133,7 @@ def _as_plain(value: Any) -> Any:
 def _scan(user_flags: Sequence[str]) -> argparse.Namespace:
     """The flags that decide how all others are read; None for one that is not there or has no value."""
     scanner = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("config", "recipe", "env", "log-format"):
+    for name in ("config", "recipe", "env", "task-shares", "log-format"):
         scanner.add_argument(*dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}")), nargs="?")
     return scanner.parse_known_args([flag for flag in user_flags if flag not in ("-h", "--help")])[0]
 

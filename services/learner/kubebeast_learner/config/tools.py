@@ -43,7 +43,7 @@ class PlayConfig(CheckpointConfig):
     mode: Literal["greedy", "sample"] = "greedy"
     """Take the likeliest action, or sample one from the policy as in training."""
     env: str = ""
-    """Environment to play in; empty is the one of the training run."""
+    """Environment to play in; empty is the one of the training run, of several tasks the one that it began with."""
     preset: Literal["train", "auto", "none", "atari-v4", "atari-v5"] = "train"
     """Preprocessing; train is the training run's, of another env what auto is. Atari games are played whole here."""
     env_kwargs: str = ""
@@ -119,6 +119,8 @@ class RenderConfig(PlayConfig):
 class ExportConfig(CheckpointConfig):
     """Everything `kubebeast export` needs."""
 
+    env: str = ""
+    """Of several tasks the one that the actor plays; empty is the one that the training run began with."""
     out: Path | None = None
     """File to write, None is model.pt2 or model.pt by the format; its description goes beside it, as .json."""
     format: Literal["export", "torchscript"] = "export"

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.action_mask import ActionMask
@@ -24,19 +25,25 @@ class ActorCritic(Model):
         *,
         reward_input: bool = False,
         last_action_input: bool = False,
+        task_input: bool = False,
         normalise_values: bool = False,
+        num_tasks: int = 1,
     ) -> None:
-        """core takes the torso's features, then the clipped reward and the last action's features as far as chosen."""
+        """core takes the torso's features, then the clipped reward, the last action's features and the task, one-hot,
+        as far as chosen.
+        """
         super().__init__()
+        self.num_tasks = num_tasks
         self.torso = torso
         self.core = core
         self.policy = PolicyHead(core.output_size, distribution)
-        self.baseline = PopArt(core.output_size) if normalise_values else nn.Linear(core.output_size, 1)
+        self.baseline = PopArt(core.output_size, num_tasks) if normalise_values else nn.Linear(core.output_size, 1)
         self.distribution = distribution
         self._action_mask = action_mask
         self.state_shapes = core.state_shapes
         self._reward_input = reward_input
         self._last_action_input = last_action_input
+        self._task_input = task_input
 
     @property
     def low_precision_part(self) -> nn.Module | None:
@@ -52,9 +59,12 @@ class ActorCritic(Model):
                 parts.append(inputs.reward.clamp(-1, 1).unsqueeze(-1))
             if self._last_action_input:
                 parts.append(self.distribution.features(inputs.last_action))
+            if self._task_input:
+                assert inputs.task is not None, "several tasks, and rows that do not tell theirs"
+                parts.append(functional.one_hot(inputs.task, self.num_tasks).float())
             features, core_state = self.core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
             policy_logits = self._action_mask.apply(self.policy(features), inputs)
-            baseline = self._values(features)
+            baseline = self._values(features, inputs.task)
         return ModelOutput(policy_logits, baseline), core_state
 
     @property
@@ -62,8 +72,8 @@ class ActorCritic(Model):
         """As in Model."""
         return self.baseline if isinstance(self.baseline, PopArt) else None
 
-    def _values(self, features: Tensor) -> Tensor:
+    def _values(self, features: Tensor, task: Tensor | None) -> Tensor:
         if isinstance(self.baseline, PopArt):
-            return self.baseline.values(features, None)
+            return self.baseline.values(features, task)
         values: Tensor = self.baseline(features)
         return values.squeeze(-1)

@@ -4,6 +4,7 @@ Notation: T rows in time, B environments, A policy_logits; every input is time-m
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -26,6 +27,19 @@ class ModelInputs(NamedTuple):
     """[T, B, *action_shape]: that led to the row, zeros where is_first; int64 [T, B] of one Discrete choice."""
     is_first: Tensor
     """bool [T, B]: an episode starts with the row; core_state is reset before it."""
+    task: Tensor | None = None
+    """int64 [T, B]: the task that the row belongs to, its place in task_shares; None where there is one task."""
+
+    def map(self, function: Callable[..., Tensor], *others: "ModelInputs") -> "ModelInputs":
+        """The inputs of function(tensor, *its namesakes in others) for every tensor."""
+        each = (self, *others)
+        return ModelInputs(
+            observation=tuple(map(function, *(inputs.observation for inputs in each))),
+            reward=function(*(inputs.reward for inputs in each)),
+            last_action=function(*(inputs.last_action for inputs in each)),
+            is_first=function(*(inputs.is_first for inputs in each)),
+            task=None if self.task is None else function(*(inputs.task for inputs in each)),
+        )
 
 
 class ModelOutput(NamedTuple):
@@ -42,6 +56,8 @@ class Model(nn.Module, ABC):
 
     distribution: ActionDistribution
     """What policy_logits mean."""
+    num_tasks: int = 1
+    """Those that it is trained on; where there are several, inputs have a task."""
     state_shapes: tuple[tuple[int, int], ...] = ()
     """(num_layers, size) of every tensor of the core state; () without a recurrent core."""
     normaliser: ObservationNormaliser | None

@@ -1,7 +1,7 @@
 """What a user's model must do, tried on made-up rows before anything starts; every violation is explained."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ _Result = tuple[ModelOutput, CoreState]
 
 
 def check_contract(
-    net: nn.Module, name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution
+    net: nn.Module, name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution, num_tasks: int = 1
 ) -> None:
     """Runs `net` on rows of the environment's shapes; ModelSpecError says what the model `name` does wrong.
 
@@ -36,7 +36,8 @@ def check_contract(
     net.eval()  # dropout would make two calls differ
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        trial = _Trial(net, name, distribution.num_logits, dummy_inputs(observation, distribution, T, B))
+        inputs = dummy_inputs(observation, distribution, T, B, num_tasks=num_tasks)
+        trial = _Trial(net, name, distribution.num_logits, inputs)
         trial.check_initial_state()
         trial.check_gradients()
         with torch.no_grad():
@@ -90,11 +91,11 @@ class _Trial:
 
     def check_environments_stay_apart(self) -> None:
         state, other_state = self._random_state(), self._random_state()
-        others = _map(lambda rows: rows.flip(0), self.inputs)
+        others = self.inputs.map(lambda rows: rows.flip(0))
         before = self._run(self.inputs, state)
         for index in range(B):
             keep = partial(_keep_environment, index)
-            after = self._run(_map(keep, self.inputs, others), tuple(map(keep, state, other_state)))
+            after = self._run(self.inputs.map(keep, others), tuple(map(keep, state, other_state)))
             self._require_equal(
                 _environment(index, before),
                 _environment(index, after),
@@ -109,7 +110,7 @@ class _Trial:
         whole = self._run(inputs, core_state)
         steps = []
         for t in range(T):
-            output, core_state = self._run(_map(lambda rows, t=t: rows[t : t + 1], inputs), core_state)
+            output, core_state = self._run(inputs.map(lambda rows, t=t: rows[t : t + 1]), core_state)
             steps.append(output)
         joined = ModelOutput(*(torch.cat([getattr(x, field) for x in steps]) for field in _FIELDS))
         self._require_equal(
@@ -121,7 +122,7 @@ class _Trial:
         )
 
     def check_episode_starts(self) -> None:
-        starts = _map(lambda rows: rows[:1], self.inputs)._replace(is_first=torch.ones(1, B, dtype=torch.bool))
+        starts = self.inputs.map(lambda rows: rows[:1])._replace(is_first=torch.ones(1, B, dtype=torch.bool))
         self._require_equal(
             self._run(starts, self._initial_state(B)),
             self._run(starts, self._random_state()),
@@ -192,11 +193,6 @@ def require_choice(policy_logits: Tensor, taken: Tensor) -> None:
 def all_finite(gradients: Sequence[Tensor | None]) -> bool:
     """Whether autograd.grad's result with allow_unused, None where a parameter took no part, is finite."""
     return all(gradient is None or bool(gradient.isfinite().all()) for gradient in gradients)
-
-
-def _map(function: Callable[..., Tensor], *inputs: ModelInputs) -> ModelInputs:
-    observation = tuple(map(function, *(each.observation for each in inputs)))
-    return ModelInputs(observation, *map(function, *(each[1:] for each in inputs)))
 
 
 def _keep_environment(index: int, rows: Tensor, others: Tensor) -> Tensor:

@@ -12,9 +12,15 @@ from kubebeast_learner.spec import LeafSpec
 
 
 def dummy_inputs(
-    observation: Sequence[LeafSpec], distribution: ActionDistribution, num_rows: int, batch_size: int, seed: int = 0
+    observation: Sequence[LeafSpec],
+    distribution: ActionDistribution,
+    num_rows: int,
+    batch_size: int,
+    seed: int = 0,
+    num_tasks: int = 1,
 ) -> ModelInputs:
     """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur.
+    Of several tasks the environments play one after the other.
 
     Leaves of whole numbers have no row of zeros: a mask leaves some action.
     """
@@ -26,6 +32,7 @@ def dummy_inputs(
         reward=torch.from_numpy(random.standard_normal(shape, dtype=np.float32)),
         last_action=distribution.sample(torch.zeros(*shape, distribution.num_logits), generator),
         is_first=torch.zeros(shape, dtype=torch.bool),
+        task=(torch.arange(batch_size) % num_tasks).repeat(num_rows, 1) if num_tasks > 1 else None,
     )
 
 

@@ -16,8 +16,10 @@ from kubebeast_learner.models.user import make_user_model
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 
-def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig) -> Model:
-    """Builds a model, its initial weights drawn from the global generator (torch.manual_seed).
+def make_model(
+    observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig, num_tasks: int = 1
+) -> Model:
+    """Builds a model for so many tasks, its initial weights drawn from the global generator (torch.manual_seed).
 
     Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take, and for
     a user's model that breaks its contract; ConfigError for a user's model that cannot be loaded, for its options, and
@@ -29,17 +31,23 @@ def make_model(observation: Sequence[LeafSpec], action: Sequence[LeafSpec], conf
     if ":" in config.model:
         if config.normalise_values:
             raise ModelSpecError(f"normalise_values = True: model = {config.model!r} has a value head of its own")
-        model = make_user_model(config, observation, distribution, action_mask)
+        model = make_user_model(config, observation, distribution, action_mask, num_tasks)
     else:
-        model = _make_built_in(config, observation, distribution, action_mask)
+        model = _make_built_in(config, observation, distribution, action_mask, num_tasks)
     if config.normalise_observations:
         model.normaliser = ObservationNormaliser(observation)
     return model
 
 
 def _make_built_in(
-    config: ModelConfig, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
+    config: ModelConfig,
+    observation: Sequence[LeafSpec],
+    distribution: ActionDistribution,
+    action_mask: ActionMask,
+    num_tasks: int,
 ) -> ActorCritic:
+    if config.task_input and num_tasks == 1:
+        raise ModelSpecError("task_input = True: there is one task, task_shares names several")
     observation = data_leaves(observation)
     if len(observation) == 0:
         raise ModelSpecError("the observation has no leaf: a model needs at least one")
@@ -49,6 +57,7 @@ def _make_built_in(
     reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
     last_action_input = _is_on(config.last_action_input, name == "shallow")
     core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
+    core_input_size += config.task_input * num_tasks
     core = _lstm(name, torso.output_size, core_input_size) if config.use_lstm else Core(core_input_size)
     model = ActorCritic(
         torso,
@@ -57,7 +66,9 @@ def _make_built_in(
         action_mask,
         reward_input=reward_input,
         last_action_input=last_action_input,
+        task_input=config.task_input,
         normalise_values=config.normalise_values,
+        num_tasks=num_tasks,
     )
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)

@@ -23,9 +23,12 @@ from kubebeast_learner.spec import LeafSpec, ModelSpecError
 class UserModel(Model):
     """Runs `net`, which keeps to the contract, in float32 unless its author does otherwise."""
 
-    def __init__(self, net: nn.Module, distribution: ActionDistribution, action_mask: ActionMask) -> None:
+    def __init__(
+        self, net: nn.Module, distribution: ActionDistribution, action_mask: ActionMask, num_tasks: int
+    ) -> None:
         super().__init__()
         self.net = net
+        self.num_tasks = num_tasks
         self.distribution = distribution
         self._action_mask = action_mask
         self.state_shapes = tuple((len(tensor), tensor.shape[2]) for tensor in net.initial_state(1))  # type: ignore[operator]
@@ -44,7 +47,11 @@ class UserModel(Model):
 
 
 def make_user_model(
-    config: ModelConfig, observation: Sequence[LeafSpec], distribution: ActionDistribution, action_mask: ActionMask
+    config: ModelConfig,
+    observation: Sequence[LeafSpec],
+    distribution: ActionDistribution,
+    action_mask: ActionMask,
+    num_tasks: int,
 ) -> UserModel:
     """Builds and checks the model that `config` names, module:Class.
 
@@ -61,5 +68,5 @@ def make_user_model(
         net = user_class(observation, num_actions, **options)
     except Exception as error:  # the user's code may raise anything
         raise ModelSpecError(f"{class_name}(observation, num_actions={num_actions}): {describe(error)}") from error
-    check_contract(net, class_name, observation, distribution)
-    return UserModel(net, distribution, action_mask)
+    check_contract(net, class_name, observation, distribution, num_tasks)
+    return UserModel(net, distribution, action_mask, num_tasks)

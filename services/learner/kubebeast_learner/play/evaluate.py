@@ -93,6 +93,7 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
 
     Raises ConfigError or EnvironmentFailure.
     """
+    trained = trained.playing(config.env)
     played = choose_env(config, trained)
     generator = torch.Generator().manual_seed(config.seed)
 
@@ -102,7 +103,7 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         seed = config.seed + len(episodes)
         make = partial(make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, **played.arguments)
         with open_env(make, trained, played.env_id) as env:
-            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch)
+            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch, trained.task)
     return Evaluation(
         env=played.env_id,
         preset=played.config.preset,

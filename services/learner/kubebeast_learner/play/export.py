@@ -40,8 +40,10 @@ class ExportError(RuntimeError):
 class Actor(nn.Module):
     """One step of `model` with flat inputs and outputs; see the module's docstring."""
 
-    def __init__(self, model: Model, num_leaves: int) -> None:
+    def __init__(self, model: Model, num_leaves: int, task: int | None = None) -> None:
+        """task: that it plays always, of a model that has several."""
         super().__init__()
+        self.task = task
         self.model = model.eval().requires_grad_(False)
         self.num_leaves = num_leaves
 
@@ -53,6 +55,7 @@ class Actor(nn.Module):
                 reward=reward.unsqueeze(0),
                 last_action=last_action.unsqueeze(0),
                 is_first=is_first.unsqueeze(0),
+                task=None if self.task is None else torch.full_like(reward, self.task, dtype=torch.int64).unsqueeze(0),
             ),
             tuple(core_state),
         )
@@ -62,7 +65,7 @@ class Actor(nn.Module):
 def run(config: ExportConfig) -> int:
     """The command. Returns the exit status; ConfigError when there is no model or nowhere to write."""
     try:
-        trained = load_trained(config)
+        trained = load_trained(config).playing(config.env)
         out = (config.out or Path("model" + SUFFIXES[config.format])).expanduser()
         difference = export(trained, out, config.format)
     except (CheckpointError, ExportError) as error:
@@ -80,7 +83,7 @@ def export(trained: TrainedModel, out: Path, format: Format) -> float:
 
     ExportError leaves everything as it was. ConfigError where the files cannot be written.
     """
-    actor = Actor(trained.model, len(trained.env_spec.observation))
+    actor = Actor(trained.model, len(trained.env_spec.observation), trained.task)
     unchecked = out.with_name(f".{out.name}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -112,8 +112,9 @@ def play(
     generator: torch.Generator,
     max_episode_steps: int,
     watch: Callable[[], None] | None = None,
+    task: int | None = None,
 ) -> list[PlayedEpisode]:
-    """One whole episode in each environment of `env`, in their order.
+    """One whole episode in each environment of `env`, in their order. task: of a model that has several.
 
     watch: called after the reset and after every step, the last one included.
     Raises EnvironmentFailure, also where only one of several environments fails.
@@ -134,6 +135,7 @@ def play(
             reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
             last_action=last_action.unsqueeze(0),
             is_first=is_first.unsqueeze(0),
+            task=None if task is None else torch.full((1, env.num_envs), task),
         )
         output, core_state = model(inputs, core_state)
         policy_logits = output.policy_logits[0]

@@ -32,7 +32,7 @@ def render(config: RenderConfig) -> str:
 
     Episode i is played in an environment of its own with the seed config.seed + i, as eval's environments are seeded.
     """
-    trained = load_trained(config)
+    trained = load_trained(config).playing(config.env)
     played = choose_env(config, trained)
     generator = torch.Generator().manual_seed(config.seed)
     make = partial(make_rendered_env, num_envs=1, evaluation=True, **played.arguments)
@@ -45,7 +45,9 @@ def render(config: RenderConfig) -> str:
         for seed in range(config.seed, config.seed + config.episodes):
             with open_env(partial(make, seed=seed), trained, played.env_id) as env:
                 film = partial(_film, env, video)
-                episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, film)
+                episodes += play(
+                    env, trained.model, config.mode, generator, config.max_episode_steps, film, trained.task
+                )
     games = ", ".join(f"return {episode.episode_return:g}" + " (cut off)" * episode.cut_off for episode in episodes)
     length = f"{video.num_frames:,} frames, {video.num_frames / fps:.1f} s"
     summary = f"{out}: {length}; {played.env_id} at step {trained.step:,}, {games}"

@@ -1,14 +1,14 @@
 """A trained model as the commands that use one find it on the disk."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kubebeast_common.env_config import EnvConfig, Wrapper, parse_wrappers
 from kubebeast_envserver.envs.factory import resolve_config
 from kubebeast_learner.actors.env_spec import EnvSpec
-from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig
+from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig, TasksConfig
 from kubebeast_learner.config.sources import section_from_settings
 from kubebeast_learner.models import Model, ModelSpecError, make_model
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore, load
@@ -26,6 +26,10 @@ class TrainedModel:
     """The file it came from."""
     step: int
     """Env-steps it was trained for."""
+    tasks: tuple[str, ...] = ()
+    """Those that it was trained on, in order, where there are several."""
+    task_configs: Mapping[str, EnvConfig] = field(default_factory=dict)
+    """How the environments of these were made, as far as env-servers told."""
     own_wrappers: tuple[Wrapper, ...] = ()
     """Those that a user named to the `train` or `mono` of this run; none where the model is from a file, which may be
     anybody's. All others in env_config were sent by an env-server or written by a stranger."""
@@ -33,6 +37,22 @@ class TrainedModel:
     @property
     def env_id(self) -> str:
         return self.env_spec.env_id
+
+    @property
+    def task(self) -> int | None:
+        """Number of the task that env_spec describes; None where there is one task."""
+        return self.tasks.index(self.env_id) if self.tasks else None
+
+    def playing(self, env: str) -> "TrainedModel":
+        """The same model for the task `env`, where it has several; "" leaves the one that it has.
+
+        ConfigError where it knows no such task.
+        """
+        if not self.tasks or env in ("", self.env_id):
+            return self
+        if env not in self.tasks:
+            raise ConfigError(f"env = {env!r}: {self.path} was trained on the tasks {', '.join(self.tasks)}")
+        return replace(self, env_spec=replace(self.env_spec, env_id=env, env_config=self.task_configs.get(env)))
 
     @property
     def env_config(self) -> EnvConfig | None:
@@ -54,10 +74,13 @@ def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedMo
     try:
         env_spec = EnvSpec.from_plain(state["env_spec"])
         own_wrappers = parse_wrappers(str(state["config"].get("wrappers", "")))
+        told = {task: EnvConfig.from_plain(plain) for task, plain in state.get("task_configs", {}).items()}
     except ValueError as error:
         raise CheckpointError(f"checkpoint {path} does not tell how its environment is made: {error}") from error
+    tasks = section_from_settings(TasksConfig, state["config"])
     try:
-        model = make_model(env_spec.observation, env_spec.action, section_from_settings(ModelConfig, state["config"]))
+        settings = section_from_settings(ModelConfig, state["config"])
+        model = make_model(env_spec.observation, env_spec.action, settings, tasks.num_tasks)
         model.load_state_dict(state["learner"]["model"])
     except (ModelSpecError, RuntimeError) as error:
         raise CheckpointError(f"checkpoint {path} does not fit its model: {' '.join(str(error).split())}") from error
@@ -68,6 +91,8 @@ def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedMo
         settings=state["config"],
         path=path,
         step=state["step"],
+        tasks=tasks.tasks,
+        task_configs=told,
         own_wrappers=own_wrappers if is_own or config.checkpoint is None else (),
     )
 

@@ -3,14 +3,25 @@
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES, FinishedEpisode, TaskReturns
 
 WINDOW_S = 30.0
+
+
+class TaskStats(NamedTuple):
+    """Of one task of several."""
+
+    step: int
+    """Env-steps trained on, over all lives of the run."""
+    process_steps: int
+    """Those of this process."""
+    mean_episode_return: float | None
+    """Unclipped, over its newest RECENT_EPISODES episodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,11 +74,18 @@ class Snapshot:
     """When the last one was saved, in seconds since 1970."""
     checkpoint_bytes: int | None
     checkpoint_failures: int
+    tasks: Mapping[str, TaskStats] = field(default_factory=dict)
+    """By name, in the order of task_shares; empty without."""
 
     def flat(self) -> dict[str, Any]:
-        """Every value by name, the last update's among them, in the same order always."""
+        """Every value by name, the last update's and step/TASK and mean_episode_return/TASK of each task among them, in
+        the same order always.
+        """
         values = asdict(self)
         update = values.pop("last_update") or {}
+        del values["tasks"]
+        for name in ("step", "mean_episode_return"):
+            values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
         return values | {field.name: update.get(field.name) for field in fields(UpdateStats)}
 
 
@@ -75,8 +93,14 @@ class RunStats:
     """Collects what happens in a run. Counters go on where a resumed run stopped. For one thread."""
 
     def __init__(
-        self, *, total_steps: int, learner_queue_capacity: int, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        total_steps: int,
+        learner_queue_capacity: int,
+        tasks: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """tasks: names of those in task_shares."""
         self._total_steps = total_steps
         self._learner_queue_capacity = learner_queue_capacity
         self._clock = clock
@@ -84,6 +108,8 @@ class RunStats:
         self._waited_s = 0.0
         self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0, 0.0)])
         self._tasks = TaskReturns()
+        self._task_steps = dict.fromkeys(tasks, 0)
+        self._resumed_task_steps = dict.fromkeys(tasks, 0)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
         self._untaken_returns: list[float] = []
         self._checkpoint: _Checkpoint | None = None
@@ -109,8 +135,10 @@ class RunStats:
         finally:
             self._waited_s += self._clock() - since
 
-    def add_update(self, update: UpdateStats) -> None:
-        """Counts one batch; a skipped one was consumed without changing the weights."""
+    def add_update(self, update: UpdateStats, task_steps: Sequence[int] = ()) -> None:
+        """Counts one batch; a skipped one was consumed without changing the weights. task_steps: of each task."""
+        for task, steps in zip(self._task_steps, task_steps, strict=True):
+            self._task_steps[task] += steps
         self.step += update.num_transitions
         self.num_updates += not update.skipped
         self.num_skipped_updates += update.skipped
@@ -172,6 +200,7 @@ class RunStats:
             checkpoint_time_s=None if checkpoint is None else checkpoint.time_s,
             checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
             checkpoint_failures=self.checkpoint_failures,
+            tasks={task: self._task_stats(task) for task in self._task_steps},
         )
 
     def mean_of_last(self, num_episodes: int) -> dict[str, float]:
@@ -191,6 +220,7 @@ class RunStats:
             "num_skipped_updates": self.num_skipped_updates,
             "num_episodes": self.num_episodes,
             "task_returns": self._tasks.state_dict(),
+            "task_steps": dict(self._task_steps),
             "lengths": list(self._lengths),
         }
 
@@ -202,8 +232,14 @@ class RunStats:
         self.num_episodes = state["num_episodes"]
         self._resumed = _Counts(self.num_updates, self.num_skipped_updates, self.num_episodes)
         self._tasks.load_state_dict(state["task_returns"] if "task_returns" in state else {env_id: state["returns"]})
+        self._task_steps |= {task: n for task, n in state.get("task_steps", {}).items() if task in self._task_steps}
+        self._resumed_task_steps = dict(self._task_steps)
         self._lengths.extend(state["lengths"])
         self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s, 0.0)])
+
+    def _task_stats(self, task: str) -> TaskStats:
+        steps, mean_return = self._task_steps[task], self._tasks.means().get(task)
+        return TaskStats(steps, steps - self._resumed_task_steps[task], mean_return)
 
     def _slide_window(self, now: "_Totals") -> "_Totals":
         """The totals of about WINDOW_S ago."""

@@ -27,7 +27,7 @@ def assemble_learner(config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, M
     run = config.run
     device = choose_device(run.device)
     try:
-        model = make_model(spec.observation, spec.action, config.model)
+        model = make_model(spec.observation, spec.action, config.model, config.tasks.num_tasks)
     except ModelSpecError as error:
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))

@@ -6,6 +6,7 @@ actors -> rollouts -> learner -> weights -> actors
 import logging
 import shlex
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,13 @@ class Training:
         self._run_log = run_log
         self._progress = progress
         self._monitor = monitor
-        self._stats = RunStats(total_steps=config.run.total_steps, learner_queue_capacity=actors.queue_capacity)
+        self._tasks = config.tasks.tasks
+        self._stats = RunStats(
+            total_steps=config.run.total_steps, learner_queue_capacity=actors.queue_capacity, tasks=self._tasks
+        )
         self._replay: ReplayBuffer | None = None
         self._first_step = self._saved_step = 0
+        self._saved_configs: Mapping[str, Any] = {}
 
     def run(self, stop: threading.Event, saved: tuple[Path, dict[str, Any]] | None) -> None:
         """Trains until total_steps or `stop`, then takes no more actors in and saves a checkpoint; on an error it saves
@@ -81,6 +86,7 @@ class Training:
             path, state = saved
             self._stats.load_state_dict(state["stats"], state["step"], state["env_spec"]["env_id"])
             self._first_step = self._saved_step = state["step"]
+            self._saved_configs = state.get("task_configs", {})
             logger.info("resuming %s at step %d of %d", path, state["step"], run.total_steps)
             if state["step"] >= run.total_steps:
                 self._actors.drain(finished=True)
@@ -160,13 +166,14 @@ class Training:
     def _train_on(self, rollout: Rollout, learner: Learner) -> None:
         if self._replay is not None:
             rollout = self._replay.mix(rollout)
+        task_steps = rollout.steps_of_tasks(len(self._tasks))
         with learner.phases.measure("to_device"):
             rollout = rollout.to(learner.device)
         update = learner.update(rollout, self._stats.step)
         if not update.skipped:
             with learner.phases.measure("publish"):
                 self._actors.publish(update.version)
-        self._stats.add_update(update)
+        self._stats.add_update(update, task_steps)
         self._monitor.note_update()
 
     def _snapshot(self) -> Snapshot:
@@ -183,10 +190,12 @@ class Training:
         """Saves when there is something new. A full disk is logged and counted; OSError for the final checkpoint."""
         if self._config.run.disable_checkpoint or self._stats.step == self._saved_step:
             return
+        told = {task: config.to_plain() for task, config in self._actors.task_configs().items()}
         state = {
             "format": checkpoint.FORMAT,
             "step": self._stats.step,
             "env_spec": spec.to_plain(),
+            "task_configs": {**self._saved_configs, **told},
             "config": as_settings(self._config),
             "learner": learner.state_dict(),
             "rng": checkpoint.rng_state(),

@@ -18,7 +18,7 @@ from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
-from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, make_mlp
+from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, discrete, make_mlp
 
 A = 3
 TIMEOUT_S = 30.0
@@ -44,11 +44,13 @@ class FakeBatch:
     observation: list[NDArray[Any]] = field(init=False)
     rewards: NDArray[np.float32] = field(init=False)
     last_actions: list[NDArray[Any]] = field(init=False)
+    task: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.observation = [np.random.rand(self.num_rows, 5).astype(np.float32)]
         self.rewards = np.random.rand(self.num_rows).astype(np.float32)
         self.last_actions = [np.random.randint(A, size=self.num_rows)]
+        self.task = np.arange(self.num_rows)
 
     @property
     def num_rows(self) -> int:
@@ -122,6 +124,18 @@ def test_reply_holds_the_models_outputs(pool: FakePool) -> None:
     assert reply.core_state is None
 
 
+def test_rows_are_valued_as_those_of_their_task(pool: FakePool) -> None:
+    model = make_model([VECTOR], [discrete(A)], ModelConfig(hidden_sizes=(8,), normalise_values=True), num_tasks=3)
+    worker, _ = make_worker(pool, model)
+    batch, reply = pool.ask([4, 0, 2])
+    worker.stop()
+    inputs = batch.model_inputs()
+    with torch.no_grad():
+        for row in range(3):
+            output, _ = model(inputs._replace(task=torch.full((1, 3), row)), ())
+            np.testing.assert_allclose(reply.baseline[row], output.baseline[0, row], rtol=1e-4, atol=1e-5)
+
+
 def test_newly_published_weights_act_at_once(pool: FakePool) -> None:
     model = make_mlp(A)
     assert isinstance(model, ActorCritic)
@@ -151,7 +165,7 @@ def test_core_states_follow_their_slots(pool: FakePool) -> None:
         np.testing.assert_allclose(reply.core_state, torch.cat(expected_before), rtol=1e-5, atol=1e-6)
         inputs = batch.model_inputs()
         for row, slot in enumerate(slots):
-            one = ModelInputs((inputs.observation[0][:, [row]],), *(x[:, [row]] for x in inputs[1:]))
+            one = inputs.map(lambda x, row=row: x[:, [row]])
             with torch.no_grad():
                 output, state[slot] = model(one, state[slot])
             np.testing.assert_allclose(reply.baseline[row], output.baseline.item(), rtol=1e-4, atol=1e-5)

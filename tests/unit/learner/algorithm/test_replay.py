@@ -17,7 +17,8 @@ def marked_rollout(first: int, batch_size: int = 2) -> Rollout:
     """Every tensor of unroll i is full of i, counted from `first`."""
     marks = first + torch.arange(batch_size)
     core_state = (torch.zeros(1, batch_size, 4), torch.zeros(2, batch_size, 3))
-    rollout = random_rollout(T, batch_size, core_state=core_state)
+    task = torch.zeros(1, batch_size, dtype=torch.int64)
+    rollout = random_rollout(T, batch_size, core_state=core_state, task=task)
 
     def mark(tensor: torch.Tensor) -> torch.Tensor:
         return (torch.zeros_like(tensor).transpose(1, -1) + marks.to(tensor.dtype)).transpose(1, -1).contiguous()
@@ -28,7 +29,15 @@ def marked_rollout(first: int, batch_size: int = 2) -> Rollout:
 def marks(rollout: Rollout) -> list[int]:
     """The mark of every unroll; fails where the tensors of one unroll disagree."""
     found: list[list[int]] = []
-    tensors = [*rollout.observation, *rollout.core_state, rollout.rewards, rollout.last_action, rollout.action]
+    assert rollout.task is not None
+    tensors = [
+        rollout.task,
+        *rollout.observation,
+        *rollout.core_state,
+        rollout.rewards,
+        rollout.last_action,
+        rollout.action,
+    ]
     for tensor in [*tensors, rollout.policy_logits, rollout.policy_version]:
         columns = tensor.transpose(0, 1).flatten(1)
         assert (columns == columns[:, :1]).all()
@@ -108,7 +117,7 @@ def test_memory_is_what_the_docstring_says() -> None:
     assert stored is not None
     tensors = [value for field in fields(stored) if isinstance(value := getattr(stored, field.name), torch.Tensor)]
     num_bytes = sum(tensor.nbytes for tensor in (*tensors, *stored.observation, *stored.core_state))
-    assert num_bytes == 6 * ((T + 1) * (5 * 4 + 15) + T * (4 * 3 + 17) + 4 * (1 * 4 + 2 * 3))
+    assert num_bytes == 6 * ((T + 1) * (5 * 4 + 15) + T * (4 * 3 + 17) + 4 * (1 * 4 + 2 * 3) + 8)
 
 
 def test_a_replayed_unroll_is_corrected_by_its_stored_behaviour_policy() -> None:

@@ -1,6 +1,6 @@
 """Native batches become tensors without a copy and without a change."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from kubebeast_learner.algorithm.rollout import rollout_from_native
-from tests.unit.learner.algorithm.learning_data import make_mlp
+from tests.unit.learner.algorithm.learning_data import make_mlp, random_rollout
 
 T, B, A = 3, 2, 4
 
@@ -30,6 +30,7 @@ class FakeRolloutBatch:
     policy_logits: NDArray[np.float32] = field(default_factory=lambda: np.random.rand(T, B, A).astype(np.float32))
     policy_version: NDArray[np.int64] = field(default_factory=lambda: np.arange(T * B).reshape(T, B))
     valid: NDArray[np.bool_] = field(default_factory=lambda: np.random.rand(T, B) < 0.5)
+    task: NDArray[np.int64] = field(default_factory=lambda: np.arange(B))
 
 
 def test_every_array_arrives_under_its_name() -> None:
@@ -60,3 +61,19 @@ def test_model_inputs_are_all_rows() -> None:
     np.testing.assert_array_equal(inputs.reward.numpy(), batch.rewards)
     np.testing.assert_array_equal(inputs.is_first.numpy(), batch.is_first)
     np.testing.assert_array_equal(inputs.last_action.numpy(), batch.last_actions[0])
+
+
+def test_a_model_of_several_tasks_is_told_those_of_the_unrolls() -> None:
+    model, batch = make_mlp(A), FakeRolloutBatch(core_state=np.zeros((B, 0), np.float32))
+    assert rollout_from_native(batch, model).task is None  # type: ignore[arg-type]
+    model.num_tasks = 2
+    task = rollout_from_native(batch, model).task  # type: ignore[arg-type]
+    assert task is not None and task.tolist() == [[0, 1]]
+
+
+def test_steps_of_tasks_are_the_valid_ones_that_were_not_replayed() -> None:
+    valid = torch.tensor([[True, True, False, True], [True, False, True, True]])
+    rollout = random_rollout(2, 4, task=torch.tensor([[1, 0, 1, 1]]), valid=valid)
+    assert rollout.steps_of_tasks(3) == [1, 5, 0]
+    assert replace(rollout, num_replayed=1).steps_of_tasks(3) == [1, 3, 0]
+    assert random_rollout().steps_of_tasks(0) == []

@@ -55,6 +55,14 @@ def test_arguments_of_an_environment_may_be_written_in_another_way() -> None:
         check_resume({"env_kwargs": '{"size": 6, "walls": true}'}, saved, "checkpoint.pt")
 
 
+def test_shares_may_change_and_tasks_may_not() -> None:
+    saved = {"task_shares": "Pong-v5=2,Qbert-v5=1"}
+    check_resume({"task_shares": "Pong-v5=1, Qbert-v5=0.5"}, saved, ORIGIN)
+    for wanted in ("Qbert-v5=1,Pong-v5=2", "Pong-v5=2,Qbert-v5=1,Tennis-v5=1", ""):
+        with pytest.raises(ConfigError, match="task_shares = "):
+            check_resume({"task_shares": wanted}, saved, ORIGIN)
+
+
 def test_wrappers_may_be_written_in_another_way_and_are_not_left_open() -> None:
     saved = {"wrappers": '[{"a:B": {}}, "c:D"]', "time_limit": 100}
     check_resume({"wrappers": "a:B,c:D", "time_limit": 100}, saved, ORIGIN)

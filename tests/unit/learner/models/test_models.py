@@ -26,7 +26,7 @@ def random_inputs(observation: list[Leaf], T: int, B: int) -> ModelInputs:
 
 
 def rows(inputs: ModelInputs, start: int, end: int) -> ModelInputs:
-    return ModelInputs(tuple(leaf[start:end] for leaf in inputs.observation), *(x[start:end] for x in inputs[1:]))
+    return inputs.map(lambda x: x[start:end])
 
 
 @pytest.mark.parametrize("use_lstm", [False, True])

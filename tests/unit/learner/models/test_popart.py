@@ -8,8 +8,10 @@ from torch import Tensor
 
 from kubebeast_learner.algorithm import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
+from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
+from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.models import Model, ModelSpecError, make_model
+from kubebeast_learner.models import Model, ModelOutput, ModelSpecError, make_model
 from kubebeast_learner.models.popart import MIN_SCALE, RATE, PopArt
 from tests.unit.learner.algorithm.learning_data import VECTOR, discrete, random_rollout
 
@@ -99,6 +101,44 @@ def test_rewards_of_any_size_train_the_same_policy(factor: float) -> None:
         if name not in ("baseline.mean", "baseline.variance"):
             torch.testing.assert_close(states[1][name], value, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(states[1]["baseline.mean"], factor * states[0]["baseline.mean"], rtol=1e-3, atol=0)
+
+
+def test_an_update_moves_the_statistics_of_its_own_tasks_only() -> None:
+    torch.manual_seed(0)
+    model = make_model([VECTOR], [discrete(3)], ModelConfig(hidden_sizes=(8,), normalise_values=True), num_tasks=3)
+    learner, head = Learner(model, OptimizerConfig(learning_rate=1e-9), LossConfig(), total_steps=1000), model.popart
+    assert head is not None
+    rollout = random_rollout(task=torch.tensor([[0, 2, 2, 0]]))
+    inputs = rollout.model_inputs
+    everywhere = [inputs._replace(task=torch.full_like(inputs.is_first, task, dtype=torch.int64)) for task in range(3)]
+    before = [model(rows, ())[0].baseline.detach() for rows in everywhere]
+    learner.update(rollout, step=0)
+    assert head.num_updates.tolist() == [1, 0, 1]
+    assert head.mean[1] == 0 and head.scale[1] == 1
+    assert head.mean[0] != head.mean[2] and head.scale[0] != head.scale[2]
+    for rows, values in zip(everywhere, before, strict=True):  # the gradient is next to nothing
+        torch.testing.assert_close(model(rows, ())[0].baseline, values, rtol=0, atol=1e-4)
+
+
+def test_errors_of_a_task_are_divided_by_its_own_scale() -> None:
+    torch.manual_seed(0)
+    model = make_model([VECTOR], [discrete(3)], ModelConfig(hidden_sizes=(8,), normalise_values=True), num_tasks=2)
+    assert model.popart is not None
+    task = torch.tensor([[0, 1, 1, 0]])
+    model.popart.add(targets_of(task[0], torch.zeros(2), torch.tensor([1.0, 100.0])), ALL, task[0])
+    seen: list[Tensor] = []
+
+    def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
+        assert rollout.value_scale is not None
+        seen.append(rollout.value_scale)
+        return impala_loss(output, rollout, config, entropy_cost)
+
+    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner._loss = loss
+    scale = model.popart.scale.clone()
+    learner.update(random_rollout(task=task), step=0)
+    assert torch.equal(seen[0], scale[task])
+    assert seen[0].shape == (1, B)
 
 
 def test_replayed_unrolls_do_not_change_the_statistics() -> None:

@@ -65,6 +65,19 @@ class Memoryless(Good):
         return self.heads(self.encode(inputs)), core_state
 
 
+class TaskBiased(Memoryless):
+    """Values have an offset for each of two tasks."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
+        super().__init__(observation, num_actions)
+        self.offset = nn.Parameter(torch.tensor([-1.0, 1.0]))
+
+    def forward(self, inputs: ModelInputs, core_state: CoreState) -> Any:
+        output, core_state = super().forward(inputs, core_state)
+        assert inputs.task is not None
+        return output._replace(baseline=output.baseline + self.offset[inputs.task]), core_state
+
+
 class Normalised(Memoryless):
     """Statistics of the training batch: buffers that travel with the weights."""
 

@@ -14,14 +14,14 @@ from kubebeast_common.metrics import COUNTER, HISTOGRAM, Row, sample_names
 from kubebeast_learner.observe.metrics import ROWS, make_registry
 from kubebeast_learner.observe.metrics.actors import ACTORS
 from kubebeast_learner.observe.metrics.training import TRAINING
-from kubebeast_learner.run.stats import RunStats, Snapshot
+from kubebeast_learner.run.stats import RunStats, Snapshot, TaskStats
 from kubebeast_learner.run.task_returns import TaskReturn
 from kubebeast_learner.training.monitor import Monitor
 from tests.unit.learner.run.test_run_stats import UPDATE, Episode, pool
 from tests.unit.learner.training.test_progress import RUNNING, START
 from tests.unit.native.native_client import make_pool
 
-TASK_VALUES = {"task_episodes", "task_returns"}
+TASK_VALUES = {"task_episodes", "task_returns", "task_steps"}
 
 
 def sources(table: tuple[Row, ...], *, histograms: bool) -> list[str]:
@@ -133,6 +133,9 @@ def test_tasks_are_told_apart() -> None:
     samples = scrape(Actors(tasks={"Pong": TaskReturn(7, 19.5), "Breakout": TaskReturn(2, 400.0)}))
     assert samples["kubebeast_task_episodes_total/Pong"] == 7
     assert samples["kubebeast_task_episode_return_mean/Breakout"] == 400.0
+    trained = replace(RUNNING, tasks={"Pong": TaskStats(900, 100, 19.5), "Breakout": TaskStats(700, 50, None)})
+    steps = scrape(Actors(), trained)
+    assert (steps["kubebeast_task_steps_total/Pong"], steps["kubebeast_task_steps_total/Breakout"]) == (100, 50)
 
 
 def test_a_name_that_a_peer_made_up_cannot_break_the_page() -> None:
@@ -164,7 +167,7 @@ def test_names_and_help_follow_the_conventions() -> None:
 
 
 def test_every_row_of_the_training_is_a_value_of_a_snapshot() -> None:
-    known = RUNNING.flat().keys()
+    known = RUNNING.flat().keys() | TASK_VALUES
     assert [source for source in sources(TRAINING, histograms=False) if source not in known] == []
 
 

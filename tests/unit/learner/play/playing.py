@@ -1,6 +1,6 @@
 """Runs with untrained models for the tests of the commands that play, show or export one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,15 +48,20 @@ def write_checkpoint(
     *,
     env_config: EnvConfig | None = None,
     settings: TrainingConfig | None = None,
+    task_configs: Mapping[str, EnvConfig] | None = None,
 ) -> Path:
-    """env_config: None for a run whose env-servers did not tell. settings: of the command that trained."""
+    """env_config: None for a run whose env-servers did not tell. settings: of the command that trained. task_configs:
+    of the tasks in its task_shares.
+    """
     torch.manual_seed(0)
+    settings = settings or LearnerConfig()
     state = {
         "format": checkpoint.FORMAT,
         "step": STEP,
         "env_spec": EnvSpec.of(env, observation, action, env_config).to_plain(),
-        "config": as_settings(replace(settings or LearnerConfig(), model=model)),
-        "learner": {"model": make_model(observation, action, model).state_dict()},
+        "task_configs": {task: config.to_plain() for task, config in (task_configs or {}).items()},
+        "config": as_settings(replace(settings, model=model)),
+        "learner": {"model": make_model(observation, action, model, settings.tasks.num_tasks).state_dict()},
     }
     CheckpointStore(folder, keep=1).save(state)
     return folder

@@ -74,7 +74,8 @@ def test_the_file_plays_alone_as_the_checkpoint_does(savedir: Path, format: Form
     core_state: Sequence[torch.Tensor] = trained.model.initial_state(2)
     with torch.no_grad():
         for (inputs, _), (output, _) in calls:
-            leaves = [leaf.squeeze(0).clone() for leaf in (*inputs.observation, *inputs[1:])]
+            rows = inputs.map(lambda tensor: tensor.squeeze(0).clone())
+            leaves = [*rows.observation, rows.reward, rows.last_action, rows.is_first]
             policy_logits, baseline, *core_state = exported(*leaves, *core_state)
             torch.testing.assert_close(policy_logits, output.policy_logits[0].clone(), rtol=1e-5, atol=1e-5)
             torch.testing.assert_close(baseline, output.baseline[0].clone(), rtol=1e-5, atol=1e-5)

@@ -186,6 +186,29 @@ def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) 
     assert snapshot.mean_episode_return == 7.0
 
 
+def test_each_of_several_tasks_has_its_steps_and_its_return() -> None:
+    stats = RunStats(total_steps=1000, learner_queue_capacity=16, tasks=("Pong", "Qbert"))
+    stats.add_update(UPDATE, [70, 30])
+    stats.add_update(UPDATE, [60, 40])
+    stats.add_episodes([Episode(7.0), Episode(300.0, env_id="Qbert"), Episode(100.0, env_id="Qbert")])
+    snapshot = stats.snapshot(pool())
+    assert snapshot.tasks == {"Pong": (130, 130, 7.0), "Qbert": (70, 70, 200.0)}
+    flat = snapshot.flat()
+    assert (flat["step/Pong"], flat["step/Qbert"], flat["mean_episode_return/Qbert"]) == (130, 70, 200.0)
+    assert flat["step"] == 200
+
+
+def test_steps_of_tasks_count_on_after_a_resume() -> None:
+    def run() -> RunStats:
+        return RunStats(total_steps=1000, learner_queue_capacity=16, tasks=("Pong", "Qbert"))
+
+    first, resumed = run(), run()
+    first.add_update(UPDATE, [70, 30])
+    resumed.load_state_dict(first.state_dict(), step=100, env_id="Pong")
+    resumed.add_update(UPDATE, [1, 2])
+    assert resumed.snapshot(pool()).tasks == {"Pong": (71, 1, None), "Qbert": (32, 2, None)}
+
+
 def test_returns_that_were_saved_without_their_task_are_the_environments(stats: RunStats) -> None:
     stats.add_episodes([Episode(7.0)])
     state = stats.state_dict()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from kubebeast_common.env_config import EnvConfig
 from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
@@ -56,6 +57,9 @@ class ScriptedActors:
         self._clock.now += LATER_UPDATE_S
 
     def check(self) -> None: ...
+
+    def task_configs(self) -> Mapping[str, EnvConfig]:
+        return {}
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
         return ()

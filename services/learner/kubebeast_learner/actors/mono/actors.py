@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from kubebeast_common.env_config import EnvConfig
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
 from kubebeast_learner.actors.env_spec import EnvSpec
@@ -97,6 +98,9 @@ class MonoActors:
         """Starts actor processes that died again."""
         for process in self._processes:
             self._counts["restarts"] += process.check()
+
+    def task_configs(self) -> Mapping[str, EnvConfig]:
+        return {}
 
     def take_episodes(self) -> Iterable[Episode]:
         episodes, self._episodes = self._episodes, []

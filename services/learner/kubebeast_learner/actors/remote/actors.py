@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import torch
 
+from kubebeast_common.env_config import EnvConfig
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
@@ -53,7 +54,7 @@ class RemoteActors:
         if self._spec is None and (spec := self._pool.wait_env_spec(timeout_ms)) is not None:
             config = read_env_config(spec.env_config)
             self._spec = EnvSpec.of(spec.env_id, spec.observation, spec.action, config)
-            self._stream_tasks = StreamTasks(self._spec)
+            self._stream_tasks = StreamTasks(self._spec, self._config.tasks.tasks)
         return self._spec
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
@@ -107,6 +108,9 @@ class RemoteActors:
             self._hint = Timer(HINT_INTERVAL_S)
         elif self._hint.is_due():
             logger.info("waiting for env-servers on %s", self._meeting_point)
+
+    def task_configs(self) -> Mapping[str, EnvConfig]:
+        return {} if self._stream_tasks is None else self._stream_tasks.configs
 
     def take_episodes(self) -> Iterable[FinishedEpisode]:
         episodes = self._pool.take_episodes()
@@ -176,6 +180,7 @@ def make_pool(
             max_offences=pool.max_offences,
             expected=None if expected is None else _native(expected),
             opening_env=opening_env,
+            task_shares=list(config.tasks.weights.items()),
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),
             tls_ca=expanded(pool.tls_ca),

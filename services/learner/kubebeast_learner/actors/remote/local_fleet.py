@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
@@ -37,6 +37,7 @@ class FleetError(ActorsError):
 @dataclass(slots=True)
 class _Server:
     index: int
+    env: str
     num_envs: int
     retries: Retries
     http_address: str
@@ -49,7 +50,8 @@ class _Server:
 
 
 class LocalFleet:
-    """num_actors environments in num_servers processes that dial `address`. For one thread, except `stop`.
+    """num_actors environments in num_servers processes that dial `address`, of several tasks one after the other. For
+    one thread, except `stop`.
 
     A context manager: entering starts the processes, leaving stops them. A process also ends with its parent: it
     watches the pipe on its standard input (child_process).
@@ -63,19 +65,23 @@ class LocalFleet:
         seed: int,
         version: int,
         log_path: Path,
+        tasks: Sequence[str] = (),
         serves_metrics: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """version: updates that the run has seen. serves_metrics: whether env-servers serve HTTP; see `targets`."""
+        """version: updates that the run has seen. tasks: environments in place of config.env. serves_metrics: whether
+        env-servers serve HTTP; see `targets`.
+        """
         self._config = config
         self._address = dialable(address)
         self._seed, self._version = seed, version
         self._log_path = log_path
         self._log: IO[bytes] | None = None
         shares = spread(config.num_actors, config.num_servers)
+        envs = tasks or (config.env,)
         http_addresses = _free_addresses(len(shares)) if serves_metrics else [""] * len(shares)
         self._servers = [
-            _Server(index, share, Retries(ACTOR_FAULTS, clock), http_address)
+            _Server(index, envs[index % len(envs)], share, Retries(ACTOR_FAULTS, clock), http_address)
             for index, (share, http_address) in enumerate(zip(shares, http_addresses, strict=True))
         ]
         self._stopped = False
@@ -130,7 +136,7 @@ class LocalFleet:
         seed = seed_of_process(self._seed, index, num_starts, self._version)
         server = self._servers[index]
         return [
-            f"--env={self._config.env}",
+            f"--env={server.env}",
             f"--address={self._address}",
             "--num-streams=1",
             f"--envs-per-stream={server.num_envs}",

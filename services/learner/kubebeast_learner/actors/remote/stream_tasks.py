@@ -1,7 +1,11 @@
-"""Streams that play another task than the run's: allowed where the shapes fit, and said once."""
+"""The tasks that streams play: how each of the run's is made, and others, which are said once.
+
+A run without task_shares has one; streams of others are let in where their shapes fit.
+"""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.text import printable
@@ -17,9 +21,12 @@ MAX_TASKS = 100
 class StreamTasks:
     """Compares what joins with the environment of the run. For one thread."""
 
-    def __init__(self, spec: EnvSpec) -> None:
-        """spec: of the run."""
+    def __init__(self, spec: EnvSpec, tasks: Sequence[str] = ()) -> None:
+        """spec: of the run. tasks: those in task_shares."""
         self._spec = spec
+        self._tasks = tasks
+        self.configs: dict[str, EnvConfig] = {}
+        """Of each task in task_shares, as its first stream told it."""
         self._told: set[tuple[str, str]] = set()
 
     def compare(self, events: Iterable[StreamEvent]) -> None:
@@ -32,6 +39,11 @@ class StreamTasks:
 
     def _compare(self, event: StreamEvent) -> None:
         spec, config = self._spec, read_env_config(event.env_config)
+        if event.env_id in self._tasks:
+            expected = self.configs.get(event.env_id)
+            if config is not None:
+                self.configs.setdefault(event.env_id, config)
+            spec = replace(spec, env_id=event.env_id, env_config=expected)
         same_config = config is None or spec.env_config is None or config == spec.env_config
         if event.env_id != spec.env_id or not same_config:
             logger.warning(

@@ -46,6 +46,7 @@ def _of_training(monitor: Monitor) -> Values:
     newest = monitor.snapshot
     return {
         **({} if newest is None else newest.flat()),
+        "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},
         **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},
         "checkpoint_seconds": monitor.checkpoint_seconds,
     }

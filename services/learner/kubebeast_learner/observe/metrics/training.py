@@ -17,6 +17,7 @@ LEARNER = (
         "Share of the last half minute that the learner waited for rollouts: 1 is a fleet far too small.",
         "starved_ratio",
     ),
+    Row(COUNTER, "kubebeast_task_steps", "Env-steps trained on of a task in task_shares.", "task_steps", ("env_id",)),
     Row(COUNTER, "kubebeast_learner_waiting_seconds", "Time that the learner waited for rollouts.", "waited_s"),
     Row(
         GAUGE,

@@ -93,9 +93,7 @@ def test_a_memory_is_carried_over_eleven_blocks_and_forgotten_at_the_start_of_an
             torch.testing.assert_close(kept, expected)
         output, _ = model(block.model_inputs, block.core_state)
         torch.testing.assert_close(block.policy_logits, output.policy_logits[:-1])
-        acted = block.model_inputs
-        rows = type(acted)(tuple(leaf[:-1] for leaf in acted.observation), *(part[:-1] for part in acted[1:]))
-        _, core_state = model(rows, core_state)
+        _, core_state = model(block.model_inputs.map(lambda x: x[:-1]), core_state)
 
 
 def test_published_weights_act_from_the_next_step() -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def make_fleet(
     num_servers: int = 1,
     serves_metrics: bool = False,
     version: int = 0,
+    tasks: Sequence[str] = (),
 ) -> LocalFleet:
     """Env-servers that dial an address where nobody answers."""
     return LocalFleet(
@@ -48,6 +50,7 @@ def make_fleet(
         seed=1,
         version=version,
         log_path=folder / "env-servers.log",
+        tasks=tasks,
         serves_metrics=serves_metrics,
         clock=clock or Clock(),
     )
@@ -205,3 +208,8 @@ with make_fleet(Path({str(tmp_path)!r})):
         learner.send_signal(signal.SIGKILL)
     server.wait(WAIT_S)
     assert not server.is_running()
+
+
+def test_processes_play_the_tasks_in_turn(tmp_path: Path) -> None:
+    fleet = make_fleet(tmp_path, num_actors=5, num_servers=3, tasks=("Fast-v0", "Slow-v0"))
+    assert [parse(fleet.arguments(index)).env for index in range(3)] == ["Fast-v0", "Slow-v0", "Fast-v0"]

@@ -73,6 +73,7 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
         "tls_ca": "/etc/ca.pem",
         "token_file": str(Path.home() / "tokens"),
         "opening_env": "",
+        "task_shares": [],
     }
 
 

@@ -63,6 +63,23 @@ def test_nothing_is_said_of_what_is_equal_or_not_told(
     assert caplog.messages == []
 
 
+def test_tasks_with_a_share_are_expected_and_remembered_as_they_are_made(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = StreamTasks(EnvSpec("Maze-v0", OBSERVATION, ACTION, EASY), ["Maze-v0", "Labyrinth-v0"])
+    tasks.compare([joined("Maze-v0", EASY), joined("Labyrinth-v0", HARD), joined("Labyrinth-v0", None)])
+    assert caplog.messages == []
+    assert tasks.configs == {"Maze-v0": EASY, "Labyrinth-v0": HARD}
+
+
+def test_a_task_with_a_share_that_is_made_in_two_ways_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    tasks = StreamTasks(EnvSpec("Maze-v0", OBSERVATION, ACTION, EASY), ["Maze-v0", "Labyrinth-v0"])
+    tasks.compare([joined("Labyrinth-v0", HARD), joined("Labyrinth-v0", EASY)])
+    assert caplog.messages == [
+        'pod-3 joined with another task, Labyrinth-v0 with preset none, kwargs {"size": 5}; '
+        'kubebeast eval will play the run\'s, Labyrinth-v0 with preset none, kwargs {"size": 15}'
+    ]
+    assert tasks.configs == {"Labyrinth-v0": HARD}
+
+
 def test_peers_cannot_fill_the_log_with_tasks(caplog: pytest.LogCaptureFixture) -> None:
     run_of(EASY).compare(joined(f"Maze-v{number}", EASY) for number in range(1, 10 * MAX_TASKS))
     assert len(caplog.messages) == MAX_TASKS

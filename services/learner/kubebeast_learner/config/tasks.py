@@ -1,0 +1,56 @@
+"""Which tasks share a learner, and how the training batches are shared among them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubebeast_learner.config.checks import require
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TasksConfig:
+    """The tasks of a training; a task is an environment, by its id."""
+
+    task_shares: str = ""
+    """Environments that share the learner, with the weights of their shares in the training batches: ENV=WEIGHT,
+    separated by commas, e.g. "Pong-v5=2,Breakout-v5=1". Their observations and actions must be alike. Empty: one task,
+    whatever env-servers play."""
+
+    def __post_init__(self) -> None:
+        _ = self.weights
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Task to weight, in the order that numbers the tasks from 0; empty where there is one task."""
+        return parse_task_shares(self.task_shares)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Their names, in order; empty where there is one task."""
+        return tuple(self.weights)
+
+    @property
+    def num_tasks(self) -> int:
+        """At least 1."""
+        return max(1, len(self.weights))
+
+    def require_task(self, env: str) -> None:
+        """ConfigError where there are several tasks and `env` is none of them; "" leaves it open."""
+        listed = ", ".join(self.tasks)
+        require(
+            not self.tasks or env in ("", *self.tasks), "env", env, f"is none of the tasks in task_shares: {listed}"
+        )
+
+
+def parse_task_shares(text: str) -> dict[str, float]:
+    """The setting task_shares. ConfigError unless it names two tasks at least, each once, with positive weights."""
+    weights: dict[str, float] = {}
+    for entry in text.split(",") if text else []:
+        task, _, weight = (part.strip() for part in entry.rpartition("="))
+        well_formed = task != "" and re.fullmatch(r"\d+(\.\d+)?", weight) is not None
+        require(well_formed, "task_shares", text, f"{entry.strip()!r} must be ENV=WEIGHT, e.g. Pong-v5=2")
+        require(task not in weights, "task_shares", text, f"{task} is there twice")
+        require(float(weight) > 0.0, "task_shares", text, f"the weight of {task} must be positive")
+        weights[task] = float(weight)
+    require(len(weights) != 1, "task_shares", text, "must name two tasks at least")
+    return weights
