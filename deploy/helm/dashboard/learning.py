@@ -14,17 +14,23 @@ LEARNING: Panels = {
             "all tasks": "kubebeast_episode_return_mean{%s}",
         },
     ),
+    "Env-steps of each task": Panel(
+        good="In the proportions of task_shares, however fast the env-servers are. Empty where there is one task. One "
+        "at 0 has no env-servers: its share goes to the others.",
+        width=12,
+        queries={"{{env_id}}": rate("kubebeast_task_steps_total")},
+    ),
     "Length of episodes": Panel(
         good="Goes with the return: longer where living pays, shorter where speed does. Constant at the time limit: "
         "the agent may be stuck.",
-        width=6,
+        width=12,
         queries={"mean of the newest, in steps": "kubebeast_episode_length_steps_mean{%s}"},
     ),
     "Episodes": Panel(
         good="Finished episodes a second: above 0 for every task. A task at 0 has lost its env-servers, or its "
         "episodes do not end.",
         unit="eps",
-        width=6,
+        width=12,
         queries={"{{env_id}}": rate("kubebeast_task_episodes_total")},
     ),
 }

@@ -59,6 +59,17 @@ def write_run(folder: Path, *rows: tuple[float, float, str], meta: dict[str, Any
     return folder
 
 
+def test_each_of_several_tasks_has_a_curve_and_its_share(tmp_path: Path) -> None:
+    names = (
+        "# _tick,_time,step,mean_episode_return,step/Pong,step/Qbert,mean_episode_return/Pong,mean_episode_return/Qbert"
+    )
+    rows = [f"{tick},{tick},{300 * tick},5,{200 * tick},{100 * tick},{tick},{10 * tick}" for tick in range(1, 4)]
+    (tmp_path / "logs.csv").write_text("\n".join([names, *rows, ""]), encoding="utf-8")
+    page = page_of(tmp_path)
+    assert "Return of Pong" in page.text and "Return of Qbert" in page.text
+    assert "66.7% of all env-steps were its" in page.text and "33.3% of all env-steps were its" in page.text
+
+
 def page_of(folder: Path) -> Reader:
     return Reader(render(read_run(folder)))
 

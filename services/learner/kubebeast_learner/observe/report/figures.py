@@ -95,8 +95,23 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     """The groups that have something to show, in order."""
-    groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in GROUPS.items()]
+    chosen = {"Tasks": _of_tasks(log), **GROUPS}
+    groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in chosen.items()]
     return [(name, members) for name, members in groups if members]
+
+
+def _of_tasks(log: LogTable) -> list[Figure]:
+    """A figure for each of several tasks, whose returns may be of any size."""
+    all_steps = float(log.steps[-1]) if log.steps.size else 0.0
+    steps = {name.partition("/")[2]: log.newest(name) or 0.0 for name in log.columns if name.startswith("step/")}
+    return [
+        Figure(
+            f"Return of {task}",
+            {f"mean_episode_return/{task}": "mean return"},
+            f"Mean of its newest 100 episodes. {steps[task] / max(all_steps, 1.0):.1%} of all env-steps were its.",
+        )
+        for task in steps
+    ]
 
 
 def _drawn(figure: Figure, log: LogTable) -> Drawn | None:

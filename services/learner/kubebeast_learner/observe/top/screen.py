@@ -10,6 +10,7 @@ from rich.text import Text
 from kubebeast_learner.observe.numbers import age_text, number_text, time_text
 from kubebeast_learner.observe.top.rows import Order, sorted_rows
 from kubebeast_learner.observe.top.table import draw_rows
+from kubebeast_learner.observe.top.tasks import MAX_ROWS, draw_tasks
 from kubebeast_learner.observe.top.verdict import PARKED, STARVED
 from kubebeast_learner.observe.top.view import Spread, View
 
@@ -32,6 +33,9 @@ def draw(
     """width: columns of the terminal. height: lines to fill at most; None: as needed. keys: what can be pressed."""
     head: list[RenderableType] = [*_title(view, width), _progress(view, width), Text()]
     numbers, num_lines = _numbers(view, width)
+    if view.tasks:
+        numbers += [Text(), draw_tasks(view.tasks, width)]
+        num_lines += 2 + min(len(view.tasks), MAX_ROWS)
     foot = [Text(), Text(keys, style="dim", no_wrap=True)] if keys else []
     on_screen = height is not None  # where a line that folds would push the last one out
     troubles = ", ".join(f"{name}: {count:,.0f}" for name, count in view.troubles.items())

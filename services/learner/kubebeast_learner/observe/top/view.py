@@ -7,6 +7,7 @@ from kubebeast_learner.observe.numbers import mean
 from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
 from kubebeast_learner.observe.top.poller import Look, Looks
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows
+from kubebeast_learner.observe.top.tasks import TaskRow, task_rows
 from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, make_loads
 
 
@@ -68,6 +69,8 @@ class View:
     troubles: dict[str, int]
     """What should not happen and did, by name, since the learner's process started."""
     gpus: list[Gpu]
+    tasks: list[TaskRow]
+    """Where there are several."""
     env_servers: list[EnvServer]
     notes: list[str]
     """What could not be seen, and why."""
@@ -135,6 +138,7 @@ def make_view(looks: Looks) -> View:
         steps_dropped=_dropped(metrics),
         troubles=_troubles(metrics),
         gpus=_gpus(metrics),
+        tasks=task_rows(before, now),
         env_servers=rows,
         notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *now.notes],
     )

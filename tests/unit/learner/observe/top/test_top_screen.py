@@ -19,7 +19,7 @@ from kubebeast_learner.observe.top.command import ORDERS, QUIT_KEY, obey
 from kubebeast_learner.observe.top.keys import keys
 from kubebeast_learner.observe.top.screen import draw
 from kubebeast_learner.observe.top.view import View
-from tests.unit.learner.observe.top.test_top_view import scrape, view_of
+from tests.unit.learner.observe.top.test_top_view import scrape, task_metrics, view_of
 from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, stream
 
 WIDTH = 140
@@ -53,6 +53,18 @@ def test_every_number_has_its_place() -> None:
     text = "\n".join(lines(busy_view()))
     assert "3, full at 6" in text and "16 of 64" in text and "12.5%" in text and "61s" in text
     assert "5.50 ms, 9.91 ms" in text and "updates that were not finite: 1" in text
+
+
+def test_several_tasks_have_a_line_each() -> None:
+    before = scrape(metrics() + task_metrics(100, 500))
+    view = view_of(before, scrape(metrics() + task_metrics(400, 600), stream(), taken_at_s=2.0))
+    drawn = lines(view)
+    titles = next(index for index, line in enumerate(drawn) if line.startswith("environment"))
+    assert [line.split() for line in drawn[titles + 1 : titles + 3]] == [
+        ["Task-v0", "150", "75.0%", "0.00"],
+        ["Task-v1", "50", "25.0%", "7.00"],
+    ]
+    assert len(lines(view, height=24)) <= 24
 
 
 def test_advice_that_does_not_fit_beside_the_verdict_stands_below() -> None:

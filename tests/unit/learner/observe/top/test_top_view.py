@@ -174,3 +174,22 @@ def test_what_is_wrong_with_a_list_of_streams_is_named(text: str, reason: str) -
 def test_texts_of_peers_are_printable_and_short() -> None:
     (reading,) = parse_streams(streams_page(stream("\x1b[31m" + "x" * 1000)))
     assert reading.env_server_id.isprintable() and len(reading.env_server_id) == 253
+
+
+def task_metrics(*steps: int) -> str:
+    names = [f"Task-v{index}" for index in range(len(steps))]
+    lines = [f'kubebeast_task_steps_total{{env_id="{name}"}} {n}\n' for name, n in zip(names, steps, strict=True)]
+    returns = [f'kubebeast_task_episode_return_mean{{env_id="{name}"}} {7 * n}\n' for n, name in enumerate(names)]
+    return "# TYPE kubebeast_task_steps counter\n" + "".join(lines) + "".join(returns)
+
+
+def test_tasks_have_their_speed_share_and_return() -> None:
+    before = scrape(metrics() + task_metrics(100, 500), taken_at_s=10.0)
+    view = view_of(before, scrape(metrics() + task_metrics(400, 600), taken_at_s=12.0))
+    assert [asdict(task) for task in view.tasks] == [
+        {"env_id": "Task-v0", "steps_per_second": 150.0, "step_share": 0.75, "episode_return_mean": 0.0},
+        {"env_id": "Task-v1", "steps_per_second": 50.0, "step_share": 0.25, "episode_return_mean": 7.0},
+    ]
+    (first, _) = view_of(None, scrape(metrics() + task_metrics(400, 600))).tasks
+    assert (first.steps_per_second, first.step_share) == (None, None)
+    assert view_of(None, scrape(metrics())).tasks == []
