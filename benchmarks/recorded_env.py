@@ -24,7 +24,7 @@ class RecordedEnv:
     """A HostedEnv of endless episodes without rewards; a step costs the slicing of an array."""
 
     def __init__(self, cell: Cell, recording: Path) -> None:
-        self.num_envs = cell.num_envs
+        self.num_envs, self.num_agents = cell.num_envs, 1
         self.spec_observation = observation_leaves(cell)
         self.spec_action = action_leaves()
         self._frames = np.ascontiguousarray(frames.load(recording)[:, : cell.num_envs])

@@ -109,7 +109,7 @@ class StreamChecker:
         _require(reward == 0 or row.rewarded, f"rewards[{i}]: {reward} where {row.name}")
         if not row.is_first and not row.interrupted:
             self.books.env_steps += 1
-        if row.interrupted:
+        if row.interrupted and not row.is_first:
             self.books.interruptions += self._step - env.interrupted_at != 2
             env.interrupted_at = self._step
         env.episode = row.then

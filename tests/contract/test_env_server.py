@@ -13,18 +13,21 @@ from kubebeast_common.backoff import Backoff
 from kubebeast_envserver.envs.factory import EnvironmentFailure, FaultPolicy, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import WatchedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_envserver.stream.connection import open_stream
+from kubebeast_envserver.stream.connection import RefusedError, open_stream
 from kubebeast_envserver.stream.session import Identity, Session
-from kubebeast_protos.v1 import PROTOCOL_MINOR
+from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.contract.checker import check_stream
 from tests.contract.rows import ADDITIONS
 from tests.integration.envserver_faults import STEP_FAULTS, WELL
 from tests.integration.envserver_learner import TIMEOUT_S, dtype_name, learner
+from tests.integration.hunt import ABSENT, ENDS, HUNT, NUM_AGENTS, PLAYS
+from tests.integration.hunt import FAULTS as HUNT_FAULTS
 
 FAULTS = "tests.integration.envserver_faults"
 REPEATABLE = settings(deadline=None, derandomize=True, max_examples=100)
 MINORS = range(PROTOCOL_MINOR + 1)
+IDENTITY = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
 
 
 def random_actions(hello: pb.Hello, message: pb.Observations) -> pb.ActResponse:
@@ -46,10 +49,9 @@ def traced_actions(hello: pb.Hello, message: pb.Observations) -> pb.ActResponse:
 
 def recorded(env: HostedEnv, minor: int, num_steps: int) -> list[pb.ActRequest]:
     """What a session sends to a learner of that minor version until it has made so many steps, or has failed."""
-    identity = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
     answer = random_actions if minor < ADDITIONS["Actions.traced"] else traced_actions
     with learner(minor=minor, answer=answer) as server, open_stream(server.address) as stream:
-        session = Session(stream, env, identity, lz4=True, welcome_timeout_s=TIMEOUT_S, max_steps=num_steps)
+        session = Session(stream, env, IDENTITY, lz4=True, welcome_timeout_s=TIMEOUT_S, max_steps=num_steps)
         with contextlib.closing(env), contextlib.suppress(EnvironmentFailure):
             session.run()
         requests = [server.received.get(timeout=TIMEOUT_S)]
@@ -111,3 +113,38 @@ def test_environments_that_break_in_any_way_at_any_time(
     books = check_stream(requests, minor)
     if requests[-1].bye.reason == pb.Bye.REASON_SHUTDOWN:
         assert (books.env_steps, books.episodes) == (status.env_steps, status.episodes_terminated)
+
+
+WORDS = st.lists(st.sampled_from(PLAYS * 8 + ENDS + ABSENT + HUNT_FAULTS), min_size=NUM_AGENTS, max_size=NUM_AGENTS)
+GAMES = st.lists(st.lists(WORDS.map("".join), min_size=1, max_size=8), max_size=20)
+
+
+@REPEATABLE
+@given(GAMES, st.integers(1, 3), st.integers(1, 5))
+def test_agents_that_end_come_and_break_in_any_way_at_any_time(
+    games: list[list[str]], num_envs: int, max_failures: int
+) -> None:
+    status = StreamStatus()
+    env = make_vector_env(
+        HUNT,
+        num_envs * NUM_AGENTS,
+        env_kwargs={"games": iter(games)},
+        full_stacks=False,
+        policy=FaultPolicy(max_failures=max_failures),
+        status=status,
+    )
+    requests = recorded(WatchedEnv(env, status), PROTOCOL_MINOR, 50)
+    books = check_stream(requests)
+    if requests[-1].bye.reason == pb.Bye.REASON_SHUTDOWN:
+        assert books.env_steps == status.env_steps
+        assert books.episodes == status.episodes_terminated + status.episodes_truncated
+
+
+@pytest.mark.parametrize("minor", range(ABSENT_MINOR))
+def test_a_learner_that_knows_no_absent_agents_gets_no_row_of_them(minor: int) -> None:
+    with learner(minor=minor) as server, open_stream(server.address) as stream:
+        env = make_vector_env(HUNT, NUM_AGENTS, full_stacks=False)
+        session = Session(stream, env, IDENTITY, lz4=True, welcome_timeout_s=TIMEOUT_S)
+        with contextlib.closing(env), pytest.raises(RefusedError, match=rf"version 1\.{minor} knows no .*takes 1\.4"):
+            session.run()
+        assert server.received.get(timeout=TIMEOUT_S).HasField("hello") and server.received.empty()

@@ -2,7 +2,7 @@
 
 import re
 
-from kubebeast_protos.v1 import PROTOCOL_MINOR
+from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR
 from tests.contract.rows import ADDITIONS, DUE, PROTO, ROWS, UNDER_WAY
 
 
@@ -18,12 +18,17 @@ def test_the_row_after_a_final_row_is_first_and_no_other_is() -> None:
 
 
 def test_interrupted_rows_are_as_old_as_their_field() -> None:
-    assert {row.minor for row in ROWS if row.interrupted} == {ADDITIONS["Observations.interrupted"]}
+    assert min(row.minor for row in ROWS if row.interrupted) == ADDITIONS["Observations.interrupted"]
     assert {row.minor for row in ROWS if not row.interrupted} == {0}
+
+
+def test_an_absent_row_is_as_old_as_env_servers_say() -> None:
+    (absent,) = (row for row in ROWS if row.is_first and row.interrupted)
+    assert absent.minor == ADDITIONS["the row absent"] == ABSENT_MINOR
 
 
 def test_every_addition_is_marked_where_it_is_declared_and_none_is_missing_from_the_list() -> None:
     declared = re.findall(r"\bSince minor (\d+)\.\n\s*(?:[\w.]+ )?(\w+) [={]", PROTO.read_text())
-    listed = {(name.rpartition(".")[2].lower(), minor) for name, minor in ADDITIONS.items()}
+    listed = {(name.rpartition(".")[2].lower(), minor) for name, minor in ADDITIONS.items() if "row" not in name}
     assert {(name.lower(), int(minor)) for minor, name in declared} == listed
     assert max(ADDITIONS.values()) == PROTOCOL_MINOR

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kubebeast_envserver.envs import gymnasium_env
+from kubebeast_envserver.rows import row_builder
 from kubebeast_envserver.rows.spaces import Leaf, leaves_of
 from kubebeast_envserver.stream import session
 from kubebeast_envserver.stream.codec import check_welcome, encode_observations
@@ -48,4 +48,4 @@ def _stack_frames(frames: int) -> None:
     def stacked(space: Any) -> list[Leaf]:
         return [leaf if leaf.num_categories else replace(leaf, frame_stack=frames) for leaf in leaves_of(space)]
 
-    patch.object(gymnasium_env, "leaves_of", stacked).start()
+    patch.object(row_builder, "leaves_of", stacked).start()

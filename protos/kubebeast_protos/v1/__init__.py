@@ -3,5 +3,8 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 3
+PROTOCOL_MINOR = 4
 """Minor version: which additions of the contract this side knows."""
+
+ABSENT_MINOR = 4
+"""From this minor version on a learner takes rows of agents that are absent."""

@@ -27,10 +27,12 @@ Rules that hold for every message:
   its action is ignored) and the reset observation is the next row (is_first is set, its reward is 0).
 
 Rows: what an environment may send at a step. Before step 0, and after each final row, an episode of it is due; from
-its first row on it is under way. These are all rows there are. The tests of both sides read this table.
+its first row on it is under way. These are all rows there are. The tests of both sides read this table. Where several
+agents share an environment, each is an environment here, and absent while only others of them play.
 
   episode   | row         | is_first | terminated | truncated | interrupted | reward | frames | then      | minor
   due       | first       | 1        | 0          | 0         | 0           | 0      | stack  | under way | 0
+  due       | absent      | 1        | 0          | 1         | 1           | 0      | stack  | due       | 4
   under way | inner       | 0        | 0          | 0         | 0           | finite | newest | under way | 0
   under way | terminated  | 0        | 1          | 0         | 0           | finite | newest | due       | 0
   under way | truncated   | 0        | 0          | 1         | 0           | finite | newest | due       | 0
@@ -44,6 +46,7 @@ in the Hello, which is sent before that is known.
   minor 1: Observations.interrupted, Bye.REASON_ENVIRONMENT_FAILED, End.
   minor 2: Actions.traced, Observations.env_us.
   minor 3: Hello.env_config, LeafSpec.bounded, LeafSpec.role.
+  minor 4: the row absent.
 """
 
 import abc

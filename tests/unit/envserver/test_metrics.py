@@ -143,7 +143,7 @@ class Film:
 
     def __init__(self, *rows: StepRows) -> None:
         self.spec_observation, self.spec_action = [OBSERVATION], [ACTION]
-        self.num_envs = 2
+        self.num_envs, self.num_agents = 2, 1
         self._rows = iter(rows)
 
     def reset(self) -> StepRows:

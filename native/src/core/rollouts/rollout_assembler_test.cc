@@ -191,6 +191,22 @@ TEST_F(RolloutAssemblerTest, ActionBeforeAnInterruptedRowHadNoConsequence) {
   EXPECT_EQ(column.num_transitions, 3);
 }
 
+TEST_F(RolloutAssemblerTest, NoTransitionLeadsIntoAnAbsentRowOrOutOfIt) {
+  Run(1);
+  flags_.terminated = {1, 0};
+  EXPECT_EQ(Step().num_steps, 2);
+  for (int t = 2; t < 4; ++t) {
+    flags_ = {.is_first = {1, 0}, .terminated = {0, 0}, .truncated = {1, 0}, .interrupted = {1, 0}};
+    EXPECT_EQ(Step().num_steps, 1) << "environment 1 goes on";
+  }
+  const Column column = Unpack(Run(2), 0, *shape_);
+  EXPECT_EQ(column.valid, (std::vector<bool>{true, false, false, false, true}));
+  EXPECT_EQ(column.rewards[2], 0);
+  EXPECT_TRUE(column.terminated[1] && !column.truncated[1]);
+  EXPECT_TRUE(column.is_first[4]);
+  EXPECT_EQ(column.num_transitions, 2);
+}
+
 TEST_F(RolloutAssemblerTest, CountsATransitionWhenItsSecondRowArrives) {
   EXPECT_EQ(Step().num_steps, 0);
   flags_.terminated[0] = 1;

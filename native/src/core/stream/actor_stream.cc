@@ -291,7 +291,7 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
 
 void ActorStream::CountInterruptions(const ObservationRows& observation) {
   for (std::uint32_t env = 0; env < observation.num_envs(); ++env) {
-    if (observation.interrupted[env] == 0) continue;
+    if (observation.interrupted[env] == 0 || observation.is_first[env] != 0) continue;  // absent rows are no failures
     // While an environment stays away its rows alternate: one that opens an episode, one that is interrupted.
     const bool still_away = interrupted_at_[env] != 0 && observation.step - interrupted_at_[env] == 2;
     if (!still_away) ++pool_->stats->env_interruptions;

@@ -19,6 +19,20 @@ class StreamEventsTest : public OpenPoolTest {
     EXPECT_TRUE(StatBecomes(*pool_, "streams", 0));
     return pool_->TakeStreamEvents();
   }
+
+  // Plays a row of a stream with one environment and waits for the actions.
+  bool Play(TestActor& actor, std::uint64_t number, bool interrupted, bool first) {
+    v1::ActRequest request = actor.StepMessage(first ? 0 : 1);
+    v1::Observations& message = *request.mutable_observations();
+    message.set_step(number);
+    if (interrupted) {
+      message.set_rewards(std::string(4, '\0'));
+      message.set_truncated("\1");
+      message.set_interrupted("\1");
+    }
+    actor.Send(request);
+    return AnswerNext(*pool_).ok() && actor.Read().has_value();
+  }
 };
 
 TEST_F(StreamEventsTest, SayWhoJoinedAndHowItLeft) {
@@ -96,28 +110,31 @@ TEST_F(StreamEventsTest, EnvironmentThatStaysAwayIsInterruptedOnce) {
   StartOpenPool();
   TestActor actor(pool_->address(), 1);
   ASSERT_TRUE(actor.Join());
-  const auto step = [&](std::uint64_t number, bool interrupted, bool first) {
-    v1::ActRequest request = actor.StepMessage(first ? 0 : 1);
-    v1::Observations& message = *request.mutable_observations();
-    message.set_step(number);
-    if (interrupted) {
-      message.set_rewards(std::string(4, '\0'));
-      message.set_truncated("\1");
-      message.set_interrupted("\1");
-    }
-    actor.Send(request);
-    return AnswerNext(*pool_).ok() && actor.Read().has_value();
-  };
-  ASSERT_TRUE(step(0, false, true));
-  ASSERT_TRUE(step(1, true, false));
-  ASSERT_TRUE(step(2, false, true));
-  ASSERT_TRUE(step(3, true, false));
+  ASSERT_TRUE(Play(actor, 0, false, true));
+  ASSERT_TRUE(Play(actor, 1, true, false));
+  ASSERT_TRUE(Play(actor, 2, false, true));
+  ASSERT_TRUE(Play(actor, 3, true, false));
   EXPECT_EQ(Stat(*pool_, "env_interruptions"), 1);
-  ASSERT_TRUE(step(4, false, true));
-  ASSERT_TRUE(step(5, false, false));
-  ASSERT_TRUE(step(6, true, false));
+  ASSERT_TRUE(Play(actor, 4, false, true));
+  ASSERT_TRUE(Play(actor, 5, false, false));
+  ASSERT_TRUE(Play(actor, 6, true, false));
   EXPECT_EQ(Stat(*pool_, "env_interruptions"), 2);
   EXPECT_EQ(Stat(*pool_, "steps_sampled"), 1) << "from row 4 to row 5";
+}
+
+TEST_F(StreamEventsTest, AbsentRowIsNeitherAStepNorAnInterruption) {
+  StartOpenPool();
+  TestActor actor(pool_->address(), 1);
+  ASSERT_TRUE(actor.Join());
+  ASSERT_TRUE(Play(actor, 0, true, true));
+  ASSERT_TRUE(Play(actor, 1, true, true));
+  EXPECT_EQ(Stat(*pool_, "env_interruptions"), 0);
+  ASSERT_TRUE(Play(actor, 2, false, true));
+  ASSERT_TRUE(Play(actor, 3, true, false));
+  ASSERT_TRUE(Play(actor, 4, true, true));
+  ASSERT_TRUE(Play(actor, 5, true, true));
+  EXPECT_EQ(Stat(*pool_, "env_interruptions"), 1);
+  EXPECT_EQ(Stat(*pool_, "steps_sampled"), 0);
 }
 
 }  // namespace

@@ -218,7 +218,6 @@ class Decoder {
   }
 
   absl::Status CheckInterrupted(std::size_t i) const {
-    if (rows_->is_first[i] != 0) return InvalidObservations("interrupted[", i, "]: 1 together with is_first");
     if (rows_->truncated[i] == 0 || rows_->terminated[i] != 0) {
       return InvalidObservations("interrupted[", i, "]: 1, but the row is not truncated");
     }

@@ -22,7 +22,7 @@ struct ObservationRows {
   std::vector<std::uint8_t> terminated;   // [B], 0 or 1
   std::vector<std::uint8_t> truncated;    // [B], 0 or 1
   std::vector<std::uint8_t> is_first;     // [B], 0 or 1
-  std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place
+  std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place; with is_first: absent
   std::vector<EpisodeEnd> episodes;
   std::uint64_t env_us = 0;  // the environments computed; 0: it does not say
 

@@ -7,7 +7,7 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolMinor = 3;
+inline constexpr std::uint32_t kProtocolMinor = 4;
 // From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
 inline constexpr std::uint32_t kTracedMinor = 2;
 

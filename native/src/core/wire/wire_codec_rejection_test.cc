@@ -150,7 +150,31 @@ TEST(WireCodecRejectionTest, AcceptsAnInterruptedRow) {
   EXPECT_EQ(DecodeRows(codec, TestStep(2, kOnlyEnv1))->interrupted, (std::vector<std::uint8_t>{0, 0, 0}));
 }
 
-TEST(WireCodecRejectionTest, RejectsAnInterruptedRowThatOpensAnEpisodeOrIsRewarded) {
+TEST(WireCodecRejectionTest, AcceptsAbsentRowsFromStepZeroToTheFirstRowOfAnEpisode) {
+  StreamCodec codec = TestCodec();
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    v1::ActRequest message = step == 0 ? FirstStep() : TestStep(step, kOnlyEnv1);
+    message.mutable_observations()->set_truncated(std::string("\0\1\0", 3));
+    message.mutable_observations()->set_interrupted(std::string("\0\1\0", 3));
+    const Rows rows = DecodeRows(codec, message);
+    ASSERT_NE(rows, nullptr);
+    EXPECT_EQ(rows->interrupted, kOnlyEnv1);
+  }
+  EXPECT_EQ(DecodeRows(codec, TestStep(3, kOnlyEnv1))->is_first, kOnlyEnv1);
+  EXPECT_EQ(DecodeRows(codec, TestStep(4, {0, 0, 0}))->is_first, (std::vector<std::uint8_t>{0, 0, 0}));
+}
+
+TEST(WireCodecRejectionTest, RejectsAnAbsentRowThatIsNotTruncatedOrIsRewarded) {
+  v1::ActRequest message = FirstStep();
+  message.mutable_observations()->set_interrupted(std::string("\1\0\0", 3));
+  StreamCodec codec = TestCodec();
+  EXPECT_EQ(Decode(codec, message).status().message(), "observations.interrupted[0]: 1, but the row is not truncated");
+  message.mutable_observations()->set_truncated(std::string("\1\0\0", 3));
+  message.mutable_observations()->set_rewards(Floats({2.5F, 0, 0}));
+  EXPECT_EQ(Decode(codec, message).status().message(), "observations.rewards[0]: 2.5, expected 0 where interrupted");
+}
+
+TEST(WireCodecRejectionTest, RejectsAnInterruptedRowThatIsNotTruncatedOrIsRewarded) {
   const auto refusal = [](v1::ActRequest message, const std::string& truncated) {
     StreamCodec codec = TestCodec();
     DecodeRows(codec, FirstStep());

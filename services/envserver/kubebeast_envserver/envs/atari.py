@@ -123,6 +123,8 @@ class AtariEnv:
     episodic_life would restart the game, its life_loss_info would not press FIRE.
     """
 
+    num_agents = 1
+
     def __init__(self, game: str, num_envs: int, settings: AtariSettings, seed: int | None) -> None:
         try:
             self._envs, action_set = _make_games(game, num_envs, settings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from kubebeast_common.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.config import Preset
+from kubebeast_envserver.envs.joint_env import is_joint_id
 from kubebeast_envserver.envs.vector_env import is_vector_id
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def _check_time_limit(time_limit: int, env: str, env_kwargs: Mapping[str, Any]) 
         raise ValueError(f"time_limit = {time_limit}: must not be negative")
     if time_limit and env == "Mock":
         raise ValueError(f"time_limit = {time_limit}: Mock has none, but the argument episode_length (env_kwargs)")
+    if time_limit and is_joint_id(env):
+        raise ValueError(f"time_limit = {time_limit}: PettingZoo has none; see env_kwargs, e.g. max_cycles")
     for name in ("max_episode_steps", "max_num_frames_per_episode"):
         if time_limit and name in env_kwargs:
             raise ValueError(f"time_limit = {time_limit}: env_kwargs set {name} = {env_kwargs[name]!r}: choose one")

@@ -3,14 +3,16 @@
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
 from kubebeast_common.env_config import EnvConfig, Wrapper
 from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
+from kubebeast_envserver.envs.joint_env import is_joint_id, make_joint_env
 from kubebeast_envserver.envs.mock import MockEnv
+from kubebeast_envserver.envs.multi_agent_env import MultiAgentEnv
 from kubebeast_envserver.envs.vector_env import VectorEnvRows, is_vector_id, make_vec
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
@@ -35,9 +37,11 @@ __all__ = [
     "find_atari",
     "make_rendered_env",
     "make_vector_env",
+    "num_agents_of",
     "resolve_config",
 ]
 
+MadeT = TypeVar("MadeT")
 
 MAX_TRIES = 3
 """How often a constructor may fail in a row before it counts as broken: some fail now and then."""
@@ -60,13 +64,14 @@ def make_vector_env(
 ) -> HostedEnv:
     """`num_envs` environments that step together (B), with NEXT_STEP autoreset.
 
+    num_envs: of several agents in one environment each counts: a multiple of `num_agents_of`.
     env: a gymnasium id, module:Id (the module is imported first), vector/Id for what gymnasium.make_vec makes,
-    gym/Id of older gym, an Atari id, or Mock.
+    pettingzoo/... for several agents (joint_env.PREFIX), gym/Id of older gym, an Atari id, or Mock.
     preset: Atari preprocessing; auto goes by the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
     env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
     seed: environment i starts from seed + i; None takes seeds from the operating system.
     evaluation: play whole games: a lost life does not end an episode. All else is as in training.
-    wrappers: around each environment, the first one innermost. Only gymnasium environments take some.
+    wrappers: around each environment, the first one innermost. Only those of gymnasium and PettingZoo take some.
     time_limit: steps after which an episode is truncated, in place of as many as the environment is registered with;
     wrappers are around it. 0 leaves those.
     full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
@@ -90,7 +95,8 @@ def make_vector_env(
             arguments = _arguments(kwargs, time_limit)
             if is_vector_id(env):
                 return _vector(env, num_envs, arguments, seed)
-            return GymnasiumEnv(
+            kind = MultiAgentEnv if is_joint_id(env) else GymnasiumEnv
+            return kind(
                 env,
                 num_envs,
                 arguments,
@@ -124,9 +130,9 @@ def make_rendered_env(
     """
     kwargs = env_kwargs or {}
     hosted = make_vector_env(env, num_envs, preset, kwargs, seed, evaluation, wrappers=wrappers, time_limit=time_limit)
-    if isinstance(hosted, GymnasiumEnv) and hosted.can_render:
+    if isinstance(hosted, GymnasiumEnv | MultiAgentEnv) and hosted.can_render:
         hosted.close()
-        return GymnasiumEnv(env, num_envs, _arguments(kwargs, time_limit), seed, wrappers=wrappers, render=True)
+        return type(hosted)(env, num_envs, _arguments(kwargs, time_limit), seed, wrappers=wrappers, render=True)
     atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=evaluation)
     if atari is not None:
         from kubebeast_envserver.envs.atari_screens import AtariScreens
@@ -139,7 +145,19 @@ def make_rendered_env(
         raise ValueError(f"env = {env!r} cannot be shown: {error}") from error
 
 
-def _make_patiently(make: Callable[[], HostedEnv]) -> HostedEnv:
+def num_agents_of(env: str, env_kwargs: dict[str, Any] | None = None, wrappers: Sequence[Wrapper] = ()) -> int:
+    """The agents of one environment, which num_envs counts; of an id that may have several, one is made to see.
+
+    Raises as make_vector_env.
+    """
+    if not is_joint_id(env):
+        return 1
+    made = _make_patiently(lambda: make_joint_env(env, env_kwargs or {}, wrappers))
+    with contextlib.closing(made):
+        return len(made.agents)
+
+
+def _make_patiently(make: Callable[[], MadeT]) -> MadeT:
     backoff = Backoff()
     while True:
         try:
@@ -179,7 +197,7 @@ def find_action_meanings(
     atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=True)
     if atari is not None:
         return atari.make(1, seed=None).action_meanings
-    if env == "Mock" or is_vector_id(env):
+    if env == "Mock" or is_vector_id(env) or is_joint_id(env):
         return None
     with contextlib.closing(make_env(env, _arguments(kwargs, time_limit), wrappers)) as made:
         get_meanings = getattr(made.unwrapped, "get_action_meanings", None)

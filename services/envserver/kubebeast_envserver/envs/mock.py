@@ -15,6 +15,8 @@ class MockEnv:
     Every env plays the same film from another moment on; the reward is 1 at every 16th decision of an episode.
     """
 
+    num_agents = 1
+
     def __init__(self, num_envs: int, *, episode_length: int = 1000, num_actions: int = 6) -> None:
         for name, value in (("episode_length", episode_length), ("num_actions", num_actions)):
             if value < 1:

@@ -44,6 +44,8 @@ def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEn
 class VectorEnvRows:
     """B environments of one VectorEnv. They fail together: what one raises, or returns wrongly, ends all of them."""
 
+    num_agents = 1
+
     def __init__(self, envs: VectorEnv[Any, Any, Any], seed: int | None) -> None:
         """envs: of autoreset mode NEXT_STEP, else ValueError. UnsupportedSpaceError for what cannot be sent."""
         mode = (envs.metadata or {}).get("autoreset_mode")

@@ -1,7 +1,7 @@
 """One gymnasium environment by its id, with the wrappers that a user has put around it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 
@@ -14,8 +14,10 @@ from kubebeast_common.user_code import (
     raise_if_interrupt,
 )
 from kubebeast_envserver.envs import older_gym
-from kubebeast_envserver.faults.guarded_env import Env
 from kubebeast_envserver.rows.rows import EnvironmentFailure
+
+Env = gymnasium.Env[Any, Any]
+EnvT = TypeVar("EnvT")
 
 
 def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper] = ()) -> Env:
@@ -34,8 +36,16 @@ def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper
     except BaseException as error:
         raise_if_interrupt(error)
         raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
+    return wrapped(env, wrappers, gymnasium.Env)
+
+
+def wrapped(env: EnvT, wrappers: Sequence[Wrapper], kind: type[Any]) -> EnvT:
+    """env in its wrappers, the first one innermost, each of which must return a `kind`.
+
+    Raises ValueError for what is no wrapper, EnvironmentFailure where the code of one raises.
+    """
     for wrapper in wrappers:
-        env = _wrapped(env, wrapper)
+        env = _wrapped(env, wrapper, kind)
     return env
 
 
@@ -45,7 +55,7 @@ def _made(name: str, env_kwargs: dict[str, Any]) -> Env:
     return gymnasium.make(name, **env_kwargs)
 
 
-def _wrapped(env: Env, wrapper: Wrapper) -> Env:
+def _wrapped(env: EnvT, wrapper: Wrapper, kind: type[Any]) -> EnvT:
     where = f"wrappers = {str(wrapper)!r}"
     try:
         wrap = import_user_object(wrapper.name)
@@ -54,10 +64,11 @@ def _wrapped(env: Env, wrapper: Wrapper) -> Env:
     if not callable(wrap):
         raise ValueError(f"{where}: is {wrap!r}, not something that takes an environment and returns one")
     try:
-        wrapped = wrap(env, **wrapper.kwargs)
+        result: EnvT = wrap(env, **wrapper.kwargs)
     except BaseException as error:
         raise_if_interrupt(error)
         raise EnvironmentFailure(f"{where} raised {describe(error)}") from error
-    if not isinstance(wrapped, gymnasium.Env):
-        raise ValueError(f"{where}: returned {wrapped!r}, which is no gymnasium.Env")
-    return wrapped
+    if not isinstance(result, kind):
+        library = kind.__module__.partition(".")[0]
+        raise ValueError(f"{where}: returned {result!r}, which is no {library}.{kind.__name__}")
+    return result

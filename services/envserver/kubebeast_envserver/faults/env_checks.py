@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from kubebeast_common.user_code import message
 from kubebeast_envserver.rows.action_mask import PATH, ActionMask
+from kubebeast_envserver.rows.rows import Step
 from kubebeast_envserver.rows.spaces import Array
 from kubebeast_envserver.rows.stream_status import FailureKind
 
@@ -17,9 +18,6 @@ _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _OLD_GYM = "the environment has gym's interface before 0.26: {}, or wrap it (https://shimmy.farama.org)"
 _RESET_RESULT = "(observation, info)"
 _STEP_RESULT = "(observation, reward, terminated, truncated, info)"
-
-Step = tuple[Any, float, bool, bool]
-"""Observation, reward, terminated and truncated."""
 
 
 class EnvCheckError(Exception):

@@ -1,9 +1,9 @@
-"""One gymnasium environment that may fail: what it returns is checked, and it is created again after a while."""
+"""One environment that may fail: what it returns is checked, and it is created again after a while."""
 
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
@@ -11,19 +11,47 @@ import numpy as np
 from kubebeast_common.backoff import FaultPolicy, Repetitions, Retries
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.user_code import describe, raise_if_interrupt
-from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, Step, old_gym_hint
+from kubebeast_envserver.faults.env_checks import EnvCheckError, old_gym_hint
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure
 from kubebeast_envserver.rows.stream_status import FailureKind, StreamStatus
 
-Env = gymnasium.Env[Any, Any]
+StepT = TypeVar("StepT")
+StepT_co = TypeVar("StepT_co", covariant=True)
 
 Spaces = tuple[gymnasium.Space[Any], gymnasium.Space[Any]]
 """Of observations and of actions."""
 
+
+class Env(Protocol):
+    """What is guarded: a gymnasium.Env, or several agents with its interface."""
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]: ...
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]: ...
+
+    def reset(self, *, seed: int | None = None) -> Any: ...
+
+    def step(self, action: Any, /) -> Any: ...
+
+    def render(self) -> Any: ...
+
+    def close(self) -> object: ...
+
+
+class Check(Protocol[StepT_co]):
+    """Makes rows of what an environment returns. Its methods raise EnvCheckError."""
+
+    def check_reset(self, result: Any, /) -> StepT_co: ...
+
+    def check_step(self, result: Any, /) -> StepT_co: ...
+
+
 logger = logging.getLogger(__name__)
 
 
-class GuardedEnv:
+class GuardedEnv(Generic[StepT]):
     """An environment of a vector. No exception of its own leaves it: a call that failed returns None.
 
     The back-off is a deadline that `restart` looks at; nothing here waits.
@@ -37,17 +65,14 @@ class GuardedEnv:
         seed: int | None,
         policy: FaultPolicy,
         status: StreamStatus,
+        check: Check[StepT],
         env: Env | None = None,
-        check: EnvCheck | None = None,
     ) -> None:
-        """spaces: what `make` must keep to. seed: of the first reset. env: one that is made already.
-
-        check: of what it returns, an EnvCheck by default.
-        """
+        """spaces: what `make` must keep to. seed: of the first reset. env: one that is made already."""
         self._index = index
         self._make = make
         self._spaces = spaces
-        self._check = check or EnvCheck(spaces[0])
+        self._check = check
         self._first_seed = self._next_seed = seed
         self._policy = policy
         self._status = status
@@ -83,7 +108,7 @@ class GuardedEnv:
         except BaseException as error:  # one that calls sys.exit fails; its process is not its own
             self._note("exception", f"it could not be made: {describe(error)}", error)
 
-    def reset(self) -> Step | None:
+    def reset(self) -> StepT | None:
         """Starts an episode: its first row. A broken environment is created again whatever its back-off."""
         self.open()
         if self._env is None:
@@ -100,11 +125,11 @@ class GuardedEnv:
             self._note("exception", f"reset raised {describe(error)}{old_gym_hint(error)}", error)
         return None
 
-    def restart(self) -> Step | None:
+    def restart(self) -> StepT | None:
         """As `reset`, but a broken environment only when its back-off is over."""
         return None if self._env is None and time.monotonic() < self.retry_at else self.reset()
 
-    def step(self, action: Any) -> Step | None:
+    def step(self, action: Any) -> StepT | None:
         if self._env is None:
             return None
         try:

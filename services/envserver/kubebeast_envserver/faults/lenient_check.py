@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
-from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, Step, check_flag, check_reward
+from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, check_flag, check_reward
 from kubebeast_envserver.rows.action_mask import ActionMask
+from kubebeast_envserver.rows.rows import Step
 
 T = TypeVar("T")
 

@@ -11,6 +11,9 @@ from kubebeast_envserver.rows.stream_status import FailureKind
 
 Array = NDArray[Any]
 
+Step = tuple[Any, float, bool, bool]
+"""Observation, reward, terminated and truncated of one environment."""
+
 
 class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
     """An environment raised, or broke its contract, in construction, reset or step."""
@@ -49,10 +52,11 @@ class StepRows:
 
     Such a row has truncated set, terminated and is_first unset, reward 0 and an observation of zeros; the action before
     it had no consequence. While the environment stays broken, its rows alternate: the one after an interrupted row
-    is_first and keeps its place too, with zeros, and the one after that is interrupted again.
+    is_first and keeps its place too, with zeros, and the one after that is interrupted again. Where num_agents > 1, its
+    rows are absent meanwhile, as those of an agent are that has ended before the others: first and interrupted at once.
     """
     failures: list[tuple[int, str]] = field(default_factory=list)
-    """Environments whose rows only keep their places, in order, and why: what failed last."""
+    """Broken environments, whose rows only keep their places, in order, and why: what failed last."""
 
     def require_whole(self) -> None:
         """Raises EnvironmentFailure when an environment is broken: for those who cannot go on without it."""
@@ -66,6 +70,8 @@ class HostedEnv(Protocol):
     spec_observation: list[Leaf]
     spec_action: list[Leaf]
     num_envs: int
+    num_agents: int
+    """Of one environment. More than one have a row each, which num_envs counts, and may be absent."""
 
     def reset(self) -> StepRows:
         """Starts a new episode in every environment; creates a broken one again. Raises EnvironmentFailure."""
@@ -86,6 +92,7 @@ class WrappedEnv:
         self.spec_observation = env.spec_observation
         self.spec_action = env.spec_action
         self.num_envs = env.num_envs
+        self.num_agents = env.num_agents
         self._env = env
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from kubebeast_envserver.stream.codec import (
     offer_compression,
 )
 from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, stream_error
-from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
+from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
@@ -121,6 +121,11 @@ class Session:
             except VersionError as error:
                 raise RefusedError(str(error)) from error
             self._learner_minor = welcome.protocol_minor
+            if self._env.num_agents > 1 and self._learner_minor < ABSENT_MINOR:
+                raise RefusedError(
+                    f"the learner's protocol version {PROTOCOL_VERSION}.{self._learner_minor} knows no agents that are "
+                    f"absent, which takes {PROTOCOL_VERSION}.{ABSENT_MINOR}: update the learner"
+                )
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
             self._status.connected = 1

@@ -16,7 +16,7 @@ from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, mak
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.output import output_to_stderr
-from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, open_env, play
+from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, count_agents, open_env, play
 from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError
 
@@ -89,17 +89,18 @@ def evaluate(config: EvalConfig) -> Evaluation:
 
 
 def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[[], None] | None = None) -> Evaluation:
-    """Plays config.episodes episodes with a model. watch: as that of play.
+    """Plays config.episodes episodes with a model, or a few more: whole environments play. watch: as that of play.
 
     Raises ConfigError or EnvironmentFailure.
     """
     trained = trained.playing(config.env)
     played = choose_env(config, trained)
+    num_agents, notes = count_agents(played)
     generator = torch.Generator().manual_seed(config.seed)
 
     episodes: list[PlayedEpisode] = []
     while len(episodes) < config.episodes:
-        num_envs = min(MAX_ENVS, config.episodes - len(episodes))
+        num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_agents)
         seed = config.seed + len(episodes)
         make = partial(make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, **played.arguments)
         with open_env(make, trained, played.env_id) as env:
@@ -110,7 +111,7 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         env_kwargs=played.config.kwargs,
         wrappers=[wrapper.to_plain() for wrapper in played.config.wrappers],
         time_limit=played.config.time_limit,
-        notes=played.notes,
+        notes=[*played.notes, *notes],
         **_atari_settings(played),
         mode=config.mode,
         seed=config.seed,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
-from kubebeast_envserver.envs.factory import HostedEnv, resolve_config
+from kubebeast_envserver.envs.factory import HostedEnv, num_agents_of, resolve_config
 from kubebeast_learner.actors.env_spec import EnvSpec, describe
 from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
@@ -73,6 +73,19 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
     elif not same or played != told:
         notes.append(f"trained on {describe(trained.env_id, trained.env_config)}")
     return PlayedEnv(env_id, played, notes)
+
+
+def count_agents(played: PlayedEnv) -> tuple[int, list[str]]:
+    """How many agents one environment has, each with episodes of its own, and what to say of more than one.
+
+    Raises ConfigError or EnvironmentFailure.
+    """
+    try:
+        num_agents = num_agents_of(played.env_id, dict(played.config.kwargs), played.config.wrappers)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    together = f"{num_agents} agents play together: an episode is that of one agent, and the mean is over agents"
+    return num_agents, [together] * (num_agents > 1)
 
 
 def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedModel) -> tuple[Wrapper, ...]:

@@ -9,7 +9,7 @@ from rich.console import Console
 from kubebeast_envserver.envs.factory import EnvironmentFailure, RenderedEnv, make_rendered_env
 from kubebeast_learner.config import RenderConfig
 from kubebeast_learner.models import ModelSpecError
-from kubebeast_learner.play.playing import PlayedEpisode, choose_env, open_env, play
+from kubebeast_learner.play.playing import PlayedEpisode, choose_env, count_agents, open_env, play
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.play.video import VideoWriter, open_video
 from kubebeast_learner.run.checkpoint import CheckpointError
@@ -35,7 +35,8 @@ def render(config: RenderConfig) -> str:
     trained = load_trained(config).playing(config.env)
     played = choose_env(config, trained)
     generator = torch.Generator().manual_seed(config.seed)
-    make = partial(make_rendered_env, num_envs=1, evaluation=True, **played.arguments)
+    num_agents, notes = count_agents(played)
+    make = partial(make_rendered_env, num_envs=num_agents, evaluation=True, **played.arguments)
     out = config.out.expanduser()
     path = out.absolute()  # an environment may change the working directory
     with open_env(partial(make, seed=config.seed), trained, played.env_id) as env:
@@ -51,7 +52,7 @@ def render(config: RenderConfig) -> str:
     games = ", ".join(f"return {episode.episode_return:g}" + " (cut off)" * episode.cut_off for episode in episodes)
     length = f"{video.num_frames:,} frames, {video.num_frames / fps:.1f} s"
     summary = f"{out}: {length}; {played.env_id} at step {trained.step:,}, {games}"
-    return "\n".join([summary, *played.notes])
+    return "\n".join([summary, *played.notes, *notes])
 
 
 def _film(env: RenderedEnv, video: VideoWriter) -> None:

@@ -6,14 +6,20 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, Leaf, StepRows, make_vector_env
+from kubebeast_envserver.envs.factory import (
+    EnvironmentFailure,
+    HostedEnv,
+    Leaf,
+    StepRows,
+    make_vector_env,
+    num_agents_of,
+)
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.lenient_check import LenientCheck
 from kubebeast_envserver.faults.space_checks import space_violations
@@ -54,7 +60,7 @@ class Trial:
     observation: list[Leaf] = field(default_factory=list)
     action: list[Leaf] = field(default_factory=list)
     steps: int = 0
-    """Actions that had a consequence."""
+    """Actions that had a consequence, of each agent."""
     env_s: float = 0.0
     """Time inside the environment, resets included."""
     sent_bytes: int = 0
@@ -86,9 +92,13 @@ def try_env(config: CheckEnvConfig) -> Trial:
     ConfigError for settings that make no environment.
     """
     trial, status = Trial(), StreamStatus()
-    make = partial(make_vector_env, config.env, 1, seed=config.seed, **config.making)
+    making = config.making
     try:
-        env = make(
+        env = make_vector_env(
+            config.env,
+            num_agents_of(config.env, making["env_kwargs"], making["wrappers"]),
+            seed=config.seed,
+            **making,
             full_stacks=False,
             policy=FAULTS,
             status=status,
@@ -140,7 +150,11 @@ def random_actions(
 
 def _space_violations(config: CheckEnvConfig) -> list[str]:
     making = config.making
-    with closing(make_env(config.env, making["env_kwargs"], making["wrappers"])) as env:
+    try:
+        made = make_env(config.env, making["env_kwargs"], making["wrappers"])
+    except ValueError:  # a whole vector, or several agents: there is no single environment to ask
+        return []
+    with closing(made) as env:
         observation = space_violations(env.observation_space)
         action = space_violations(env.action_space, action_leaves_of)
     return [*(f"observation space: {text}" for text in observation), *(f"action space: {text}" for text in action)]
@@ -158,7 +172,8 @@ def _play(env: HostedEnv, trial: Trial, config: CheckEnvConfig, status: StreamSt
         began = time.perf_counter()
         rows = env.step(actions)
         trial.env_s += time.perf_counter() - began
-        trial.steps += not (rows.is_first.any() or rows.interrupted.any())
+        without_step = rows.is_first | rows.interrupted if rows.interrupted.any() else rows.is_first
+        trial.steps += env.num_envs - int(np.count_nonzero(without_step))
         num_failures = _note_failures(trial, rows, status, num_failures)
         _count(trial, rows)
 
@@ -172,7 +187,7 @@ def _note_failures(trial: Trial, rows: StepRows, status: StreamStatus, before: i
     """Of an environment that had to be made again. Returns how many there were, of which the caller knew `before`."""
     num_failures: int = sum(getattr(status, f"failures_{kind}") for kind in FAILURE_KINDS)
     if num_failures > before:
-        for _, reason in rows.failures:
+        for reason in dict.fromkeys(reason for _, reason in rows.failures):
             trial.note(reason)
     return num_failures
 

@@ -33,7 +33,7 @@ class CountdownEnv:
     def __init__(self, lengths: Sequence[int]) -> None:
         self.spec_observation = [OBSERVATION]
         self.spec_action = [ACTION]
-        self.num_envs = len(lengths)
+        self.num_envs, self.num_agents = len(lengths), 1
         self.actions: list[Any] = []
         self._lengths = np.array(lengths)
         self._left = self._lengths.copy()

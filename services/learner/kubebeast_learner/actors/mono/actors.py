@@ -21,7 +21,7 @@ from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shar
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
 from kubebeast_learner.algorithm.rollout import Rollout
-from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.config import ConfigError, MonoConfig
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
@@ -60,23 +60,24 @@ class MonoActors:
         """From an environment made for that alone. Raises ConfigError or ActorsError where it cannot be made."""
         self._spec_process = self._spec_process or SpecProcess(self._config, self._folder)
         try:
-            spec = self._spec_process.wait(timeout_ms / 1000)
+            made = self._spec_process.wait(timeout_ms / 1000)
         except SpecError as error:
             raise ActorsError(str(error)) from error
-        if spec is not None:
-            self._spec = spec
-            self._spec_process.end()
-        return spec
+        if made is None:
+            return None
+        self._spec_process.end()
+        self._spec = made.spec
+        self._shares = shares_of(self._config, made.num_agents)
+        return made.spec
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
         self._model = model
         self._layout = BlockLayout.of(self._spec, self._config.rollout.unroll_length, model)
         self._weights = SharedWeights(model, self._config.run.precision, version)
         self._batch = self._layout.make(self._fresh_batch_size, lambda shape, dtype: torch.empty(shape, dtype=dtype))
-        shares = spread(self._config.actors.num_actors, num_processes(self._config))
-        sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in shares]
+        sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in self._shares]
         memories = torch.split(shared_memory(sum(sizes)), sizes)
-        for index, (num_envs, memory) in enumerate(zip(shares, memories, strict=True)):
+        for index, (num_envs, memory) in enumerate(zip(self._shares, memories, strict=True)):
             self._processes.append(self._make_process(index, num_envs, memory, version))
         for process in self._processes:
             process.start()
@@ -184,6 +185,17 @@ class MonoActors:
 def num_processes(config: MonoConfig) -> int:
     """num_actor_processes, or one for each core of this machine."""
     return config.actors.num_actor_processes or min(num_cores(), config.actors.num_actors)
+
+
+def shares_of(config: MonoConfig, num_agents: int) -> list[int]:
+    """Of num_actors for each process, whole environments of so many agents. ConfigError where that cannot be."""
+    num_envs, rest = divmod(config.actors.num_actors, num_agents)
+    if rest:
+        raise ConfigError(
+            f"num_actors = {config.actors.num_actors}: counts agents, so it must be a multiple of the {num_agents} of "
+            f"{config.actors.env}"
+        )
+    return [num_agents * share for share in spread(num_envs, min(num_envs, num_processes(config)))]
 
 
 def num_blocks(config: MonoConfig) -> int:

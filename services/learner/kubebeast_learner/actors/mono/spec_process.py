@@ -5,9 +5,9 @@ learner lives. Imports no torch.
 import multiprocessing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, resolve_config
+from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, num_agents_of, resolve_config
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -15,7 +15,15 @@ from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.own_process import LOG_NAME, begin
 from kubebeast_learner.config import ConfigError, MonoConfig
 
-_Answer = tuple[Literal["spec"], EnvSpec] | tuple[Literal["unusable", "failed"], str]
+_Answer = tuple[Literal["made"], "MadeEnv"] | tuple[Literal["unusable", "failed"], str]
+
+
+class MadeEnv(NamedTuple):
+    """What the environment turned out to be."""
+
+    spec: EnvSpec
+    num_agents: int
+    """Of one environment; num_actors counts each."""
 
 
 _END_GRACE_S = 1.0
@@ -41,7 +49,7 @@ class SpecProcess:
         self._process.start()
         theirs.close()  # so that its death ends the answer
 
-    def wait(self, timeout_s: float) -> EnvSpec | None:
+    def wait(self, timeout_s: float) -> MadeEnv | None:
         """None while it computes. Raises ConfigError or SpecError; kills it when it computes for too long."""
         if not self._answer.poll(timeout_s):
             self._hang_watch.look(self._process, self._status)
@@ -50,7 +58,7 @@ class SpecProcess:
             answer: _Answer = self._answer.recv()
         except EOFError:
             raise SpecError(self._death()) from None
-        if answer[0] == "spec":
+        if answer[0] == "made":
             return answer[1]
         raise (ConfigError if answer[0] == "unusable" else SpecError)(answer[1])
 
@@ -73,12 +81,14 @@ def _tell(config: MonoConfig, status: StreamStatus, answer: Connection, folder: 
     try:
         with watched(status):
             env_config = resolve_config(env_id, **making)
-            env = make_vector_env(env_id, 1, **making)
+            num_agents = num_agents_of(env_id, making["env_kwargs"], making["wrappers"])
+            env = make_vector_env(env_id, num_agents, **making)
     except ValueError as error:
         answer.send(("unusable", str(error)))
         return
     except EnvironmentFailure as failure:
         answer.send(("failed", str(failure)))
         return
-    answer.send(("spec", EnvSpec.of(env_id, env.spec_observation, env.spec_action, env_config)))
+    spec = EnvSpec.of(env_id, env.spec_observation, env.spec_action, env_config)
+    answer.send(("made", MadeEnv(spec, num_agents)))
     env.close()

@@ -1,0 +1,104 @@
+"""Agents that share a policy: each is a row of its own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kubebeast_common.backoff import FaultPolicy
+from kubebeast_common.env_config import Wrapper
+from kubebeast_common.text import printable
+from kubebeast_envserver.envs.gymnasium_env import RENDER_MODE, MakeCheck, render_options
+from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv, make_joint_env
+from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
+from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
+from kubebeast_envserver.rows.row_builder import RowBuilder
+from kubebeast_envserver.rows.rows import Array, Step, StepRows
+from kubebeast_envserver.rows.stream_status import StreamStatus
+
+
+class MultiAgentEnv:
+    """Environments of one id with JointEnv's PREFIX as a HostedEnv: B rows, num_agents of each environment.
+
+    An agent that does not play is absent. Where no agent of an environment plays any more, the next step resets it. One
+    that fails is interrupted with all its agents, which are absent until it is created again.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int,
+        env_kwargs: dict[str, Any],
+        seed: int | None,
+        *,
+        wrappers: Sequence[Wrapper] = (),
+        render: bool = False,
+        policy: FaultPolicy | None = None,
+        status: StreamStatus | None = None,
+        make_check: MakeCheck = EnvCheck,
+    ) -> None:
+        """num_envs: B, a multiple of the number of agents. The environment of row i gets the seed + i of its first row.
+
+        The others, and what is raised: as of GymnasiumEnv.
+        """
+        if render:
+            env_kwargs = {**env_kwargs, "render_mode": RENDER_MODE}
+        make = partial(make_joint_env, env_id, env_kwargs, wrappers)
+        first = make()
+        self.can_render, self.render_fps = render_options(first.metadata)
+        self.num_envs, self.num_agents = num_envs, len(first.agents)
+        if num_envs % self.num_agents:
+            first.close()
+            agents = printable(", ".join(map(str, first.agents)), 200)
+            raise ValueError(
+                f"num_envs = {num_envs}: counts agents, so it must be a multiple of the {self.num_agents} agents of "
+                f"{env_id}: {agents}"
+            )
+        spaces = first.observation_space, first.action_space
+        self._builder = RowBuilder(*spaces, num_envs)
+        self.spec_observation, self.spec_action = self._builder.spec_observation, self._builder.spec_action
+        check = AgentsCheck(first.agents, make_check(spaces[0], self._builder.mask))
+        seeds = [None if seed is None else seed + row for row in range(0, num_envs, self.num_agents)]
+        again = partial(_make_again, make, first.agents)
+        self._envs: GuardedEnvs[list[Step | None]] = GuardedEnvs(again, first, spaces, seeds, check, policy, status)
+
+    def reset(self) -> StepRows:
+        self._builder.reset()
+        return self._rows(self._envs.reset())
+
+    def step(self, actions: list[Array]) -> StepRows:
+        over = np.logical_and.reduce(self._builder.over.reshape(-1, self.num_agents), axis=1).tolist()
+        each = list(self._builder.split(actions))
+        joint = [each[row : row + self.num_agents] for row in range(0, self.num_envs, self.num_agents)]
+        return self._rows(self._envs.step(joint, over))
+
+    def render(self) -> Array:
+        """uint8 [B, H, W, 3]: the agents of an environment share a picture."""
+        return np.repeat(self._envs.render(), self.num_agents, axis=0)
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def _rows(self, joint: list[list[Step | None] | None]) -> StepRows:
+        """joint: one an environment; None of one that is broken. Raises AllQuarantined."""
+        steps = [step for each in joint for step in each or [None] * self.num_agents]
+        rows = self._builder.build(steps, np.array([step is None for step in steps]))
+        if None not in joint:
+            return rows
+        failures = [
+            (env * self.num_agents + agent, reason)
+            for env, reason in self._envs.failures()
+            for agent in range(self.num_agents)
+        ]
+        return replace(rows, failures=failures)
+
+
+def _make_again(make: partial[JointEnv], agents: tuple[Any, ...]) -> JointEnv:
+    """Raises EnvCheckError where the agents are others."""
+    env = make()
+    if env.agents != agents:
+        env.close()
+        raise EnvCheckError("exception", "its possible_agents differ from those of the first environment")
+    return env
