@@ -31,7 +31,7 @@ class Host(EnvServer):
     ) -> None:
         """address: of the learner; "" where the flags say on which port to wait for it."""
         folder.mkdir()
-        is_scripted = env.endswith(":Scripted-v0")
+        is_scripted = env.endswith((":Scripted-v0", "/Squad"))
         script = {"fault": fault, "crowd": num_envs, "again": again, "env_ms": env_ms} if is_scripted else {}
         super().__init__(
             0,
