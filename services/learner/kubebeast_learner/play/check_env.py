@@ -119,7 +119,8 @@ def _values(leaf: Leaf) -> str:
 
 def _facts(checked: CheckedEnv) -> list[str]:
     trial = checked.trial
-    facts = [f"{trial.steps:,} random steps, {trial.steps_per_s:,.0f} a second in one process"]
+    agents = f" of {trial.num_agents} agents" * (trial.num_agents > 1)
+    facts = [f"{trial.steps:,} random steps{agents}, {trial.steps_per_s:,.0f} a second in one process"]
     if trial.given_up:
         facts.append("given up: it failed too often to go on")
     if trial.episodes:

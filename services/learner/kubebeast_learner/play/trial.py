@@ -57,6 +57,8 @@ class FinishedEpisode:
 class Trial:
     """What one environment did."""
 
+    num_agents: int = 1
+    """In it, each of which makes steps and has episodes."""
     observation: list[Leaf] = field(default_factory=list)
     action: list[Leaf] = field(default_factory=list)
     steps: int = 0
@@ -112,6 +114,7 @@ def try_env(config: CheckEnvConfig) -> Trial:
     except EnvironmentFailure as failure:
         trial.note(str(failure))
         return trial
+    trial.num_agents = env.num_agents
     trial.observation, trial.action = env.spec_observation, env.spec_action
     with closing(env):
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kubebeast_common.env_config import EnvConfig, Wrapper
-from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
+from kubebeast_envserver.envs.factory import make_vector_env, num_agents_of, resolve_config
 from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
@@ -32,7 +32,8 @@ def write_run(
     settings: TrainingConfig | None = None,
 ) -> Path:
     """A run folder with the checkpoint of an untrained model for `env`, which knows how that was made."""
-    hosted = make_vector_env(env, 1, preset, kwargs, wrappers=wrappers, time_limit=time_limit)
+    num_agents = num_agents_of(env, kwargs, wrappers)
+    hosted = make_vector_env(env, num_agents, preset, kwargs, wrappers=wrappers, time_limit=time_limit)
     hosted.close()
     leaves = hosted.spec_observation, hosted.spec_action
     told = resolve_config(env, preset, kwargs, wrappers, time_limit)

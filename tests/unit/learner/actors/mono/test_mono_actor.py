@@ -52,7 +52,9 @@ def test_a_transition_from_a_final_row_is_not_valid() -> None:
 
 
 class InterruptedEnv(ScriptedEnv):
-    """Environment 0 fails in the middle of an episode: its rows with these numbers are interrupted."""
+    """Environment 0 fails in the middle of an episode: its rows with these numbers are interrupted, or absent where an
+    episode is due.
+    """
 
     def __init__(self, rows: tuple[int, ...]) -> None:
         super().__init__()
@@ -65,7 +67,7 @@ class InterruptedEnv(ScriptedEnv):
         return replace(rows, truncated=rows.truncated | failed, rewards=rows.rewards * ~failed, interrupted=failed)
 
 
-@pytest.mark.parametrize("rows", [(1,), (T - 1,), (T,), (T + 3,), (1, 3), (6, 8)])
+@pytest.mark.parametrize("rows", [(1,), (T - 1,), (T,), (T + 3,), (1, 3), (6, 8), (6, 7)])
 def test_a_transition_into_or_out_of_an_interrupted_row_is_not_valid(rows: tuple[int, ...]) -> None:
     blocks, _, _ = filled_blocks(3, env=InterruptedEnv(rows))
     valid = torch.cat([block.valid[:, 0] for block in blocks])

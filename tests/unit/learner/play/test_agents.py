@@ -1,0 +1,59 @@
+"""Several agents in one environment, played, shown and tried."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from kubebeast_learner.config import CheckEnvConfig, EvalConfig, ModelConfig, RenderConfig
+from kubebeast_learner.play.check_env import check_env, run
+from kubebeast_learner.play.evaluate import evaluate
+from kubebeast_learner.play.playing import PlayedEpisode
+from kubebeast_learner.play.render import render
+from tests.integration.hunt import HUNT, NUM_AGENTS
+from tests.unit.learner.play.playing import write_run
+
+GAME = ["ppp", "ptp", "p.x", "t.."]
+EPISODES = [PlayedEpisode(6.0, 3), PlayedEpisode(1.0, 1), PlayedEpisode(3.0, 2)]
+NOTE = "3 agents play together: an episode is that of one agent, and the mean is over agents"
+
+
+@pytest.fixture
+def savedir(tmp_path: Path) -> Path:
+    """An untrained model with memory."""
+    write_run(tmp_path / "hunt", HUNT, ModelConfig(model="mlp", use_lstm=True), kwargs={"games": [GAME]})
+    return tmp_path
+
+
+@pytest.mark.parametrize(("asked", "num_games"), [(1, 1), (3, 1), (4, 2)])
+def test_a_score_is_the_mean_over_the_agents_of_whole_games(savedir: Path, asked: int, num_games: int) -> None:
+    evaluation = evaluate(EvalConfig(savedir=savedir, xpid="hunt", episodes=asked))
+    assert evaluation.episodes == EPISODES * num_games
+    assert evaluation.mean_return == 10 / 3 and evaluation.notes == [NOTE]
+
+
+def test_a_film_shows_the_game_until_every_agent_has_played(savedir: Path) -> None:
+    out = savedir / "hunt.gif"
+    summary, note = render(RenderConfig(savedir=savedir, xpid="hunt", out=out, episodes=2)).splitlines()
+    with Image.open(out) as film:
+        assert film.n_frames == 2 * len(GAME)  # type: ignore[attr-defined]
+        assert film.info["duration"] == 200
+    assert summary.endswith("return 6, return 1, return 3, return 6, return 1, return 3") and note == NOTE
+
+
+def settings(games: list[list[str]]) -> CheckEnvConfig:
+    return CheckEnvConfig(env=HUNT, env_kwargs=json.dumps({"games": games}), steps=18)
+
+
+def test_agents_are_tried_together(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = check_env(settings([GAME] * 3)).trial
+    assert (trial.num_agents, trial.steps, trial.violations) == (NUM_AGENTS, 18, [])
+    assert [episode.length for episode in trial.episodes[:6]] == [1, 2, 3] * 2
+    assert run(settings([GAME] * 3)) == 0
+    assert "18 random steps of 3 agents" in capsys.readouterr().out
+
+
+def test_a_violation_of_one_agent_is_told_once() -> None:
+    (violation,) = check_env(settings([["ppp", "pnp"]])).trial.violations
+    assert "reward nan" in violation.text and violation.count == 1
