@@ -130,7 +130,7 @@ class LocalEnvsConfig(MakingConfig):
     """Environment: a gymnasium id or module:Id. Of several tasks the one that the recipe goes by and that eval plays,
     the first where it is left out."""
     num_actors: int = 32
-    """Environments, over all processes."""
+    """Environments, over all processes; of several agents in one each counts."""
     env_timeout_s: float = 120.0
     """Longest that making, a reset or a step of a process's environments may take, in seconds; then it is replaced."""
 

@@ -73,7 +73,7 @@ class EvalConfig(PlayConfig):
     """Everything `kubebeast eval` needs."""
 
     episodes: int = 10
-    """Whole episodes to play; returns are never clipped."""
+    """Whole episodes to play, of several agents each its own; returns are never clipped."""
     json: bool = False
     """Print one JSON line instead of the table; with follow, beside the log, one for every checkpoint."""
     follow: bool = False
