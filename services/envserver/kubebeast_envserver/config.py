@@ -44,7 +44,9 @@ class EnvServerConfig:
     address: str = _option(DEFAULT_ADDRESS, 'the learner to dial: "host:port" or "unix:/path"')
     listen: str = _option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
     num_streams: int = _option(1, "streams to the learner; each steps its environments in a process of its own")
-    envs_per_stream: int = _option(16, "environments that step together on a stream; of several agents in one each counts")
+    envs_per_stream: int = _option(
+        16, "environments that step together on a stream; of several agents in one each counts"
+    )
     preset: Preset = _option("auto", "Atari preprocessing; auto goes by the id")
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "JSON object: arguments of the environment or overrides of the preset"}

@@ -7,7 +7,13 @@ from typing import Any
 from gymnasium import Space
 
 from kubebeast_common.env_config import Wrapper
-from kubebeast_common.user_code import describe, import_user_module, import_user_object, raise_if_interrupt
+from kubebeast_common.user_code import (
+    UserImportError,
+    describe,
+    import_user_module,
+    import_user_object,
+    raise_if_interrupt,
+)
 from kubebeast_envserver.envs.wrapping import wrapped
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, check_flag, check_reward
 from kubebeast_envserver.rows.rows import EnvironmentFailure, Step
@@ -15,8 +21,8 @@ from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 PREFIX = "pettingzoo/"
 """Of ids. "pettingzoo/butterfly/pistonball_v6" is registered with PettingZoo, as all names with a slash;
-"pettingzoo/mpe2.simple_spread_v3" is what that module's parallel_env makes, "my_envs:pettingzoo/Hunt" what my_envs.Hunt
-makes."""
+"pettingzoo/mpe2.simple_spread_v3" is what that module's parallel_env makes, "my_envs:pettingzoo/Hunt" the class
+my_envs.Hunt."""
 
 _PADDING = {"observation": "pad_observations_v0", "action": "pad_action_space_v0"}
 
@@ -140,18 +146,26 @@ def make_joint_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[W
 
 
 def _factory(env_id: str) -> Callable[..., Any]:
-    """Raises ImportError or pettingzoo's own error for an id that nobody registered."""
+    """Raises ImportError or pettingzoo's own error for an id that nobody registered.
+
+    Whoever evaluates a run makes what an env-server has named, with its arguments: never any function of any module.
+    """
     import pettingzoo
 
     module, _, name = env_id.rpartition(":")
     name = name.removeprefix(PREFIX)
-    if "/" not in name:
-        factory: Callable[..., Any] = import_user_object(f"{module}:{name}" if module else f"{name}:parallel_env")
-        return factory
-    if module:
-        import_user_module(module)
-    pettingzoo.spec("parallel", name)
-    return partial(pettingzoo.make, "parallel", name)
+    if "/" in name:
+        if module:
+            import_user_module(module)
+        pettingzoo.spec("parallel", name)
+        return partial(pettingzoo.make, "parallel", name)
+    factory: Callable[..., Any] = import_user_object(f"{module}:{name}" if module else f"{name}:parallel_env")
+    if module and not (isinstance(factory, type) and issubclass(factory, pettingzoo.ParallelEnv)):
+        raise UserImportError(
+            f"{module}.{name} is no class of a pettingzoo.ParallelEnv; a function is called parallel_env, and its id "
+            f"is {PREFIX}{module}"
+        )
+    return factory
 
 
 class AgentsCheck:

@@ -196,7 +196,8 @@ class Lonely(ParallelEnv[str, Any, int]):
         ("pettingzoo/no.such.module", ValueError, "there is no module no"),
         ("tests.integration.hunt:pettingzoo/Nobody", ValueError, "hunt.py has no Nobody"),
         ("pettingzoo/butterfly/nowhere_v1", ValueError, "butterfly/nowhere"),
-        ("builtins:pettingzoo/dict", ValueError, "no pettingzoo.ParallelEnv"),
+        ("builtins:pettingzoo/dict", ValueError, "builtins.dict is no class of a pettingzoo.ParallelEnv"),
+        ("os:pettingzoo/abort", ValueError, "a function is called parallel_env, and its id is pettingzoo/os"),
         (f"{__name__}:pettingzoo/Lonely", ValueError, "no possible_agents"),
     ],
 )
