@@ -29,11 +29,12 @@ class Hunt(ParallelEnv[str, Any, int]):
         num_agents: int = NUM_AGENTS,
         masked: bool = False,
         odd_spaces: Mapping[str, spaces.Space[Any]] | None = None,
+        stranger: bool = False,
         render_mode: str | None = None,
     ) -> None:
         """games: an iterator is shared by all that are given it. masked: the action mask allows the number of the word.
 
-        odd_spaces: of agents whose actions are others.
+        odd_spaces: of agents whose actions are others. stranger: somebody plays who is not among possible_agents.
         """
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
         self.possible_agents = [f"hunter_{i}" for i in range(num_agents)]
@@ -42,6 +43,7 @@ class Hunt(ParallelEnv[str, Any, int]):
         self._games: Iterator[list[str]] = iter(games)
         self._words: Iterator[str] = iter(())
         self._masked = masked
+        self._strangers = ["stranger"] * stranger
         self._view = spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self._masked_view = spaces.Dict({"observation": self._view, "action_mask": spaces.MultiBinary(NUM_ACTIONS)})
         self._action_spaces = dict.fromkeys(self.possible_agents, spaces.Discrete(NUM_ACTIONS)) | dict(odd_spaces or {})
@@ -72,7 +74,7 @@ class Hunt(ParallelEnv[str, Any, int]):
             raise RuntimeError("the forest is on fire")
         letters = dict(zip(self.possible_agents, word, strict=True))
         named = [agent for agent, letter in letters.items() if letter in "pon"]
-        self.agents = named[::-1] if self._number % 2 else named
+        self.agents = (named[::-1] if self._number % 2 else named) + self._strangers
         there = [agent for agent, letter in letters.items() if letter != ABSENT]
         seen = {agent: self._observation(agent) for agent in there if letters[agent] not in "oTX"}
         rewards = {agent: np.nan if letters[agent] == "n" else float(self._number) for agent in there}

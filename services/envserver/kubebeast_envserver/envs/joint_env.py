@@ -98,6 +98,9 @@ class JointEnv:
     def _newcomers(self, observations: Mapping[Any, Any]) -> dict[Any, AgentResult]:
         """What those see who are named for the first time, and play from now on."""
         newcomers = [agent for agent in self._env.agents if agent not in self._have_played]
+        for agent in newcomers:
+            if agent not in self.agents:
+                raise EnvCheckError("exception", f"agent {agent!r} plays, who is not among its possible_agents")
         self._playing.update(newcomers)
         self._have_played.update(newcomers)
         return {agent: (_required(agent, observations.get(agent)), {}) for agent in newcomers}

@@ -136,6 +136,22 @@ def test_nobody_in_a_reset_is_a_failure() -> None:
     assert hunt(["..."]).reset().failures[0][1] == "reset: no agent plays after reset: its `agents` is empty"
 
 
+def test_somebody_who_is_not_possible_is_a_failure() -> None:
+    rows = hunt(env_kwargs={"stranger": True}).reset()
+    assert rows.failures[0][1] == "reset: agent 'stranger' plays, who is not among its possible_agents"
+
+
+@pytest.mark.usefixtures("without_back_off")
+def test_an_environment_that_comes_back_with_other_agents_stays_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = hunt(["ppp", "!.."])
+    env.reset()
+    init = Hunt.__init__
+    monkeypatch.setattr(Hunt, "__init__", lambda self, games: init(self, games, num_agents=4))
+    interrupted, absent = (env.step([np.zeros(NUM_AGENTS, np.int64)]) for _ in range(2))
+    assert (word(interrupted), word(absent)) == ("!!!", "...")
+    assert absent.failures[0][1] == "its possible_agents differ from those of the first environment"
+
+
 def test_the_mask_of_an_agent_that_plays_must_allow_an_action_and_of_others_is_free() -> None:
     rows = play(hunt(["ppp", "ptp", "p.x", "t.."], env_kwargs={"masked": True}), 2)
     mask = rows[2].observation[0]
