@@ -67,6 +67,7 @@ def recorded(env: HostedEnv, minor: int, num_steps: int) -> list[pb.ActRequest]:
         ("Mock", 3, {"episode_length": 5}),
         ("CartPole-v1", 8, {}),
         ("kubebeast_envserver.catch:Catch-v0", 1, {}),
+        ("kubebeast_envserver.catch:vector/Catch-v0", 2, {}),
         ("FrozenLake-v1", 2, {"max_episode_steps": 7}),
         ("Blackjack-v1", 5, {}),
         ("BreakoutNoFrameskip-v4", 2, {"max_num_frames_per_episode": 300}),

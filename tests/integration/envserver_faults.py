@@ -79,6 +79,20 @@ class IsToldToEnd(Well):
         return 1.0
 
 
+class WearsOut(Well):
+    """Plays for `lasts` steps, over as many episodes as it takes, then raises."""
+
+    def __init__(self, lasts: int) -> None:
+        super().__init__()
+        self._lasts = lasts
+
+    def reward(self) -> float:
+        self._lasts -= 1
+        if self._lasts < 0:
+            raise RuntimeError("the bearings are worn out")
+        return 1.0
+
+
 class CannotBeMade(Well):
     def __init__(self) -> None:
         raise OSError("no licence file")
@@ -168,6 +182,7 @@ _FAULTY = (
     RewardIsNotFinite,
     HangsInReset,
     IsToldToEnd,
+    WearsOut,
     CannotBeMade,
     FollowsScript,
     Annotated,

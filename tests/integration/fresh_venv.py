@@ -1,10 +1,12 @@
-"""Fresh virtual environments, for tests of what pip alone installs."""
+"""Fresh virtual environments, for tests of what pip alone installs, and folders of packages beside the installed."""
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,3 +36,15 @@ def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.envi
         check=True,
         timeout=INSTALL_TIMEOUT_S,
     )
+
+
+@contextlib.contextmanager
+def beside(*packages: str) -> Iterator[str]:
+    """A PYTHONPATH with a folder of these packages, pinned and without what they need, and with the tests.
+
+    The folder is gone afterwards, not some runs later.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--target", folder]
+        subprocess.run([*pip, "-c", ROOT / "constraints.txt", *packages], check=True, timeout=INSTALL_TIMEOUT_S)
+        yield f"{folder}:{ROOT}"

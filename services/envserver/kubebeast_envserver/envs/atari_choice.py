@@ -43,7 +43,7 @@ def find_atari(
     if env == "Mock":
         _refuse_wrappers(wrappers, "Mock is a whole vector of environments")
     if is_vector_id(env):
-        _refuse_wrappers(wrappers, "vector/ is a whole vector of environments; the id without it is single ones")
+        _refuse_wrappers(wrappers, "vector/ and envpool/ stand for a whole vector of environments")
     atari = None if env == "Mock" else _import_atari(env, preset)
     if atari is None:
         return None

@@ -11,9 +11,10 @@ from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
 from kubebeast_envserver.envs.joint_env import is_joint_id, make_joint_env
+from kubebeast_envserver.envs.libraries.envpool_env import make_envpool
 from kubebeast_envserver.envs.mock import MockEnv
 from kubebeast_envserver.envs.multi_agent_env import MultiAgentEnv
-from kubebeast_envserver.envs.vector_env import VectorEnvRows, is_vector_id, make_vec
+from kubebeast_envserver.envs.vector_env import ENVPOOL_PREFIX, VectorEnvRows, is_vector_id, make_vec
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.rows.frame_stack import FullStacks
@@ -66,7 +67,8 @@ def make_vector_env(
 
     num_envs: of several agents in one environment each counts: a multiple of `num_agents_of`.
     env: a gymnasium id, module:Id (the module is imported first), vector/Id for what gymnasium.make_vec makes,
-    pettingzoo/... for several agents (joint_env.PREFIX), gym/Id of older gym, an Atari id, or Mock.
+    pettingzoo/... for several agents (joint_env.PREFIX), envpool/Id of EnvPool, module:dm_env/Class, gym/Id of older
+    gym, an Atari id, or Mock.
     preset: Atari preprocessing; auto goes by the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
     env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
     seed: environment i starts from seed + i; None takes seeds from the operating system.
@@ -94,7 +96,7 @@ def make_vector_env(
         if atari is None:
             arguments = _arguments(kwargs, time_limit)
             if is_vector_id(env):
-                return _vector(env, num_envs, arguments, seed)
+                return _vector(env, num_envs, arguments, seed, evaluation)
             kind = MultiAgentEnv if is_joint_id(env) else GymnasiumEnv
             return kind(
                 env,
@@ -218,7 +220,9 @@ def _mock(num_envs: int, env_kwargs: dict[str, Any]) -> HostedEnv:
         raise ValueError(f"env_kwargs = {env_kwargs!r}: {error}") from error
 
 
-def _vector(env: str, num_envs: int, env_kwargs: dict[str, Any], seed: int | None) -> HostedEnv:
+def _vector(env: str, num_envs: int, env_kwargs: dict[str, Any], seed: int | None, evaluation: bool) -> HostedEnv:
+    if env.rpartition(":")[2].startswith(ENVPOOL_PREFIX):
+        return make_envpool(env, num_envs, env_kwargs, seed, evaluation=evaluation)
     envs = make_vec(env, num_envs, env_kwargs)
     try:
         return VectorEnvRows(envs, seed)

@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt
+from kubebeast_envserver.envs.wrapping import register_namespace
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
@@ -17,11 +18,13 @@ from kubebeast_envserver.rows.spaces import flatten, leaves_of
 
 PREFIX = "vector/"
 """Of ids: "vector/CartPole-v1" is what gymnasium.make_vec("CartPole-v1") makes."""
+ENVPOOL_PREFIX = "envpool/"
+"""Of ids: "envpool/Pong-v5" is what envpool.make("Pong-v5") makes."""
 
 
 def is_vector_id(env_id: str) -> bool:
-    """Whether "Id" or "module:Id" has the PREFIX."""
-    return env_id.rpartition(":")[2].startswith(PREFIX)
+    """Whether "Id" or "module:Id" has one of the prefixes: it stands for a whole vector of environments."""
+    return env_id.rpartition(":")[2].startswith((PREFIX, ENVPOOL_PREFIX))
 
 
 def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEnv[Any, Any, Any]:
@@ -33,7 +36,9 @@ def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEn
     try:
         if module:
             import_user_module(module)
-        return gymnasium.make_vec(name.removeprefix(PREFIX), num_envs, **env_kwargs)
+        name = name.removeprefix(PREFIX)
+        register_namespace(name)
+        return gymnasium.make_vec(name, num_envs, **env_kwargs)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"env = {env_id!r}: {error}") from error
     except BaseException as error:
@@ -80,7 +85,7 @@ class VectorEnvRows:
     def step(self, actions: list[Array]) -> StepRows:
         try:
             result = self._envs.step(to_actions(self._action_space, actions))
-            observation, raw_rewards, raw_terminated, raw_truncated, _ = result
+            observation, raw_rewards, raw_terminated, raw_truncated, info = result
         except BaseException as error:
             raise_if_interrupt(error)
             raise EnvironmentFailure(f"step raised {describe(error)}") from error
@@ -95,10 +100,15 @@ class VectorEnvRows:
             raise EnvironmentFailure(f"environment {env} ended in the step that resets it: it is not in NEXT_STEP mode")
         leaves = self._leaves(observation)
         self._episodes.add(rewards, ~is_first)
-        return StepRows(leaves, rewards, terminated, truncated, is_first, self._episodes.finish(self._over))
+        episodes = self._episodes.finish(self._whole_games(terminated, truncated, info))
+        return StepRows(leaves, rewards, terminated, truncated, is_first, episodes)
 
     def close(self) -> None:
         self._envs.close()
+
+    def _whole_games(self, terminated: Array, truncated: Array, info: dict[str, Any]) -> Array:
+        """bool [B]: which of the episodes that ended here, bool [B] each, were the last of their game."""
+        return terminated | truncated
 
     def _leaves(self, observation: Any) -> list[Array]:
         """Arrays of their own, as a vector may write its next step where it has written this one."""

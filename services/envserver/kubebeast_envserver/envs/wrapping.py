@@ -1,6 +1,7 @@
 """One gymnasium environment by its id, with the wrappers that a user has put around it."""
 
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import gymnasium
@@ -13,7 +14,7 @@ from kubebeast_common.user_code import (
     import_user_object,
     raise_if_interrupt,
 )
-from kubebeast_envserver.envs import older_gym
+from kubebeast_envserver.envs.libraries import dm_environment, older_gym
 from kubebeast_envserver.rows.rows import EnvironmentFailure
 
 Env = gymnasium.Env[Any, Any]
@@ -30,7 +31,7 @@ def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper
     try:
         if module:
             import_user_module(module)
-        env = _made(name, env_kwargs)
+        env = _made(module, name, env_kwargs)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"env = {env_id!r}: {error}") from error
     except BaseException as error:
@@ -49,10 +50,24 @@ def wrapped(env: EnvT, wrappers: Sequence[Wrapper], kind: type[Any]) -> EnvT:
     return env
 
 
-def _made(name: str, env_kwargs: dict[str, Any]) -> Env:
+def _made(module: str, name: str, env_kwargs: dict[str, Any]) -> Env:
     if name.startswith(older_gym.PREFIX):
         return older_gym.make(name, env_kwargs)
+    if name.startswith(dm_environment.PREFIX):
+        return dm_environment.make(module, name, env_kwargs)
+    register_namespace(name)
     return gymnasium.make(name, **env_kwargs)
+
+
+def register_namespace(name: str) -> None:
+    """Registers the ids of "Namespace/Id" where a package does so in an entry point, which gymnasium 1.0 calls no more.
+
+    Raises what the package raises.
+    """
+    namespace, slash, _ = name.partition("/")
+    if slash and all(spec.namespace != namespace for spec in gymnasium.registry.values()):
+        for entry_point in entry_points(group="gymnasium.envs", name=namespace):
+            entry_point.load()()
 
 
 def _wrapped(env: EnvT, wrapper: Wrapper, kind: type[Any]) -> EnvT:

@@ -128,6 +128,16 @@ def test_all_of_both_spaces_that_cannot_be_sent_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [("nan", "observation at a holds nan"), ("spaces", "Text space"), ("raises", "emulator is on fire")],
+)
+def test_a_vector_ends_at_its_first_violation(how: str, text: str) -> None:
+    config = CheckEnvConfig(env=ENV.replace(":", ":vector/"), env_kwargs=json.dumps({"how": how}), steps=30)
+    (violation,) = check_env(config).trial.violations
+    assert (text in violation.text, violation.count) == (True, 1)
+
+
 def test_random_actions_are_allowed_ones_of_every_kind() -> None:
     leaves = [
         Leaf("a", "int64", (), num_categories=3),

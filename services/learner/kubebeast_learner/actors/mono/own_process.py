@@ -1,5 +1,6 @@
 """How a process begins that runs environments: what these do to it stays in it."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ def begin(folder: Path, run: RunConfig) -> None:
     """folder: of the run. run: what it says of the log, for LOG_NAME."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the learner, which then stops the others
     _redirect_output(folder / LOG_NAME)
+    multiprocessing.current_process().daemon = False  # else no vector of environments could have processes of its own
     say_where_when_asked()
     log.configure(run.log_level, run.log_format)
 

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from kubebeast_envserver import make_vector_env
 from kubebeast_envserver.envs.atari import settings_for
-from kubebeast_envserver.envs.older_gym import restore_starts
+from kubebeast_envserver.envs.libraries.older_gym import restore_starts
 
 
 def test_an_id_of_gym_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
