@@ -1,8 +1,8 @@
 """The built-in models: a torso over the observations, a recurrent or empty core, a policy head and a value head."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn import functional
 
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.action_mask import ActionMask
@@ -61,7 +61,7 @@ class ActorCritic(Model):
                 parts.append(self.distribution.features(inputs.last_action))
             if self._task_input:
                 assert inputs.task is not None, "several tasks, and rows that do not tell theirs"
-                parts.append(functional.one_hot(inputs.task, self.num_tasks).float())
+                parts.append(F.one_hot(inputs.task, self.num_tasks).float())
             features, core_state = self.core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
             policy_logits = self._action_mask.apply(self.policy(features), inputs)
             baseline = self._values(features, inputs.task)
