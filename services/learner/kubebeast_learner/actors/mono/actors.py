@@ -29,11 +29,11 @@ from kubebeast_learner.profiling.trace import Window, merge_traces
 
 @dataclass(slots=True)
 class _Ready:
-    """A filled block; its columns before `column` have been taken."""
+    """A filled block, and its columns that are to be taken, in ascending order."""
 
     process: ActorProcess
     number: int
-    column: int = 0
+    columns: list[int]
 
 
 class MonoActors:
@@ -161,22 +161,30 @@ class MonoActors:
             filled = process.receive()
             if filled is None:
                 continue
-            self._ready.append(_Ready(process, filled.number))
-            self._num_ready += process.num_envs
+            self._take(process, filled.number)
             self._episodes += filled.episodes
             self._counts["inference_batches"] += self._layout.unroll_length
             self._counts["inference_rows"] += self._layout.unroll_length * process.num_envs
+
+    def _take(self, process: ActorProcess, number: int) -> None:
+        """A filled block, without the columns of environments that stayed away: they hold no valid transition."""
+        columns = process.blocks[number].valid.any(dim=0).nonzero().flatten().tolist()
+        if not columns:
+            process.release(number)
+            return
+        self._ready.append(_Ready(process, number, columns))
+        self._num_ready += len(columns)
 
     def _fill_batch(self) -> None:
         """Takes the oldest columns; a block that is used up goes back to its actor."""
         at = 0
         while at < self._fresh_batch_size:
             ready = self._ready[0]
-            count = min(self._fresh_batch_size - at, ready.process.num_envs - ready.column)
-            copy_columns(ready.process.blocks[ready.number], ready.column, self._batch, at, count)
-            at += count
-            ready.column += count
-            if ready.column == ready.process.num_envs:
+            room = self._fresh_batch_size - at
+            columns, ready.columns = ready.columns[:room], ready.columns[room:]
+            copy_columns(ready.process.blocks[ready.number], columns, self._batch, at)
+            at += len(columns)
+            if not ready.columns:
                 self._ready.popleft()
                 ready.process.release(ready.number)
         self._num_ready -= self._fresh_batch_size

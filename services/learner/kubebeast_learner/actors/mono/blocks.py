@@ -101,9 +101,11 @@ def shared_memory(num_bytes: int) -> Tensor:
     return memory
 
 
-def copy_columns(source: Rollout, first: int, target: Rollout, at: int, count: int) -> None:
-    """Columns first ... first + count of `source` become columns at ... at + count of `target`."""
-    map_tensors(lambda new, old: new[:, at : at + count].copy_(old[:, first : first + count]), target, source)
+def copy_columns(source: Rollout, columns: list[int], target: Rollout, at: int) -> None:
+    """`columns` of `source`, at least one, in ascending order, become those of `target` from `at` on."""
+    first, end = columns[0], columns[-1] + 1
+    chosen = slice(first, end) if end - first == len(columns) else columns  # a list would copy twice
+    map_tensors(lambda new, old: new[:, at : at + len(columns)].copy_(old[:, chosen]), target, source)
 
 
 def _torch_dtype(name: str) -> torch.dtype:

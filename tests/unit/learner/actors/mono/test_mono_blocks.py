@@ -56,14 +56,14 @@ def test_blocks_share_memory_without_overlap() -> None:
 
 
 def test_columns_of_several_blocks_become_one_batch() -> None:
-    source, other, batch = (LAYOUT.make(size, allocate) for size in (3, 2, 4))
+    source, other, batch = (LAYOUT.make(size, allocate) for size in (3, 4, 4))
     for number, tensor in enumerate([*tensors(source), *tensors(other)]):
         columns = torch.arange(tensor.shape[1]).view(1, -1, *[1] * (tensor.ndim - 2))
         tensor.copy_((columns + number) % 2)
-    copy_columns(source, 1, batch, 0, 2)
-    copy_columns(other, 0, batch, 2, 2)
+    copy_columns(source, [1, 2], batch, 0)
+    copy_columns(other, [0, 3], batch, 2)
     for mixed, left, right in zip(tensors(batch), tensors(source), tensors(other), strict=True):
-        assert torch.equal(mixed, torch.cat([left[:, 1:3], right], dim=1))
+        assert torch.equal(mixed, torch.cat([left[:, 1:3], right[:, [0, 3]]], dim=1))
 
 
 def test_more_than_the_shared_memory_holds_is_refused() -> None:
