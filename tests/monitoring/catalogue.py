@@ -18,14 +18,14 @@ VARIABLES = {
 }
 
 
-def needs_gpu(text: str) -> bool:
-    """Whether a metric or a query is about a GPU, which a test has none of."""
-    return "kubebeast_gpu_" in text
+def is_elsewhere(text: str) -> bool:
+    """Whether a metric or a query is about what the site's learner has not: a GPU, or several tasks."""
+    return "kubebeast_gpu_" in text or "kubebeast_task_steps_" in text
 
 
 def metric_names() -> set[str]:
     """Under which learner and env-server are scraped."""
-    return {name for name in exported_metrics() if not needs_gpu(name) and not name.startswith("kubebeast_eval_")}
+    return {name for name in exported_metrics() if not is_elsewhere(name) and not name.startswith("kubebeast_eval_")}
 
 
 def panel_queries(title: str = "") -> list[PanelQuery]:

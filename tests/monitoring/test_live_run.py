@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from tests.monitoring.catalogue import metric_names, needs_gpu, panel_queries
+from tests.monitoring.catalogue import is_elsewhere, metric_names, panel_queries
 from tests.monitoring.prometheus import Sample
 from tests.monitoring.site import STEP_MS, Site
 
@@ -64,7 +64,7 @@ def test_every_rule_is_evaluated_without_an_error(site: Site) -> None:
 
 
 def test_every_panel_shows_data(site: Site) -> None:
-    missing = [query for query in panel_queries() if not needs_gpu(query.expr)]
+    missing = [query for query in panel_queries() if not is_elsewhere(query.expr)]
     assert len(missing) > 50
 
     def look() -> bool | None:
