@@ -52,7 +52,8 @@ class MonoActors:
         self._spec_process: SpecProcess | None = None
         self._processes: list[ActorProcess] = []
         self._ready: deque[_Ready] = deque()
-        self._num_ready = 0
+        self._num_filled = 0
+        """Columns that the next batch has already."""
         self._episodes: list[Episode] = []
         self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0}
 
@@ -84,12 +85,11 @@ class MonoActors:
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         deadline = time.monotonic() + timeout_ms / 1000
-        while self._num_ready < self._fresh_batch_size:
+        while not self._fill_batch():
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return None
             self._receive(remaining_s)
-        self._fill_batch()
         return self._batch
 
     def publish(self, version: int) -> None:
@@ -112,7 +112,7 @@ class MonoActors:
         return self._counts | {
             "streams": len(running),
             "envs": sum(process.num_envs for process in running),
-            "rollouts_queued": self._num_ready,
+            "rollouts_queued": self._num_filled + sum(len(ready.columns) for ready in self._ready),
         }
 
     def drain(self, *, finished: bool) -> None:
@@ -173,21 +173,24 @@ class MonoActors:
             process.release(number)
             return
         self._ready.append(_Ready(process, number, columns))
-        self._num_ready += len(columns)
 
-    def _fill_batch(self) -> None:
-        """Takes the oldest columns; a block that is used up goes back to its actor."""
-        at = 0
-        while at < self._fresh_batch_size:
+    def _fill_batch(self) -> bool:
+        """Whether the batch is full of the oldest columns. A block that is used up goes back to its actor at once: all
+        blocks together may hold too little for a batch.
+        """
+        while self._ready and self._num_filled < self._fresh_batch_size:
             ready = self._ready[0]
-            room = self._fresh_batch_size - at
+            room = self._fresh_batch_size - self._num_filled
             columns, ready.columns = ready.columns[:room], ready.columns[room:]
-            copy_columns(ready.process.blocks[ready.number], columns, self._batch, at)
-            at += len(columns)
+            copy_columns(ready.process.blocks[ready.number], columns, self._batch, self._num_filled)
+            self._num_filled += len(columns)
             if not ready.columns:
                 self._ready.popleft()
                 ready.process.release(ready.number)
-        self._num_ready -= self._fresh_batch_size
+        is_full = self._num_filled == self._fresh_batch_size
+        if is_full:
+            self._num_filled = 0
+        return is_full
 
 
 def num_processes(config: MonoConfig) -> int:
