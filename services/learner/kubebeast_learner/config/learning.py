@@ -46,6 +46,8 @@ class ModelConfig:
     """Show the task, one-hot, to the network, where task_shares names several."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
+    separate_baseline: bool = False
+    """Give the value head a torso and an LSTM of its own: returns then shape no feature that the policy acts on."""
     normalise_observations: bool = False
     """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
     which are part of the weights."""
@@ -54,6 +56,8 @@ class ModelConfig:
     the weights, and divide advantages by the same scale: returns of any size learn alike."""
     bounded_actions: BoundedActions = "clip"
     """How numbers of an action stay in their bounds: a normal distribution that is cut off, or squashed by tanh."""
+    log_std_init: float = 0.0
+    """Initial log standard deviation of an action's numbers, of which each bounded one goes from -1 to 1."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
     """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
 

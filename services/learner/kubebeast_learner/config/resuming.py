@@ -29,7 +29,8 @@ RESUMING = (
     _alike("task_shares", False, "The weights have a place for each task. The shares themselves may change."),
     _alike(
         "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input task_input "
-        "hidden_sizes normalise_observations normalise_values bounded_actions initialisation",
+        "hidden_sizes separate_baseline normalise_observations normalise_values bounded_actions log_std_init "
+        "initialisation",
         False,
         "The weights have their shapes and began with them.",
     ),

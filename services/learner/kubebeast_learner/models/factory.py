@@ -11,6 +11,7 @@ from kubebeast_learner.models.base import Model
 from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.initialisation import initialise_orthogonally
 from kubebeast_learner.models.normalisation import ObservationNormaliser
+from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.models.torsos.choice import make_torso
 from kubebeast_learner.models.user import make_user_model
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
@@ -58,15 +59,20 @@ def _make_built_in(
     last_action_input = _is_on(config.last_action_input, name == "shallow")
     core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
     core_input_size += config.task_input * num_tasks
-    core = _lstm(name, torso.output_size, core_input_size) if config.use_lstm else Core(core_input_size)
+    core = _make_core(name, torso, core_input_size, config)
+    value_torso = make_torso(observation, config)[1] if config.separate_baseline else None
+    value_core = _make_core(name, torso, core_input_size, config) if config.separate_baseline else None
     model = ActorCritic(
         torso,
         core,
         distribution,
         action_mask,
+        value_torso=value_torso,
+        value_core=value_core,
         reward_input=reward_input,
         last_action_input=last_action_input,
         task_input=config.task_input,
+        log_std_init=config.log_std_init,
         normalise_values=config.normalise_values,
         num_tasks=num_tasks,
     )
@@ -88,6 +94,8 @@ def _is_on(choice: InputChoice, auto: bool) -> bool:
     return auto if choice == "auto" else choice == "on"
 
 
-def _lstm(name: str, torso_size: int, input_size: int) -> LSTMCore:
-    """As TorchBeast has it: behind shallow two layers as wide as their input, else one as wide as the torso."""
-    return LSTMCore(input_size, input_size, 2) if name == "shallow" else LSTMCore(input_size, torso_size)
+def _make_core(name: str, torso: Torso, input_size: int, config: ModelConfig) -> Core:
+    """The LSTM is TorchBeast's: behind shallow two layers as wide as their input, else one as wide as the torso."""
+    if not config.use_lstm:
+        return Core(input_size)
+    return LSTMCore(input_size, input_size, 2) if name == "shallow" else LSTMCore(input_size, torso.output_size)

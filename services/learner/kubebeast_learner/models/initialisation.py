@@ -18,8 +18,9 @@ def initialise_orthogonally(model: ActorCritic) -> None:
     They carry the scale of the input through the layers, which PyTorch's defaults shrink. An LSTM keeps its defaults,
     an encoder of the user's what its author chose.
     """
-    for layer in _layers(model.torso):
-        _initialise(layer, math.sqrt(2))
+    for torso in (model.torso, model.value_torso):
+        for layer in () if torso is None else _layers(torso):
+            _initialise(layer, math.sqrt(2))
     _initialise(model.policy, POLICY_GAIN)
     _initialise(model.baseline, 1.0)
 

@@ -8,15 +8,16 @@ from kubebeast_learner.distributions import ActionDistribution, Categorical
 
 class PolicyHead(nn.Linear):
     """Logits and means are linear in the features; standard deviations are learnt, but the same for all observations
-    (Schulman et al. 2015, arXiv:1502.05477, section 7).
+    (Schulman et al. 2015, arXiv:1502.05477, section 7). Their logarithms begin as log_std_init.
     """
 
-    def __init__(self, in_features: int, distribution: ActionDistribution) -> None:
+    def __init__(self, in_features: int, distribution: ActionDistribution, log_std_init: float = 0.0) -> None:
         parts = distribution.parts
         self._num_outputs = [x.num_logits if isinstance(x, Categorical) else x.num_elements for x in parts]
         self._num_deviations = [x.num_logits - n for x, n in zip(parts, self._num_outputs, strict=True)]
         super().__init__(in_features, sum(self._num_outputs))
-        self.log_std = nn.Parameter(torch.zeros(sum(self._num_deviations))) if any(self._num_deviations) else None
+        log_std = torch.full((sum(self._num_deviations),), log_std_init)
+        self.log_std = nn.Parameter(log_std) if any(self._num_deviations) else None
 
     def forward(self, features: Tensor) -> Tensor:
         """float32 [T, B, A] from [T, B, in_features]."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.autograd import grad
 
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.learning import InputChoice
@@ -29,6 +30,7 @@ def rows(inputs: ModelInputs, start: int, end: int) -> ModelInputs:
     return inputs.map(lambda x: x[start:end])
 
 
+@pytest.mark.parametrize("separate_baseline", [False, True])
 @pytest.mark.parametrize("use_lstm", [False, True])
 @pytest.mark.parametrize(
     ("name", "observation"),
@@ -38,8 +40,9 @@ def rows(inputs: ModelInputs, start: int, end: int) -> ModelInputs:
         ("mlp", [VECTOR, Leaf((3,), "uint8", "pixels"), Leaf((), "int64", "room", num_categories=7)]),
     ],
 )
-def test_output_and_state_shapes(name: str, observation: list[Leaf], use_lstm: bool) -> None:
-    model = make_model(observation, [discrete(A)], ModelConfig(model=name, use_lstm=use_lstm))
+def test_output_and_state_shapes(name: str, observation: list[Leaf], use_lstm: bool, separate_baseline: bool) -> None:
+    config = ModelConfig(model=name, use_lstm=use_lstm, separate_baseline=separate_baseline)
+    model = make_model(observation, [discrete(A)], config)
     T, B = 3, 2
     core_state = model.initial_state(B)
     output, new_state = model(random_inputs(observation, T, B), core_state)
@@ -263,6 +266,33 @@ def test_packing_a_core_state_is_reversible_and_by_environment() -> None:
     torch.testing.assert_close(packed[1:2], model.pack_core_state(tuple(x[:, 1:2] for x in core_state)))
     with pytest.raises(ValueError, match="core_state"):
         model.unpack_core_state(packed[:, 1:])
+
+
+@pytest.mark.parametrize("use_lstm", [False, True])
+def test_a_separate_baseline_and_the_policy_share_no_weight(use_lstm: bool) -> None:
+    config = ModelConfig(model="mlp", hidden_sizes=(8,), use_lstm=use_lstm, separate_baseline=True)
+    model = make_model([VECTOR], [discrete(A)], config)
+    output, _ = model(random_inputs([VECTOR], 2, 3), model.initial_state(3))
+    names, weights = zip(*model.named_parameters(), strict=True)
+    of_policy, of_baseline = (
+        {
+            name
+            for name, gradient in zip(
+                names, grad(part.sum(), weights, allow_unused=True, retain_graph=True), strict=True
+            )
+            if gradient is not None
+        }
+        for part in output
+    )
+    assert of_policy | of_baseline == set(names)
+    assert not of_policy & of_baseline
+
+
+def test_deviations_begin_as_chosen() -> None:
+    action = Leaf((3,), "float32", bounded=True)
+    model = make_model([VECTOR], [action], ModelConfig(model="mlp", hidden_sizes=(8,), log_std_init=-1.5))
+    output, _ = model(random_inputs([VECTOR], 2, 3), ())
+    assert (output.policy_logits[..., 3:] == -1.5).all()
 
 
 def test_seed_decides_the_initial_weights() -> None:
