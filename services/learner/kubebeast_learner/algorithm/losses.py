@@ -8,6 +8,8 @@ one.
     policy gradient  - sum_t  rho_t (r_t + gamma_t v_{t+1} - V(x_t)) / sigma log pi(a_t|x_t)
     baseline         baseline_cost * 1/2 sum_t ((v_t - V(x_t)) / sigma)^2
     entropy          - entropy_cost * sum_t H(pi(.|x_t))
+
+With normalise_advantages, what the logarithm is multiplied by has mean 0 and variance 1 over the batch.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -19,6 +21,9 @@ from kubebeast_learner.algorithm import vtrace
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
 from kubebeast_learner.models import ModelOutput
+
+_VARIANCE_EPSILON = 1e-8
+"""Advantages that are all alike become 0."""
 
 
 class LossOutput(NamedTuple):
@@ -87,6 +92,10 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
 
     num_transitions = valid.sum()
     mean_scale = num_transitions.clamp(min=1).reciprocal()
+    if config.normalise_advantages:
+        advantages = _normalised(advantages, valid, mean_scale)
+    if config.clip_policy_ratio is not None:
+        advantages = _within_trust(advantages, returns.log_rhos.exp(), config.clip_policy_ratio)
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
     pg_loss = -scale * (log_probs * advantages).sum()
     baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
@@ -104,6 +113,21 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         num_transitions=num_transitions,
         value_targets=returns.vs,
     )
+
+
+def _normalised(advantages: Tensor, valid: Tensor, mean_scale: Tensor) -> Tensor:
+    """With mean 0 and variance 1 where valid, 0 elsewhere; mean_scale: 1 / number of the valid."""
+    centred = (advantages - mean_scale * advantages.sum()).masked_fill(~valid, 0.0)
+    variance = mean_scale * centred.square().sum()
+    return centred * (variance + _VARIANCE_EPSILON).rsqrt()
+
+
+def _within_trust(advantages: Tensor, rhos: Tensor, epsilon: float) -> Tensor:
+    """0 where the policy has already moved by more than epsilon in the advantage's direction: the gradient of PPO's
+    clipped objective (Schulman et al. 2017, arXiv:1707.06347, equation 7).
+    """
+    too_far = torch.where(advantages > 0, rhos > 1.0 + epsilon, rhos < 1.0 - epsilon)
+    return advantages.masked_fill(too_far, 0.0)
 
 
 def _num_clipped(rhos: Tensor, threshold: float | None) -> Tensor:

@@ -117,6 +117,8 @@ class LossConfig:
     reward_clipping: Literal["abs_one", "soft_asymmetric", "none"] = "abs_one"
     """For the loss, abs_one clips rewards to [-1, 1], soft_asymmetric squeezes them into (-1.5, 5); logged returns are
     never clipped."""
+    normalise_advantages: bool = False
+    """Shift and scale the advantages of each batch to mean 0 and variance 1."""
     loss_reduction: Literal["sum", "mean"] = "sum"
     """Losses are summed (TorchBeast) or averaged over the valid transitions of [T, B]."""
     clip_rho_threshold: float | None = 1.0
@@ -125,6 +127,9 @@ class LossConfig:
     """Largest importance weight of a trace coefficient, c bar of V-trace; None does not clip."""
     clip_pg_rho_threshold: float | None = 1.0
     """Largest importance weight of the policy gradient; None does not clip."""
+    clip_policy_ratio: float | None = None
+    """PPO's epsilon: a transition moves the policy only as far as its action became 1 - epsilon or 1 + epsilon times as
+    likely as when it was taken; None does not clip. For transitions that are trained on many times (replay_share)."""
     vtrace_lambda: float = 1.0
     """Discount of the trace coefficients, lambda of V-trace: 1 is the n-step return, 0 one-step targets."""
 
@@ -136,7 +141,7 @@ class LossConfig:
             require(0.0 <= value <= 1.0, name, value, "must lie in [0, 1]")
         require_at_least(0, self, "baseline_cost", "entropy_cost", "entropy_cost_final")
         require_positive(self, "reward_scale")
-        for name in ("clip_rho_threshold", "clip_c_threshold", "clip_pg_rho_threshold"):
+        for name in ("clip_rho_threshold", "clip_c_threshold", "clip_pg_rho_threshold", "clip_policy_ratio"):
             value = getattr(self, name)
             require(value is None or value >= 0.0, name, value, "must not be negative; None does not clip")
 

@@ -50,8 +50,8 @@ RESUMING = (
         "From the next update on; the optimizer keeps its running averages. A momentum that was 0 begins at rest.",
     ),
     _alike(
-        "loss loss_options discounting baseline_cost reward_scale reward_clipping loss_reduction clip_rho_threshold "
-        "clip_c_threshold clip_pg_rho_threshold vtrace_lambda",
+        "loss loss_options discounting baseline_cost reward_scale reward_clipping normalise_advantages loss_reduction "
+        "clip_rho_threshold clip_c_threshold clip_pg_rho_threshold clip_policy_ratio vtrace_lambda",
         True,
         "From the next update on. The baseline has to learn another discounting, scale or clipping of rewards first.",
     ),
