@@ -33,7 +33,7 @@ def test_none_is_no_recipe() -> None:
 
 
 def test_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, Catch, Pendulum-v1, atari"):
+    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, Catch, Pendulum-v1, mujoco, atari"):
         choose_recipe("chess", "CartPole-v1")
 
 
