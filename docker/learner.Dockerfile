@@ -1,7 +1,7 @@
 # The learner: PyTorch and the native core, compiled here; no compiler in the image. From the repository's root:
 #
-#   docker build -f docker/learner.Dockerfile -t kubebeast/learner:0.1.0 .
-#   docker build -f docker/learner.Dockerfile -t kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cu130 .
+#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0 .
+#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cu130 .
 #
 # TORCH_VARIANT: cpu, or a CUDA version that PyTorch publishes. TORCH_INDEX_URL: where it comes from; empty leaves it to
 # the base image's pip configuration.

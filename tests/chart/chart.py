@@ -14,6 +14,8 @@ import yaml
 
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "kubebeast"
 SCENARIOS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
+APP_VERSION = str(yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"])
+REGISTRY = "registry.example.com"
 KUBE_VERSION = "1.37.0"
 RELEASE = "demo"
 NAMESPACE = "training"
@@ -86,9 +88,10 @@ def render(
 ) -> Manifests:
     """`helm template` with values over the chart's defaults, or with a scenario of ci/ by its name.
 
-    overlay: a second file of values. Equal calls share one rendering. ChartError when helm refuses.
+    overlay: a second file of values. Images come from REGISTRY unless the values have a registry. Equal calls share one
+    rendering. ChartError when helm refuses.
     """
-    wanted = scenario(values) if isinstance(values, str) else values or {}
+    wanted = _with_registry(values)
     overlaid = json.dumps(overlay or {})
     text = _template(json.dumps(wanted), overlaid, kube_version, tuple(api_versions), release, namespace)
     return Manifests(tuple(item for item in yaml.load_all(text, _Loader) if item))
@@ -105,14 +108,14 @@ def render_error(values: Mapping[str, Any], *, release: str = RELEASE) -> str:
 
 def notes(values: Mapping[str, Any] | str | None = None) -> str:
     """What `helm install` would print."""
-    wanted = scenario(values) if isinstance(values, str) else values or {}
+    wanted = _with_registry(values)
     command = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "--values", "-"]
     return helm(command, json.dumps(wanted)).partition("\nNOTES:\n")[2]
 
 
 def lint(values: Mapping[str, Any]) -> str:
     """Output of `helm lint --strict`; ChartError when it finds fault."""
-    return helm(["lint", str(CHART), "--strict", "--values", "-"], json.dumps(values))
+    return helm(["lint", str(CHART), "--strict", "--values", "-"], json.dumps(_with_registry(values)))
 
 
 def container(pod: Object, name: str = "") -> Object:
@@ -125,6 +128,12 @@ def container(pod: Object, name: str = "") -> Object:
 def environment(pod: Object) -> Object:
     """Environment variables of the only container: name to value, or to the `valueFrom` object."""
     return {item["name"]: item.get("value", item.get("valueFrom")) for item in container(pod).get("env", [])}
+
+
+def _with_registry(values: Mapping[str, Any] | str | None) -> Object:
+    """Under `global`, where any registry of the values counts more."""
+    given = scenario(values) if isinstance(values, str) else values or {}
+    return {"global": {"imageRegistry": REGISTRY}, **given}
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import Manifests, container, render, render_error
+from tests.chart.chart import APP_VERSION, REGISTRY, Manifests, container, render, render_error
 
 
 def with_gpu(**learner: Any) -> Manifests:
@@ -31,9 +31,9 @@ def test_a_gpu_should_be_added_to_the_limits() -> None:
 
 
 def test_a_gpu_should_come_with_the_image_that_can_use_it() -> None:
-    assert image(with_gpu()) == "kubebeast/learner:0.1.0-cuda"
-    assert image(with_gpu(image={"tag": "mine"})) == "kubebeast/learner:mine"
-    assert image(render()) == "kubebeast/learner:0.1.0"
+    assert image(with_gpu()) == f"{REGISTRY}/kubebeast/learner:{APP_VERSION}-cuda"
+    assert image(with_gpu(image={"tag": "mine"})) == f"{REGISTRY}/kubebeast/learner:mine"
+    assert image(render()) == f"{REGISTRY}/kubebeast/learner:{APP_VERSION}"
 
 
 def test_a_learner_that_shall_have_a_gpu_should_not_fall_back_to_the_cpu() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from tests.chart.chart import SCENARIOS, Manifests, Object, lint, render, scenario
+from tests.chart.chart import APP_VERSION, SCENARIOS, Manifests, Object, lint, render, render_error, scenario
 
 NOT_OF_KUBERNETES = ("cert-manager.io", "keda.sh", "monitoring.coreos.com")
 REQUIRED_LABELS = {"name", "instance", "version", "managed-by", "part-of"}
@@ -127,7 +127,7 @@ def test_every_pod_should_write_to_its_tmp(manifests: Manifests) -> None:
 def test_every_image_should_have_a_version(manifests: Manifests) -> None:
     for pod in manifests.pod_templates().values():
         for container in pod["spec"]["containers"]:
-            assert container["image"].rpartition(":")[2].startswith("0.1.0")
+            assert container["image"].rpartition(":")[2].startswith(APP_VERSION)
             assert container["resources"]["requests"]
 
 
@@ -170,6 +170,15 @@ def test_the_registry_of_a_parent_chart_should_be_used_unless_there_is_one_of_it
     for values, registry in ((parent, "parent"), (parent | {"image": {"registry": "own.example.com"}}, "own")):
         for pod in render(values).pod_templates().values():
             assert pod["spec"]["containers"][0]["image"].startswith(f"{registry}.example.com/kubebeast/")
+
+
+def test_images_without_a_registry_should_be_refused_with_what_helps() -> None:
+    error = render_error({"global": {}})
+
+    assert "image.registry is empty" in error
+    assert "--set image.registry=localhost" in error
+    assert f"kind load docker-image localhost/kubebeast/learner:{APP_VERSION} " in error
+    assert "oci://REGISTRY/charts/kubebeast" in error
 
 
 def test_objects_of_the_user_should_be_of_the_release() -> None:

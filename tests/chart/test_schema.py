@@ -102,9 +102,9 @@ def test_an_image_may_be_named_by_its_digest_in_a_registry_of_a_port() -> None:
     digest = f"0.1.0@sha256:{'0123456789abcdef' * 4}"
     for registry, repository in (("", "localhost:5000/team_a/learner"), ("mirror.example.com:443/cache/", "a/learner")):
         image = {"repository": repository, "tag": digest}
-        manifests = render({"learner": {"image": image}, "image": {"registry": registry}})
-        pod = manifests.get("StatefulSet")["spec"]["template"]
-        assert pod["spec"]["containers"][0]["image"] == f"{registry}{repository}:{digest}"
+        images = {"learner": {"image": image}, "envserverDefaults": {"image": image}, "image": {"registry": registry}}
+        for pod in render({"global": {}} | images).pod_templates().values():
+            assert pod["spec"]["containers"][0]["image"] == f"{registry}{repository}:{digest}"
 
 
 @pytest.mark.parametrize("value", [None, "none", 2, 1.5])

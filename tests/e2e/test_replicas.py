@@ -64,7 +64,8 @@ def nowhere(values: dict[str, Any]) -> str:
     no_node = {"kubebeast-e2e": "nowhere"}
     defaults = {"replicas": 3, "nodeSelector": no_node} | values.get("envserverDefaults", {})
     learner = {"nodeSelector": no_node, "persistence": {"enabled": False}} | values.get("learner", {})
-    return json.dumps(values | {"envserverDefaults": defaults, "learner": learner})
+    image = {"registry": "localhost"}
+    return json.dumps(values | {"image": image, "envserverDefaults": defaults, "learner": learner})
 
 
 @pytest.fixture(params=[SERVER_SIDE, CLIENT_SIDE], ids=["server-side", "three-way"])

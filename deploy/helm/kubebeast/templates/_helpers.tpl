@@ -78,6 +78,22 @@ annotations:
 
 {{/* Image reference: dict "root" . "image" a dict of repository and tag. */}}
 {{- define "kubebeast.image" -}}
-{{- $reference := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
-{{- with .root.Values.image.registry | default (.root.Values.global | default dict).imageRegistry }}{{ trimSuffix "/" . }}/{{ end }}{{ $reference }}
+{{- $registry := .root.Values.image.registry | default (.root.Values.global | default dict).imageRegistry -}}
+{{- $namesItsRegistry := regexMatch "^([^/]*[.:][^/]*|localhost)/" .image.repository -}}
+{{- if not (or $registry $namesItsRegistry) }}{{ include "kubebeast.image.refuse" .root }}{{ end -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
+{{- end -}}
+
+{{/*
+Fails, and says which registry may be meant. None is taken for granted: the container runtime would look in Docker Hub,
+where anybody may take the images' names.
+*/}}
+{{- define "kubebeast.image.refuse" -}}
+{{- $images := printf "localhost/kubebeast/learner:%s localhost/kubebeast/envserver:%s" .Chart.AppVersion .Chart.AppVersion -}}
+{{- $lines := list
+  "image.registry is empty: where are the images? A released chart, helm install NAME oci://REGISTRY/charts/kubebeast, has the registry of its release; this one is from a source tree."
+  "  built here by scripts/images:       --set image.registry=localhost"
+  (printf "                                      and on kind first: kind load docker-image %s" $images)
+  "  pushed by scripts/release/images:   --set image.registry=registry.example.com/team, the REGISTRY that they were pushed to" -}}
+{{- fail (join "\n" $lines) -}}
 {{- end -}}
