@@ -4,37 +4,47 @@
 #
 # ENVSERVER_EXTRAS: extras of the distribution; empty leaves out ale-py, which is GPL-2.0. "legacy,legacy-atari" is for
 # environments of older gym and atari-py; KubeBeast's own code is the same.
-# PIP_PACKAGES: further packages with environments, e.g. "minigrid".
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# PIP_PACKAGES: further packages with environments, e.g. "minigrid"; no lock has their hashes.
+# PYTHON_IMAGE: an index of images for several architectures.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON_IMAGE} AS build
 # The same seed and no time stamps in compiled files: the same sources give the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-RUN python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 WORKDIR /src
+COPY locks/build.txt locks/
+RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/build.txt \
+ && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 
 ARG ENVSERVER_EXTRAS=atari
 ARG PIP_PACKAGES=""
-COPY constraints.txt docker/requirements.py docker/slim ./
+COPY constraints.txt docker/slim ./
+COPY locks/requirements.py locks/envserver.txt locks/envserver-legacy.txt locks/
 COPY protos/pyproject.toml protos/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
-# Older gym needs NumPy 1, whose last version is 1.26.4, instead of the pinned one, and atari-py is compiled.
-RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) \
-      sed -i '/^numpy==/d' constraints.txt \
-      && apt-get update -qq \
+# atari-py is compiled.
+RUN case ",${ENVSERVER_EXTRAS}," in *,legacy-atari,*) \
+      apt-get update -qq \
       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends cmake g++ make zlib1g-dev >/dev/null \
       ;; esac
-RUN python3 requirements.py "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
- && /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt -r requirements.txt ${PIP_PACKAGES} \
+RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) lock=locks/envserver-legacy.txt ;; *) lock=locks/envserver.txt ;; esac \
+ && python3 locks/requirements.py --lock "$lock" "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
+ && export PIP_PYTHON=/opt/kubebeast/bin/python PIP_BUILD_CONSTRAINT=/src/constraints.txt \
+ && /opt/build/bin/pip install -q --no-compile --require-hashes -c "$lock" -r requirements.txt \
+ && if [ -n "${PIP_PACKAGES}" ]; then \
+      sed 's/ *\\$//; /^ *--hash=/d' "$lock" >versions.txt \
+      && /opt/build/bin/pip install -q --no-compile -c versions.txt ${PIP_PACKAGES} \
+      ; fi \
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/kubebeast
 
 COPY protos protos
 COPY services/common services/common
 COPY services/envserver services/envserver
-RUN PIP_CONSTRAINT=/src/constraints.txt /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code \
-    ./protos ./services/common ./services/envserver \
+RUN /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels ./protos ./services/common ./services/envserver \
+ && PIP_PYTHON=/opt/kubebeast/bin/python /opt/build/bin/pip install -q --no-compile --no-deps --no-index --find-links /wheels \
+    --prefix /opt/code kubebeast-protos kubebeast-common kubebeast-envserver \
  && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}
@@ -48,8 +58,14 @@ ENTRYPOINT ["kubebeast-envserver"]
 
 ARG VERSION=0.1.0
 ARG REVISION=""
+ARG CREATED=""
+ARG SOURCE_URL=""
 LABEL org.opencontainers.image.title="kubebeast-envserver" \
       org.opencontainers.image.description="Hosts environments and streams their observations to a KubeBeast learner" \
+      org.opencontainers.image.vendor="The KubeBeast authors" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.url="${SOURCE_URL}" \
+      org.opencontainers.image.source="${SOURCE_URL}"

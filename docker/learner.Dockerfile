@@ -1,15 +1,17 @@
-# The learner: PyTorch and the native core, compiled here; no compiler in the image. From the repository's root:
+# The learner: PyTorch and the native core, compiled here. From the repository's root:
 #
 #   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0 .
-#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cu130 .
+#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cuda .
 #
-# TORCH_VARIANT: cpu, or a CUDA version that PyTorch publishes. TORCH_INDEX_URL: where it comes from; empty leaves it to
-# the base image's pip configuration.
+# TORCH_VARIANT: cpu, or cuda for PyTorch as PyPI has it, with the hashes of the lock, and the compiler that torch.compile
+# calls on a GPU. TORCH_INDEX_URL: where builds for CPUs come from, which are no files of PyPI; empty leaves it to the base
+# image's pip configuration.
 # LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
 # `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
 # atari, which is GPL-2.0, is for Atari games.
-# PYTHON_IMAGE: another one must be of Debian 12, whose gRPC the native core is linked with.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
+# is linked with.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON_IMAGE} AS build
 # The same seed and no time stamps in compiled files: the same sources give the same layers.
@@ -18,44 +20,52 @@ RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
     python3-dev >/dev/null
-RUN python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 WORKDIR /src
+COPY locks/build.txt locks/
+RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/build.txt \
+ && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
+# Packages go where the image's Python finds them, by the pip beside it.
+ENV PIP_PYTHON=/opt/kubebeast/bin/python
 
 # Three layers of the final image, from what changes least to what changes most: PyTorch, other libraries, our code.
-COPY constraints.txt docker/slim ./
-ARG TORCH_VARIANT=cpu
-ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/${TORCH_VARIANT}
-RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX_URL} /opt/kubebeast/bin/pip install -q --no-compile -c constraints.txt torch numpy \
- && ./slim /opt/kubebeast \
- && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
-
-ARG LEARNER_EXTRAS=fleet,gpu,pool,tracing
-COPY docker/requirements.py ./
+COPY docker/slim docker/install-torch ./
+COPY locks/requirements.py locks/learner.txt locks/
 COPY protos/pyproject.toml protos/
 COPY native/pyproject.toml native/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY services/learner/pyproject.toml services/learner/
-RUN python3 requirements.py "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
- && /opt/kubebeast/bin/pip install -q --no-compile --prefix /opt/libraries -c constraints.txt -r requirements.txt \
+ARG TORCH_VARIANT=cpu
+ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
+RUN ./install-torch "${TORCH_VARIANT}" "${TORCH_INDEX_URL}" \
+ && ./slim /opt/kubebeast \
+ && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
+
+ARG LEARNER_EXTRAS=fleet,gpu,pool,tracing
+RUN python3 locks/requirements.py --lock locks/learner.txt "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
+ && /opt/build/bin/pip install -q --no-compile --require-hashes --prefix /opt/libraries -c locks/learner.txt -r requirements.txt \
  && ./slim /opt/libraries \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/libraries
 
 COPY protos protos
 COPY native native
-RUN PIP_CONSTRAINT=/src/constraints.txt PIP_BUILD_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native
+RUN PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
+    --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native
 COPY services/common services/common
 COPY services/envserver services/envserver
 COPY services/learner services/learner
-RUN PIP_CONSTRAINT=/src/constraints.txt \
-    /opt/kubebeast/bin/pip install -q --no-compile --no-deps --prefix /opt/code \
-    $(python3 requirements.py --own "services/learner[${LEARNER_EXTRAS}]" | grep -vx ./native) \
+RUN own=$(python3 locks/requirements.py --own "services/learner[${LEARNER_EXTRAS}]" | grep -vx ./native) \
+ && PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels $own \
+ && /opt/build/bin/pip install -q --no-compile --no-deps --no-index --find-links /wheels --prefix /opt/code \
+    $(ls /wheels | sed 's/-.*//') \
  && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}
+ARG TORCH_VARIANT=cpu
 RUN apt-get update -qq \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libgrpc++1.51 liblz4-1 libprotobuf32 >/dev/null \
+ && case ${TORCH_VARIANT} in cuda) compiler="gcc libc6-dev" ;; *) compiler="" ;; esac \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    libgrpc++1.51 liblz4-1 libprotobuf32 $compiler >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/cache/ldconfig/aux-cache /var/log/* \
  && install -d -o 10001 -g 10001 /runs
 COPY --from=build /opt/kubebeast /opt/kubebeast
@@ -72,8 +82,14 @@ CMD ["learner", "--address", "0.0.0.0:4431", "--http-address", "0.0.0.0:9090"]
 
 ARG VERSION=0.1.0
 ARG REVISION=""
+ARG CREATED=""
+ARG SOURCE_URL=""
 LABEL org.opencontainers.image.title="kubebeast-learner" \
       org.opencontainers.image.description="IMPALA learner for fleets of env-servers" \
+      org.opencontainers.image.vendor="The KubeBeast authors" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.url="${SOURCE_URL}" \
+      org.opencontainers.image.source="${SOURCE_URL}"

@@ -20,7 +20,7 @@ OUTCOMES = ("delivered", "dropped_partial", "dropped_stale", "dropped_close")
 
 
 def image_values() -> Values:
-    """Where the images are: KUBEBEAST_E2E_REGISTRY, by default localhost, and KUBEBEAST_E2E_TAG, by default the chart's."""
+    """KUBEBEAST_E2E_REGISTRY, by default localhost, and KUBEBEAST_E2E_TAG, by default the chart's own."""
     tag = os.environ.get("KUBEBEAST_E2E_TAG", "")
     return {
         "image": {"registry": os.environ.get("KUBEBEAST_E2E_REGISTRY", "localhost")},

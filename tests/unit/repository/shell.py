@@ -92,7 +92,7 @@ def complaint(words: list[str]) -> str:
     if name in checks:
         return checks[name](arguments)
     if name != program:
-        return "" if name in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").split() else "not in .venv"
+        return "" if name in (ROOT / "locks" / "development.in").read_text(encoding="utf-8").split() else "not in .venv"
     if "/" in program:
         return "" if (ROOT / program).is_file() else "no such file"
     return "" if program in EVERYWHERE | ELSEWHERE else "nobody knows this program"

@@ -29,35 +29,58 @@ def compose() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
-def test_the_final_image_runs_as_a_user_by_number_and_installs_no_compiler(dockerfile: Path) -> None:
+def test_the_final_image_runs_as_a_user_by_number_and_has_a_compiler_for_a_gpu_only(dockerfile: Path) -> None:
     final = stages(dockerfile)[-1]
 
     assert re.search(r"^USER 10001:10001$", final, flags=re.MULTILINE)
-    assert COMPILERS.search(final) is None
+    assert [line for line in final.splitlines() if COMPILERS.search(line) and " cuda) " not in line] == []
 
 
 @pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
-def test_a_build_pulls_nothing_but_one_base_image_of_a_stated_version(dockerfile: Path) -> None:
+def test_a_build_pulls_nothing_but_one_base_image_by_its_digest(dockerfile: Path) -> None:
     text = dockerfile.read_text(encoding="utf-8")
 
     assert "syntax=" not in text
     assert {stage.split()[1] for stage in stages(dockerfile)} == {"${PYTHON_IMAGE}"}
     (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", text, flags=re.MULTILINE)
-    assert re.fullmatch(r"python:3\.\d+-slim-\w+", base)
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)
+
+
+def test_all_images_have_the_same_base() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in DOCKERFILES]
+
+    assert len({re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", text, flags=re.MULTILINE)[0] for text in texts}) == 1
 
 
 @pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
-def test_every_library_in_an_image_is_of_a_pinned_version(dockerfile: Path) -> None:
+def test_what_comes_from_an_index_is_checked_by_hash(dockerfile: Path) -> None:
     commands = stages(dockerfile)[0].replace("\\\n", " ").splitlines()
-    installs = [line for line in commands if "pip install" in line]
+    installs = [part for line in commands for part in line.split("&&") if re.search(r"pip install", part)]
+    own = [part for part in installs if "--no-index" in part]
 
-    assert installs
-    assert all("-c constraints.txt" in line or "PIP_CONSTRAINT=/src/constraints.txt" in line for line in installs)
+    assert own
+    unchecked = [part for part in installs if part not in own and "--require-hashes" not in part]
+    assert [part for part in unchecked if "${PIP_PACKAGES}" not in part] == []
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: path.name)
+def test_an_image_says_what_it_is_and_where_it_is_from(dockerfile: Path) -> None:
+    names = set(re.findall(r"org\.opencontainers\.image\.(\w+)=\"[^\"]", stages(dockerfile)[-1]))
+
+    assert names == {
+        *("title", "description", "vendor", "licenses"),
+        *("version", "revision", "created", "url", "source"),
+    }
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docker").iterdir()), ids=lambda path: path.name)
+def test_a_build_names_no_architecture(path: Path) -> None:
+    assert re.search(r"amd64|x86|arm64|aarch64", path.read_text(encoding="utf-8")) is None
 
 
 def requirements(*words: str) -> set[str]:
-    """The names that docker/requirements.py prints, without their versions."""
-    script = [sys.executable, str(ROOT / "docker" / "requirements.py")]
+    """The names that locks/requirements.py prints, without their versions."""
+    script = [sys.executable, str(ROOT / "locks" / "requirements.py")]
     printed = subprocess.run([*script, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     return {re.split(r"[<>=\[]", line)[0] for line in printed.splitlines()}
 

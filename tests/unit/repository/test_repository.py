@@ -1,7 +1,6 @@
 """Promises about the repository itself: its README's commands exist, its files are rooms, its versions are pinned."""
 
 import dataclasses
-import itertools
 import re
 import subprocess
 import tomllib
@@ -97,26 +96,3 @@ def test_every_source_file_fits_a_room() -> None:
 
     assert lengths
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
-
-
-def test_every_direct_dependency_is_pinned() -> None:
-    pinned = {normalized(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    wanted = {name for path in repository_files() if path.name == "pyproject.toml" for name in dependencies(path)}
-    development = (ROOT / "requirements-dev.txt").read_text().splitlines()
-    wanted |= {normalized(line) for line in development if line and not line.startswith("#")}
-
-    assert {name for name in wanted - pinned if not name.startswith("kubebeast-")} == set()
-
-
-def dependencies(pyproject: Path) -> set[str]:
-    """Names of what a distribution needs at run time, its extras included."""
-    project = tomllib.loads(pyproject.read_text()).get("project", {})
-    extras = project.get("optional-dependencies", {}).values()
-    return {normalized(line) for line in [*project.get("dependencies", []), *itertools.chain(*extras)]}
-
-
-def normalized(requirement: str) -> str:
-    """The project's name as PEP 503 spells it: "PyYAML>=6" is "pyyaml"."""
-    name = re.match(r"[A-Za-z0-9._-]+", requirement)
-    assert name is not None, requirement
-    return re.sub(r"[-_.]+", "-", name.group()).lower()

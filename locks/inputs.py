@@ -1,0 +1,22 @@
+"""What every lock is made of: distributions with extras, and files of further requirements."""
+
+LEARNER = "services/learner[atari,envs,fleet,gpu,pool,tracing,video]"
+ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,pettingzoo]"
+LEGACY = "services/envserver[legacy,legacy-atari]"
+EVERYTHING = (LEARNER, ENVSERVER, "locks/development.in", "locks/build.in")
+
+VERSIONS = "constraints.txt"
+"""Without hashes: pip takes no folder of sources where it demands them, and this is what its -c is for."""
+
+INPUTS = {
+    "locks/development.txt": EVERYTHING,
+    "locks/build.txt": ("locks/build.in",),
+    "locks/learner.txt": (LEARNER,),
+    "locks/envserver.txt": (ENVSERVER,),
+    "locks/envserver-legacy.txt": (LEGACY,),
+    "locks/generator.txt": ("locks/generator.in",),
+}
+"""By file, relative to the repository's root."""
+
+OF_THEIR_OWN = {"locks/envserver-legacy.txt", "locks/generator.txt"}
+"""Locks with versions that others do not have: gym needs NumPy 1, the generator an older protobuf."""
