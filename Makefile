@@ -101,6 +101,10 @@ monitor-test: setup-dev ## See with a real Prometheus: every metric, panel and r
 e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/e2e $(PYTEST_ARGS)
 
+.PHONY: release-rehearsal
+release-rehearsal: cluster-tools ## Publish to a registry of this machine, and install from it on the cluster of KUBECONFIG
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" scripts/release/rehearse-chart
+
 .PHONY: lint
 lint: setup-dev protos-check ## Check style, types and generated code
 	@$(BIN)/ruff check $(PYTHON_SOURCES)

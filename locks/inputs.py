@@ -15,8 +15,9 @@ INPUTS = {
     "locks/envserver.txt": (ENVSERVER,),
     "locks/envserver-legacy.txt": (LEGACY,),
     "locks/generator.txt": ("locks/generator.in",),
+    "locks/sbom.txt": ("locks/sbom.in",),
 }
 """By file, relative to the repository's root."""
 
-OF_THEIR_OWN = {"locks/envserver-legacy.txt", "locks/generator.txt"}
-"""Locks with versions that others do not have: gym needs NumPy 1, the generator an older protobuf."""
+OF_THEIR_OWN = {"locks/envserver-legacy.txt", "locks/generator.txt", "locks/sbom.txt"}
+"""Locks with versions that others do not have: gym needs NumPy 1, the generator an older protobuf; a tool is a tool."""

@@ -11,7 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.cluster import Namespace, eventually, is_ready, run
 
 ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "deploy" / "helm" / "kubebeast"
+CHART = Path(os.environ.get("KUBEBEAST_E2E_CHART", ROOT / "deploy" / "helm" / "kubebeast"))
+"""A folder, or a packaged chart."""
+SCENARIOS = ROOT / "deploy" / "helm" / "kubebeast" / "ci"
 READY_S = 240.0
 
 Metrics = dict[str, float]
@@ -41,7 +43,7 @@ class Release:
     def helm(self, *arguments: str) -> str:
         return run("helm", "--namespace", self.namespace.name, *arguments)
 
-    def install(self, values: Values, *flags: str) -> str:
+    def install(self, values: Values, *flags: str, chart: Path = CHART) -> str:
         """Installs or upgrades and waits until everything is ready; returns what helm prints."""
         path = self._folder / "values.yaml"
         path.write_text(json.dumps(values), encoding="utf-8")
@@ -49,7 +51,7 @@ class Release:
         images.write_text(json.dumps(image_values()), encoding="utf-8")
         wait = ("--wait", f"--timeout={READY_S:.0f}s")
         files = (f"--values={path}", f"--values={images}")
-        return self.helm("upgrade", "--install", self.name, str(CHART), *wait, *flags, *files)
+        return self.helm("upgrade", "--install", self.name, str(chart), *wait, *flags, *files)
 
     def play_test_stream(self) -> None:
         """`helm test`; where it fails, the error holds the pod's log."""

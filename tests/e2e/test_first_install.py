@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.e2e.cluster import Namespace, eventually, is_ready, num_restarts
-from tests.e2e.release import CHART, READY_S, Release
+from tests.e2e.release import READY_S, SCENARIOS, Release
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -21,7 +21,7 @@ LEARNS_WITHIN_S = 300.0
 @pytest.fixture(scope="module")
 def learning(release: Release) -> Release:
     """The scenario `minimal`, which trains Catch, to its end."""
-    values = yaml.safe_load((CHART / "ci" / "minimal-values.yaml").read_text(encoding="utf-8"))
+    values = yaml.safe_load((SCENARIOS / "minimal-values.yaml").read_text(encoding="utf-8"))
     values["learner"]["config"] = {"total_steps": TOTAL_STEPS, "log_interval_s": 1}
     notes = release.install(values)
     assert f"kubectl -n {release.namespace.name} scale deployment/{release.name}-envserver --replicas=" in notes
