@@ -12,8 +12,8 @@ FROM ${PYTHON_IMAGE} AS build
 # The same seed and no time stamps in compiled files: the same sources give the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
-COPY locks/build.txt locks/
-RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/build.txt \
+COPY locks/pip.txt locks/build.txt locks/
+RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
  && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 
 ARG ENVSERVER_EXTRAS=atari

@@ -21,8 +21,8 @@ RUN apt-get update -qq \
     cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
     python3-dev >/dev/null
 WORKDIR /src
-COPY locks/build.txt locks/
-RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/build.txt \
+COPY locks/pip.txt locks/build.txt locks/
+RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
  && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 # Packages go where the image's Python finds them, by the pip beside it.
 ENV PIP_PYTHON=/opt/kubebeast/bin/python

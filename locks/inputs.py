@@ -11,6 +11,7 @@ VERSIONS = "constraints.txt"
 INPUTS = {
     "locks/development.txt": EVERYTHING,
     "locks/build.txt": ("locks/build.in",),
+    "locks/pip.txt": ("locks/pip.in",),
     "locks/learner.txt": (LEARNER,),
     "locks/envserver.txt": (ENVSERVER,),
     "locks/envserver-legacy.txt": (LEGACY,),
@@ -19,5 +20,5 @@ INPUTS = {
 }
 """By file, relative to the repository's root."""
 
-OF_THEIR_OWN = {"locks/envserver-legacy.txt", "locks/generator.txt", "locks/sbom.txt"}
-"""Locks with versions that others do not have: gym needs NumPy 1, the generator an older protobuf; a tool is a tool."""
+OF_THEIR_OWN = {"locks/envserver-legacy.txt", "locks/generator.txt", "locks/pip.txt", "locks/sbom.txt"}
+"""Locks with versions that others do not have: gym needs NumPy 1, the generator an older protobuf; two are tools."""
