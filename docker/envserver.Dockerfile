@@ -1,6 +1,6 @@
 # An env-server: environments and the way to the learner; no torch, no compiler. From the repository's root:
 #
-#   docker build -f docker/envserver.Dockerfile -t localhost/kubebeast/envserver:0.1.0 .
+#   docker build -f docker/envserver.Dockerfile -t localhost/kubebeast/envserver:0.2.0 .
 #
 # ENVSERVER_EXTRAS: extras of the distribution; empty leaves out ale-py, which is GPL-2.0. "legacy,legacy-atari" is for
 # environments of older gym and atari-py; KubeBeast's own code is the same.
@@ -56,7 +56,7 @@ USER 10001:10001
 EXPOSE 9091
 ENTRYPOINT ["kubebeast-envserver"]
 
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=""
 ARG CREATED=""
 ARG SOURCE_URL=""

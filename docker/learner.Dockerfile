@@ -1,7 +1,7 @@
 # The learner: PyTorch and the native core, compiled here. From the repository's root:
 #
-#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0 .
-#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.1.0-cuda --build-arg TORCH_VARIANT=cuda .
+#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0 .
+#   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0-cuda --build-arg TORCH_VARIANT=cuda .
 #
 # TORCH_VARIANT: cpu, or cuda for PyTorch as PyPI has it, with the hashes of the lock, and the compiler that torch.compile
 # calls on a GPU. TORCH_INDEX_URL: where builds for CPUs come from, which are no files of PyPI; empty leaves it to the base
@@ -80,7 +80,7 @@ EXPOSE 4431 9090
 ENTRYPOINT ["kubebeast"]
 CMD ["learner", "--address", "0.0.0.0:4431", "--http-address", "0.0.0.0:9090"]
 
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=""
 ARG CREATED=""
 ARG SOURCE_URL=""
