@@ -7,8 +7,14 @@ file(GLOB binding_sources CONFIGURE_DEPENDS src/bindings/*.cc)
 pybind11_add_module(_core MODULE ${binding_sources})
 target_include_directories(_core PRIVATE src/bindings)
 target_link_libraries(_core PRIVATE kubebeast_core kubebeast_warnings)
-if(UNIX AND NOT APPLE)
-  # Only PyInit__core leaves the module: nothing of protobuf or of the generated code may interpose elsewhere.
-  target_link_options(_core PRIVATE LINKER:--exclude-libs,ALL)
+# Only PyInit__core leaves the module. torch and grpcio carry gRPC, protobuf and abseil of their own: a symbol that two of
+# them export, or a GNU_UNIQUE one, would be one for all (https://github.com/grpc/grpc/issues/35947).
+if(APPLE)
+  set(exports "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.txt")
+  target_link_options(_core PRIVATE "LINKER:-exported_symbols_list,${exports}" LINKER:-dead_strip)
+else()
+  set(exports "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.map")
+  target_link_options(_core PRIVATE "LINKER:--version-script=${exports}" LINKER:--gc-sections)
 endif()
+set_target_properties(_core PROPERTIES LINK_DEPENDS "${exports}")
 install(TARGETS _core LIBRARY DESTINATION kubebeast_native)
