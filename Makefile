@@ -102,7 +102,8 @@ e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/e2e $(PYTEST_ARGS)
 
 .PHONY: release-rehearsal
-release-rehearsal: cluster-tools ## Publish to a registry of this machine, and install from it on the cluster of KUBECONFIG
+release-rehearsal: setup cluster-tools ## Play a release here, as root: build, publish to local servers, install as a stranger; needs KUBECONFIG
+	@scripts/release/rehearse-packages
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" scripts/release/rehearse-chart
 
 .PHONY: lint
