@@ -41,7 +41,9 @@ has no autoscaler.
 {{- if kindIs "slice" .Values.envservers -}}
 {{- $entries = .Values.envservers -}}
 {{- else -}}
-{{- range $name, $entry := .Values.envservers | default (dict "envserver" (dict "env" "PongNoFrameskip-v4")) -}}
+{{- $pong := dict "env" "PongNoFrameskip-v4" -}}
+{{- $default := dict "envserver" (ternary .Values.demo.envserver $pong (not (empty .Values.demo.enabled))) -}}
+{{- range $name, $entry := .Values.envservers | default $default -}}
 {{- if not (kindIs "invalid" $entry) -}}
 {{- $entries = append $entries (merge (dict "name" $name) $entry) -}}
 {{- end -}}

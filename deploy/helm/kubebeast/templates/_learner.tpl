@@ -55,9 +55,14 @@ linger: true
 {{- merge (dict "tag" (.Values.learner.image.tag | default $tag)) .Values.learner.image | toYaml -}}
 {{- end -}}
 
+{{/* Settings known to learn, by name. */}}
+{{- define "kubebeast.learner.recipe" -}}
+{{- (ternary .Values.demo .Values (not (empty .Values.demo.enabled))).learner.recipe -}}
+{{- end -}}
+
 {{/* Resources of the container: those of the values and the GPUs, whose requests equal their limits. */}}
 {{- define "kubebeast.learner.resources" -}}
-{{- $resources := deepCopy .Values.learner.resources -}}
+{{- $resources := deepCopy (ternary .Values.demo .Values (not (empty .Values.demo.enabled))).learner.resources -}}
 {{- with .Values.learner.gpu -}}
 {{- if .count -}}
 {{- $_ := set $resources "limits" (set ($resources.limits | default dict) .resourceName (.count | int | toString)) -}}
