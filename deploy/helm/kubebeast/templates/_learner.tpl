@@ -5,7 +5,7 @@ The content of learner.yaml. Values are written as JSON, which is YAML: Helm hol
 as 5e+07.
 */}}
 {{- define "kubebeast.learner.settings" -}}
-{{- range $name, $value := .Values.learner.config -}}
+{{- range $name, $value := include "kubebeast.learner.config" . | fromJson -}}
 {{ $name }}: {{ toJson $value }}
 {{ end -}}
 {{- if and .Values.learner.gpu.count (not .Values.learner.config.device) -}}
@@ -53,6 +53,12 @@ linger: true
 {{- define "kubebeast.learner.image" -}}
 {{- $tag := printf "%s%s" .Chart.AppVersion (empty .Values.learner.gpu.count | ternary "" "-cuda") -}}
 {{- merge (dict "tag" (.Values.learner.image.tag | default $tag)) .Values.learner.image | toYaml -}}
+{{- end -}}
+
+{{/* Settings of the values, as JSON. */}}
+{{- define "kubebeast.learner.config" -}}
+{{- $demo := empty .Values.demo.enabled | ternary dict .Values.demo.learner.config -}}
+{{- merge (deepCopy .Values.learner.config) $demo | toJson -}}
 {{- end -}}
 
 {{/* Settings known to learn, by name. */}}
