@@ -1,4 +1,4 @@
-"""What `docker compose --profile monitoring up` hands to Prometheus and Grafana is there, and Prometheus takes it."""
+"""What `docker compose up` hands to Prometheus and Grafana is there, and Prometheus takes it."""
 
 import json
 import subprocess

@@ -11,6 +11,7 @@ import yaml
 
 from kubebeast_envserver.config import parse
 from kubebeast_learner.cli import COMMANDS
+from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.config.sources import setting_types
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,8 +24,11 @@ def stages(dockerfile: Path) -> list[str]:
     return re.split(r"^(?=FROM )", dockerfile.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
 
-def compose() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+def compose(**variables: str) -> dict[str, Any]:
+    """compose.yaml where these variables are set, and all others have their defaults."""
+    text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    filled = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda match: variables.get(match[1], match[2]), text)
+    content: dict[str, Any] = yaml.safe_load(filled)
     return content
 
 
@@ -120,11 +124,28 @@ def test_the_services_of_one_machine_are_restricted() -> None:
         assert not service["image"].endswith(":latest")
 
 
-def test_the_services_of_one_machine_get_flags_that_exist() -> None:
-    services = compose()["services"]
-    command, *flags = services["learner"]["command"]
+def test_the_learner_of_one_machine_gets_flags_that_exist() -> None:
+    command, *flags = compose()["services"]["learner"]["command"]
     names = {flag.removeprefix("--").partition("=")[0].replace("-", "_") for flag in flags}
 
-    assert names <= set(setting_types(COMMANDS[command].config_type)) | {"recipe"}
+    assert names <= set(setting_types(COMMANDS[command].config_type))
+
+
+@pytest.mark.parametrize(
+    ("variables", "env", "recipe"),
+    [
+        ({}, "kubebeast_envserver.catch:Catch-v0", "Catch"),
+        ({"ENVIRONMENT": "PongNoFrameskip-v4"}, "PongNoFrameskip-v4", "atari"),
+    ],
+)
+def test_learner_and_env_servers_of_one_machine_are_told_the_same_environment(
+    variables: dict[str, str], env: str, recipe: str
+) -> None:
+    services = compose(**variables)["services"]
     config = parse(services["envserver"]["command"], environ={})
+
     assert config.address == "learner:4431"
+    assert config.env == env
+    assert f"--env={env}" in services["learner"]["command"]
+    chosen = choose_recipe("auto", env)
+    assert chosen is not None and chosen.name == recipe
