@@ -2,15 +2,18 @@
 
 import dataclasses
 import functools
+import itertools
 import re
 import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kubebeast_envserver import config as envserver
 from kubebeast_learner import cli
 from kubebeast_learner.cli import COMMANDS
+from tests.unit.repository.chart_values import has_path
 from tests.unit.repository.documents import ROOT
 
 NAMESPACE = {"-n"}
@@ -135,17 +138,26 @@ def _make(arguments: list[str]) -> str:
     return _kubebeast(["train", *shlex.split(variables["ARGS"])]) if "ARGS" in variables else ""
 
 
+@functools.cache
+def distributions() -> dict[str, dict[str, Any]]:
+    """The `project` table of every distribution of this repository, by its name and as "./FOLDER"."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in [*ROOT.glob("*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")]:
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        found |= {project["name"]: project, f"./{path.parent.relative_to(ROOT)}": project}
+    return found
+
+
 def _pip(arguments: list[str]) -> str:
-    """Distributions of this repository, and extras that they have."""
+    """Distributions of this repository, by name or by folder, and extras that they have."""
     for argument in arguments:
-        path, _, extras = argument.rstrip("]").partition("[")
-        if path.startswith("./"):
-            project = ROOT / path / "pyproject.toml"
-            if not project.is_file():
-                return f"no distribution in {path}"
-            known = tomllib.loads(project.read_text(encoding="utf-8"))["project"].get("optional-dependencies", {})
-            if extras and not set(extras.split(",")) <= set(known):
-                return f"{path} has no extra {extras}"
+        name, _, extras = argument.rstrip("]").partition("[")
+        if name in distributions():
+            known = set(distributions()[name].get("optional-dependencies", {}))
+            if extras and not set(extras.split(",")) <= known:
+                return f"{name} has no extra {extras}"
+        elif name.startswith(("./", "kubebeast")):
+            return f"no distribution {name}"
     return ""
 
 
@@ -167,4 +179,16 @@ def _of_cluster(program: str, arguments: list[str]) -> str:
     verb, *rest = arguments[2:] if arguments[0] == "-n" else arguments
     flags = {word.partition("=")[0] for word in rest if re.match("--?[a-z]", word)}
     unknown = flags - FLAGS.get(f"{program} {verb}", set())
-    return f"{program} {verb} is not known to take {', '.join(sorted(unknown))}" if unknown else ""
+    if unknown:
+        return f"{program} {verb} is not known to take {', '.join(sorted(unknown))}"
+    return _values(rest) if program == "helm" and verb in ("install", "upgrade") else ""
+
+
+def _values(arguments: list[str]) -> str:
+    """The chart of this repository, from the tree or from a registry, and values that it has."""
+    charts = [word for word in arguments if re.match(r"oci://|deploy/|\./|/", word) and not word.endswith(".yaml")]
+    if not all(re.fullmatch(r"deploy/helm/kubebeast|oci://\S+/charts/kubebeast", chart) for chart in charts):
+        return f"which chart is {', '.join(charts)}?"
+    settings = [value for flag, value in itertools.pairwise(arguments) if flag == "--set"] if charts else []
+    missing = [setting for setting in settings if not has_path(setting.partition("=")[0])]
+    return f"the chart has no value {', '.join(missing)}" if missing else ""

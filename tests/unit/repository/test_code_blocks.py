@@ -55,6 +55,22 @@ def test_what_a_test_cannot_run_says_what_it_needs(block: Block) -> None:
     assert not elsewhere or needs_what_a_test_has_not(block)
 
 
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("pip install 'kubebeast-envserver[atari]'", ""),
+        ("pip install 'kubebeast-envserver[pong]'", "kubebeast-envserver has no extra pong"),
+        ("pip install kubebeast-pong", "no distribution kubebeast-pong"),
+        ("helm install a oci://ghcr.io/b/charts/kubebeast --set demo.enabled=true", ""),
+        ("helm install a oci://ghcr.io/b/charts/kubebeast --set demo.on=true", "the chart has no value demo.on=true"),
+        ("helm install a oci://ghcr.io/b/kubebeast", "which chart is oci://ghcr.io/b/kubebeast?"),
+        ("kubebeast train --environment a", "exit status 2"),
+    ],
+)
+def test_a_slip_in_a_command_is_noticed(line: str, complaint: str) -> None:
+    assert [shell.complaint(words) for words in shell.commands(line)] == [complaint]
+
+
 @pytest.mark.parametrize("block", of_language("yaml"), ids=str)
 def test_helm_would_take_every_value_of_the_chart(block: Block) -> None:
     documents = list(yaml.safe_load_all(block.text))
