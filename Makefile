@@ -113,6 +113,10 @@ lint: setup-dev protos-check ## Check style, types and generated code
 	@$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(CPP_SOURCES)
 
+.PHONY: workflows-lint
+workflows-lint: setup-dev ## Check the workflows of GitHub: schema, security, mistakes
+	@scripts/workflows-lint
+
 .PHONY: tidy
 tidy: setup-dev ## Check the C++ core with clang-tidy
 	@export PATH="$(CURDIR)/$(BIN):$$PATH" && cd native && cmake --preset tidy && cmake --build --preset tidy -j $(JOBS)

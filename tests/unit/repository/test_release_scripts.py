@@ -86,6 +86,10 @@ def test_a_reference_without_a_digest_keeps_all_from_being_signed(reference: str
     assert not log.exists()
 
 
+def test_wheels_for_every_python_go_into_one_folder() -> None:
+    assert "expected a folder" in run("release/native-wheels", "dist", "other").stderr
+
+
 @pytest.mark.parametrize("image", ["", "kindest/node:v1.36.1", f"other/node:v1.36.1@{DIGEST}", "latest"])
 def test_a_cluster_is_made_of_a_node_image_with_its_digest_only(image: str, tmp_path: Path) -> None:
     logs = [program(tmp_path, name) for name in ("kind", "docker")]
@@ -95,3 +99,36 @@ def test_a_cluster_is_made_of_a_node_image_with_its_digest_only(image: str, tmp_
     assert done.returncode == 1
     assert "kindest/node:v1.MINOR.PATCH@sha256:DIGEST" in done.stderr
     assert [log for log in logs if log.exists()] == []
+
+
+def files_of_a_release(folder: Path) -> None:
+    (folder / "files").mkdir()
+    (folder / "files" / "kubebeast.tgz").write_text("chart", encoding="utf-8")
+    assert run("release/checksums", str(folder / "files")).returncode == 0
+
+
+def test_a_release_has_the_notes_and_the_files_of_its_version(tmp_path: Path) -> None:
+    log = program(tmp_path, "gh")
+    files_of_a_release(tmp_path)
+    version = run("release/version").stdout.strip()
+
+    done = run("release/github", f"v{version}", str(tmp_path / "files"), path=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    command, _, notes = log.read_text(encoding="utf-8").partition("\n")
+    assert command.startswith(f"release create v{version} --verify-tag --title KubeBeast {version} ")
+    assert "--prerelease" not in command
+    assert command.split()[-2:] == [str(tmp_path / "files" / name) for name in ("SHA256SUMS", "kubebeast.tgz")]
+    assert notes == run("release/notes", version).stdout
+
+
+@pytest.mark.parametrize(("tag", "changed"), [("v9.9.9", ""), ("main", ""), (None, "other")])
+def test_another_tag_or_a_changed_file_makes_no_release(tag: str | None, changed: str, tmp_path: Path) -> None:
+    log = program(tmp_path, "gh")
+    files_of_a_release(tmp_path)
+    if changed:
+        (tmp_path / "files" / "kubebeast.tgz").write_text(changed, encoding="utf-8")
+    tag = tag or f"v{run('release/version').stdout.strip()}"
+
+    assert run("release/github", tag, str(tmp_path / "files"), path=tmp_path).returncode == 1
+    assert not log.exists()
