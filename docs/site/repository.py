@@ -55,4 +55,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def _copy(target: str) -> str:
     """Name of a file's copy in the site; sources are text, so that browsers show them."""
-    return f"files/{target}" if target.endswith((".png", ".gif", ".json")) else f"files/{target}.txt"
+    return f"files/{target}" if target.endswith((".png", ".gif", ".json", ".ipynb")) else f"files/{target}.txt"
