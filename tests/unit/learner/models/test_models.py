@@ -1,5 +1,6 @@
 """The models: shapes, choice by shape, the recurrent core and what a model refuses."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -274,16 +275,12 @@ def test_a_separate_baseline_and_the_policy_share_no_weight(use_lstm: bool) -> N
     model = make_model([VECTOR], [discrete(A)], config)
     output, _ = model(random_inputs([VECTOR], 2, 3), model.initial_state(3))
     names, weights = zip(*model.named_parameters(), strict=True)
-    of_policy, of_baseline = (
-        {
-            name
-            for name, gradient in zip(
-                names, grad(part.sum(), weights, allow_unused=True, retain_graph=True), strict=True
-            )
-            if gradient is not None
-        }
-        for part in output
-    )
+
+    def used_by(part: torch.Tensor) -> set[str]:
+        gradients: Sequence[torch.Tensor | None] = grad(part.sum(), weights, allow_unused=True, retain_graph=True)
+        return {name for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
+
+    of_policy, of_baseline = map(used_by, output)
     assert of_policy | of_baseline == set(names)
     assert not of_policy & of_baseline
 
