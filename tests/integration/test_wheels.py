@@ -1,5 +1,6 @@
 """The wheels as they are released: what they carry, what they show, and that they get along with torch and grpcio."""
 
+import fcntl
 import hashlib
 import itertools
 import os
@@ -37,9 +38,13 @@ print(*{line.split()[-1] for line in open("/proc/self/maps") if "grpc" in line},
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that scripts/release/wheels fills."""
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([ROOT / "scripts" / "release" / "wheels", folder], check=True, timeout=INSTALL_TIMEOUT_S)
+    """The folder that scripts/release/wheels fills, once for all workers of pytest-xdist."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
+    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "SHA256SUMS").exists():  # written last
+            subprocess.run([ROOT / "scripts" / "release" / "wheels", folder], check=True, timeout=INSTALL_TIMEOUT_S)
     return folder
 
 
