@@ -1,9 +1,10 @@
 """What every lock is made of: distributions with extras, and files of further requirements."""
 
-LEARNER = "services/learner[atari,envs,fleet,gpu,pool,tracing,video]"
-ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,pettingzoo]"
+LEARNER = "services/learner[atari,envs,fleet,gpu,pool,tracing,vectorenv,video]"
+ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,native,pettingzoo]"
 LEGACY = "services/envserver[legacy,legacy-atari]"
-EVERYTHING = (LEARNER, ENVSERVER, "locks/development.in", "locks/build.in")
+CONFORMANCE = "services/conformance"
+EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, "locks/development.in", "locks/build.in")
 
 VERSIONS = "constraints.txt"
 """Without hashes: pip takes no folder of sources where it demands them, and this is what its -c is for."""

@@ -13,7 +13,9 @@ from pathlib import Path
 
 FOLDERS = {
     "common": "services/common",
+    "conformance": "services/conformance",
     "envserver": "services/envserver",
+    "fleet": "services/fleet",
     "native": "native",
     "protos": "protos",
 }

@@ -1,4 +1,4 @@
-# System libraries, never built here. Defines kubebeast_grpc, kubebeast_lz4, PROTOC and GRPC_CPP_PLUGIN.
+# System libraries, never built here. Defines kubebeast_grpc and kubebeast_lz4.
 
 set(KUBEBEAST_INSTALL_HINT
     "Install the C++ dependencies:\n"
@@ -32,12 +32,6 @@ elseif(PKG_CONFIG_FOUND)
 endif()
 if(NOT gRPC_FOUND AND NOT GRPCPP_FOUND)
   message(FATAL_ERROR "gRPC C++ was not found. ${KUBEBEAST_INSTALL_HINT}")
-endif()
-
-find_program(PROTOC protoc)
-find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
-if(NOT PROTOC OR NOT GRPC_CPP_PLUGIN)
-  message(FATAL_ERROR "protoc or grpc_cpp_plugin was not found. ${KUBEBEAST_INSTALL_HINT}")
 endif()
 
 find_path(LZ4_INCLUDE_DIR lz4.h)

@@ -1,5 +1,13 @@
 # The library kubebeast_proto: messages and service stubs generated from the wire contract into the build folder.
 
+set(KUBEBEAST_PROTO_DIR "${CMAKE_CURRENT_LIST_DIR}/../protos" CACHE PATH "The folder that holds kubebeast_protos/")
+
+find_program(PROTOC protoc)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin)
+if(NOT PROTOC OR NOT GRPC_CPP_PLUGIN)
+  message(FATAL_ERROR "protoc or grpc_cpp_plugin was not found. ${KUBEBEAST_INSTALL_HINT}")
+endif()
+
 set(proto_name kubebeast_protos/v1/actor_pool)
 set(proto_file "${KUBEBEAST_PROTO_DIR}/${proto_name}.proto")
 if(NOT EXISTS "${proto_file}")

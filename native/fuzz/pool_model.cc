@@ -23,10 +23,12 @@ constexpr const char* kMustBeReached[] = {"streams_accepted",      "streams_reje
                                           "steps_delivered",       "steps_dropped_partial",
                                           "steps_dropped_stale",   "steps_dropped_close",
                                           "rollouts_completed",    "rollouts_partial",
-                                          "inference_dropped",     "streams_parked"};
+                                          "inference_dropped",     "streams_parked",
+                                          "streams_in_reserve"};
 
 std::int64_t num_runs = 0;
 std::int64_t num_parked = 0;
+std::int64_t num_in_reserve = 0;
 std::map<std::string_view, std::int64_t> reached;
 
 }  // namespace
@@ -47,12 +49,17 @@ void CheckPool(const PoolContext& pool, std::size_t num_streams, std::size_t num
   Require(pool.rollouts.num_parked() <= num_streams, "only live streams are parked");
   Require(pool.rollouts.size() < pool.options.max_queued_rollouts + pool.options.max_envs,
           "beyond its capacity the queue takes one rollout an environment");
+  Require(stats.streams_in_reserve >= 0, "no stream leaves the reserve twice");
+  Require(pool.options.keep_surplus || stats.streams_in_reserve == 0,
+          "where no surplus is kept nobody waits for a place");
   num_parked += static_cast<std::int64_t>(pool.rollouts.num_parked());
+  num_in_reserve += stats.streams_in_reserve;
 }
 
 void CheckEmptyPool(PoolContext& pool) {
   CheckPool(pool, 0, 0);
   Require(pool.stats->steps_in_flight == 0, "no step is in flight");
+  Require(pool.stats->streams_in_reserve == 0, "nobody is left in the reserve");
   Require(pool.rollouts.size() == 0, "no rollout is queued");
   Require(pool.registry.streams().empty(), "no stream is listed");
   for (const StreamEvent& event : pool.events.Take()) {
@@ -68,6 +75,7 @@ void CheckEmptyPool(PoolContext& pool) {
 void CheckReached() {
   if (num_runs < kLongRun) return;
   reached["streams_parked"] = num_parked;
+  reached["streams_in_reserve"] = num_in_reserve;
   bool all = true;
   for (const char* const name : kMustBeReached) {
     if (reached[name] > 0) continue;

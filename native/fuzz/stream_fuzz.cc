@@ -42,7 +42,9 @@ PoolOptions Options(Script& script) {
   options.unroll_length = 1 + script.Below(4);
   options.batch_size = 1 + script.Below(3);
   options.max_queued_rollouts = options.batch_size + script.Below(4);
-  options.min_partial_steps = 1 + script.Below(3);
+  const std::size_t choice = script.Below(6);
+  options.min_partial_steps = 1 + choice % 3;
+  options.keep_surplus = choice >= 3;
   // Without a timeout a batch is due as soon as a row waits: runs do not depend on the clock.
   options.inference = {.min_rows = 1, .max_rows = 1 + script.Below(8), .timeout = std::chrono::milliseconds(0)};
   options.max_streams = kMaxStreams;

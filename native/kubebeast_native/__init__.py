@@ -1,8 +1,9 @@
-"""The native actor pool of KubeBeast's learner."""
+"""The native actor pool of KubeBeast's learner, and an env-server's call to it."""
 
 from kubebeast_native._core import (
     PROTOCOL_MINOR,
     PROTOCOL_VERSION,
+    ActCall,
     ActorPool,
     ClosedError,
     EnvSpec,
@@ -19,6 +20,7 @@ from kubebeast_native._core import (
 __all__ = [
     "PROTOCOL_MINOR",
     "PROTOCOL_VERSION",
+    "ActCall",
     "ActorPool",
     "ClosedError",
     "EnvSpec",

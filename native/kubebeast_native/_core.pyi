@@ -1,5 +1,7 @@
 """The native actor pool: gRPC streams of env-servers in, inference batches and training rollouts out.
 
+`ActCall` is the other end: an env-server's call to a learner.
+
 Shapes: N rows of an inference batch, T unroll_length, B batch_size. Every blocking call releases the GIL, has a
 timeout, and is woken by `ActorPool.close`. Arrays are views of native memory, kept alive by the arrays themselves.
 """
@@ -213,6 +215,10 @@ class InferenceBatch:
     def is_first(self) -> NDArray[np.bool_]:
         """bool [N]: core_state must be zero before these rows."""
     @property
+    def interrupted(self) -> NDArray[np.bool_]:
+        """bool [N]: the row only keeps its environment's place, its observation is zeros; where is_first, too, it is
+        absent, and no episode has begun."""
+    @property
     def last_actions(self) -> list[NDArray[np.generic]]:
         """One array an action leaf, [N, *shape]: the action that led to the row, zero where is_first."""
     @property
@@ -238,6 +244,9 @@ class InferenceBatch:
         baseline [N]. core_state [unroll_start.sum(), core_state_size], required when core_state_size > 0.
         ValueError names the argument whose shape or dtype is wrong; RuntimeError on a second call. Never blocks.
         """
+    def split(self) -> list[InferenceBatch]:
+        """The rows of each stream as a batch of its own, in order, which shares this one's memory and is answered by
+        itself. This one counts as answered; RuntimeError where it was before."""
 
 class RolloutBatch:
     """B unrolls of T transitions, time-major. Row T of an unroll is row 0 of the slot's next one."""
@@ -322,11 +331,15 @@ class ActorPool:
         max_offences: int = 20,
         opening_env: str = "",
         task_shares: Sequence[tuple[str, float]] = (),
+        keep_surplus: bool = False,
     ) -> None:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
-        max_queued_rollouts 0 means 2 * batch_size. max_transport_bytes: what messages on their way may take in gRPC,
-        all connections together; above it connections are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is
-        more. Messages that gRPC compressed are malformed.
+
+        unroll_length 0: the pool assembles no rollouts, `next_rollouts` is a RuntimeError, and a step counts as sampled
+        and delivered when `next_inference` hands it out. max_queued_rollouts 0 means 2 * batch_size.
+        max_transport_bytes: what messages on their way may take in gRPC, all connections together; above it connections
+        are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is more. Messages that gRPC compressed are
+        malformed.
 
         An inference batch is given out as soon as min_inference_rows wait; fewer when every welcomed stream waits or
         the oldest row has waited inference_timeout_ms. It holds whole streams, oldest first, up to max_inference_rows
@@ -343,6 +356,9 @@ class ActorPool:
         `next_rollouts`; streams of others are refused with FAILED_PRECONDITION. A task holds its part of
         max_queued_rollouts and is waited for when it is its turn, unless it has no stream. Empty: one task, of any
         environment.
+
+        keep_surplus: a stream that finds too few of the max_envs slots free waits for its Welcome until there are, in
+        place of being refused with RESOURCE_EXHAUSTED.
         """
     def start(self) -> None:
         """Binds and listens, where there is an address. OSError when it cannot be bound."""
@@ -358,8 +374,15 @@ class ActorPool:
         """The bound address, with the port that was picked."""
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """The spec of the first accepted Hello (or `expected`); None at the timeout."""
-    def open(self, num_logits: int, core_state_size: int) -> None:
-        """Fixes the model's output sizes and starts to welcome streams; once."""
+    def expect(self, spec: EnvSpec) -> None:
+        """Decides the environment in place of the first env-server; changes nothing where that was decided before."""
+    def open(self, num_logits: int, core_state_size: int, interleaved: Sequence[bool] = ()) -> None:
+        """Fixes the model's output sizes and starts to welcome streams; once.
+
+        interleaved: one for each observation leaf, or none. Where true, the rows of a stack of bytes come as
+        [*shape, frame_stack], in the memory order that convolutions are fastest in, instead of [frame_stack, *shape].
+        ValueError names the leaf that is no such stack.
+        """
     def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
         """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""
     def next_rollouts(self, timeout_ms: int, min_policy_version: int = 0) -> RolloutBatch | None:
@@ -379,8 +402,8 @@ class ActorPool:
     def stats(self) -> dict[str, int]:
         """Counters and gauges at one moment.
 
-        Gauges: streams, envs, slots, rows_waiting, rollouts_queued, rollout_queue_capacity, streams_parked,
-        steps_in_flight.
+        Gauges: streams, envs, streams_in_reserve, slots, rows_waiting, rollouts_queued, rollout_queue_capacity,
+        streams_parked, steps_in_flight.
         Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
         streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
         dials_failed, connections_blocked, connections_closed, connections_silent, connections_plaintext,
@@ -413,3 +436,35 @@ class ActorPool:
         """
     def close(self, grace_ms: int = 1000) -> None:
         """Stops listening, ends every stream with UNAVAILABLE, wakes every waiter. Idempotent, from any thread."""
+
+class ActCall:
+    """A call of ActorPool.Act on a connection of its own, whose messages are bytes.
+
+    It has no threads: `send` writes by itself, and an answer wakes the thread in `receive` and no other one. Deleting
+    it cancels what has not ended.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        tls_ca: bytes = b"",
+        tls_cert: bytes = b"",
+        tls_key: bytes = b"",
+        tls_server_name: str = "",
+        authorization: str | None = None,
+        connect_timeout_ms: int = 5000,
+    ) -> None:
+        """Dials at once and does not wait for it.
+
+        tls_: the texts of PEM files; without any of them there is no TLS. tls_server_name: what the learner's
+        certificate is for, by default the address. authorization: the header of that name.
+        """
+    def send(self, message: bytes, *, is_last: bool = False) -> None:
+        """Never blocks; from any thread, and from a signal handler. What follows the last message is dropped."""
+    def receive(self) -> bytes | None:
+        """Blocks for the next message; None at the end. For one thread at a time; signal handlers run meanwhile."""
+    def cancel(self) -> None:
+        """Ends the call at once and wakes `receive`; from any thread."""
+    def status(self) -> tuple[int, str]:
+        """Code and details of gRPC; after the end."""

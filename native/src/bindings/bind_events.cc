@@ -7,6 +7,7 @@
 #include "inference/step_trace.h"
 #include "stats/histogram.h"
 #include "stream/pool_events.h"
+#include "text.h"
 
 namespace kubebeast {
 
@@ -18,13 +19,6 @@ namespace {
 constexpr const char* kKinds[] = {"joined", "left", "refused", "dial_failed", "connection_refused", "accept_failed"};
 // In the order of StreamClock::State.
 constexpr const char* kStates[] = {"starting", "env", "inference", "parked"};
-
-// A peer's words are UTF-8 if it keeps to the contract.
-py::str AsText(const std::string& bytes) {
-  PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<py::ssize_t>(bytes.size()), "replace");
-  if (text == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::str>(text);
-}
 
 }  // namespace
 

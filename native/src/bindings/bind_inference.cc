@@ -1,6 +1,8 @@
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "array_view.h"
@@ -50,6 +52,12 @@ void Answer(InferenceBatch& batch, const std::vector<py::array>& actions, const 
   ThrowIfError(WithoutGil([&] { return batch.Answer(reply); }));
 }
 
+std::vector<std::unique_ptr<InferenceBatch>> Split(InferenceBatch& batch) {
+  auto parts = batch.Split();
+  ThrowIfError(parts.status());
+  return *std::move(parts);
+}
+
 }  // namespace
 
 void BindInference(const py::module_& module) {
@@ -63,10 +71,12 @@ void BindInference(const py::module_& module) {
       .def_property_readonly("terminated", view(&InferenceBatch::terminated))
       .def_property_readonly("truncated", view(&InferenceBatch::truncated))
       .def_property_readonly("is_first", view(&InferenceBatch::is_first))
+      .def_property_readonly("interrupted", view(&InferenceBatch::interrupted))
       .def_property_readonly("last_actions", view(&InferenceBatch::last_actions))
       .def_property_readonly("slots", view(&InferenceBatch::slots))
       .def_property_readonly("unroll_start", view(&InferenceBatch::unroll_start))
       .def_property_readonly("task", view(&InferenceBatch::task))
+      .def("split", &Split)
       .def("reply", &Answer, py::arg("actions"), py::arg("policy_logits"), py::arg("baseline"),
            py::arg("policy_version"), py::arg("core_state") = py::none());
 }

@@ -45,7 +45,8 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::int64_t min_partial_steps, std::int64_t handshake_timeout_ms, std::int64_t step_timeout_ms,
                     std::optional<EnvSpec> expected, std::string tls_cert, std::string tls_key, std::string tls_ca,
                     std::int64_t tls_refresh_s, std::string token_file, std::int64_t max_offences,
-                    std::string opening_env, const std::vector<std::pair<std::string, double>>& task_shares) {
+                    std::string opening_env, const std::vector<std::pair<std::string, double>>& task_shares,
+                    bool keep_surplus) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -57,6 +58,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.max_queued_rollouts = Count("max_queued_rollouts", max_queued_rollouts);
   options.max_streams = Count("max_streams", max_streams);
   options.max_envs = Count("max_envs", max_envs);
+  options.keep_surplus = keep_surplus;
   options.wire.max_envs_per_stream =
       static_cast<std::uint32_t>(std::min<std::size_t>(Count("max_envs_per_stream", max_envs_per_stream), UINT32_MAX));
   options.wire.max_message_bytes = Count("max_message_bytes", max_message_bytes);
@@ -85,10 +87,11 @@ auto OrNone(const Wait& wait) {
   return std::optional<Value>(*std::move(result));
 }
 
-void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size) {
+void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size,
+          const std::vector<bool>& interleaved) {
   const std::size_t logits = Count("num_logits", num_logits);
   const std::size_t state = Count("core_state_size", core_state_size);
-  ThrowIfError(WithoutGil([&] { return pool.Open(logits, state); }));
+  ThrowIfError(WithoutGil([&] { return pool.Open(logits, state, interleaved); }));
 }
 
 void DialEndpoints(ActorPool& pool, const std::vector<std::pair<std::string, std::string>>& endpoints) {
@@ -115,7 +118,12 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
             return OrNone([&self, wait = timeout(timeout_ms)] { return self.WaitEnvSpec(wait); });
           },
           py::arg("timeout_ms"))
-      .def("open", &Open, py::arg("num_logits"), py::arg("core_state_size"))
+      .def(
+          "expect",
+          [](ActorPool& self, const EnvSpec& spec) { ThrowIfError(WithoutGil([&] { return self.Expect(spec); })); },
+          py::arg("spec"))
+      .def("open", &Open, py::arg("num_logits"), py::arg("core_state_size"),
+           py::arg("interleaved") = std::vector<bool>())
       .def(
           "next_inference",
           [timeout](ActorPool& self, std::int64_t timeout_ms) {
@@ -160,7 +168,7 @@ void BindPool(const py::module_& module) {
            py::arg("handshake_timeout_ms") = 10'000, py::arg("step_timeout_ms") = 60'000,
            py::arg("expected") = py::none(), py::arg("tls_cert") = "", py::arg("tls_key") = "", py::arg("tls_ca") = "",
            py::arg("tls_refresh_s") = 10, py::arg("token_file") = "", py::arg("max_offences") = 20,
-           py::arg("opening_env") = "", py::arg("task_shares") = py::tuple());
+           py::arg("opening_env") = "", py::arg("task_shares") = py::tuple(), py::arg("keep_surplus") = false);
   BindMethods(pool);
 }
 

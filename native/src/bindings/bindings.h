@@ -10,5 +10,6 @@ void BindInference(const pybind11::module_& module);
 void BindRollouts(const pybind11::module_& module);
 void BindEvents(const pybind11::module_& module);
 void BindPool(const pybind11::module_& module);
+void BindActCall(const pybind11::module_& module);
 
 }  // namespace kubebeast

@@ -1,7 +1,7 @@
 // The Python module kubebeast_native._core; its face is described in _core.pyi.
-#include "absl/synchronization/mutex.h"
 #include "bindings.h"
 #include "google/protobuf/stubs/common.h"
+#include "sync/deadlock_detection.h"
 #include "wire/protocol.h"
 
 // Known only after a header of protobuf and of the C library.
@@ -30,15 +30,12 @@ void SilenceProtobuf() {
 #endif
 }
 
-// Debian builds abseil without NDEBUG: every lock that gRPC takes would be looked up in a graph of all locks.
-void SkipDeadlockDetection() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
-
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
   KeepFreedMemory();
   SilenceProtobuf();
-  SkipDeadlockDetection();
+  kubebeast::SkipDeadlockDetection();
   module.attr("PROTOCOL_VERSION") = kubebeast::kProtocolVersion;
   module.attr("PROTOCOL_MINOR") = kubebeast::kProtocolMinor;
   kubebeast::BindSpec(module);
@@ -46,4 +43,5 @@ PYBIND11_MODULE(_core, module) {
   kubebeast::BindRollouts(module);
   kubebeast::BindEvents(module);
   kubebeast::BindPool(module);
+  kubebeast::BindActCall(module);
 }

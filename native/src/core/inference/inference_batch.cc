@@ -4,7 +4,20 @@
 #include <exception>
 #include <utility>
 
+#include "rollouts/frame_stack.h"
+
 namespace kubebeast {
+namespace {
+
+// Rows first .. first + count of an array, in its memory.
+Array RowsOf(const Array& array, std::size_t first, std::size_t count) {
+  const LeafSpec row{.path = "", .dtype = array.dtype, .shape = {array.shape.begin() + 1, array.shape.end()}};
+  Array rows{array.dtype, array.shape, {array.data, array.data.get() + first * row.row_bytes()}};
+  rows.shape[0] = static_cast<std::int64_t>(count);
+  return rows;
+}
+
+}  // namespace
 
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                std::shared_ptr<Stats> stats)
@@ -24,12 +37,15 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
     row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows()));
     return buffers.Allocate(dtype, std::move(row_shape));
   };
-  for (const LeafSpec& leaf : shape_->spec.observation) observation.push_back(make(leaf.dtype, leaf.row_shape()));
+  for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
+    observation.push_back(make(shape_->spec.observation[i].dtype, shape_->observation_shape(i)));
+  }
   for (const LeafSpec& leaf : shape_->spec.action) last_actions.push_back(make(leaf.dtype, leaf.row_shape()));
   rewards = make(DType::kFloat32);
   terminated = make(DType::kBool);
   truncated = make(DType::kBool);
   is_first = make(DType::kBool);
+  interrupted = make(DType::kBool);
   slots = make(DType::kInt32);
   unroll_start = make(DType::kBool);
   task = make(DType::kInt64);
@@ -56,7 +72,8 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
     const std::size_t row = first_row + env;
     for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
       const LeafSpec& leaf = shape_->spec.observation[i];
-      CopyStack(step.window, i, leaf, env, observation[i].data.get() + row * leaf.row_bytes());
+      std::uint8_t* const out = observation[i].data.get() + row * leaf.row_bytes();
+      CopyStack(step.window, i, leaf, env, shape_->interleaved[i], out);
     }
     for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_->spec.action[i];
@@ -67,6 +84,7 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
   std::copy(block.terminated.begin(), block.terminated.end(), terminated.data.get() + first_row);
   std::copy(block.truncated.begin(), block.truncated.end(), truncated.data.get() + first_row);
   std::copy(block.is_first.begin(), block.is_first.end(), is_first.data.get() + first_row);
+  std::copy(block.interrupted.begin(), block.interrupted.end(), interrupted.data.get() + first_row);
   std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
   std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
   std::fill_n(task.as<std::int64_t>() + first_row, block.num_envs(), static_cast<std::int64_t>(step.task));
@@ -107,6 +125,37 @@ absl::Status InferenceBatch::Answer(const Reply& reply) {
   steps_.clear();
   stats_->histograms.inference_reply.Observe(Clock::now() - record_.answered);
   return absl::OkStatus();
+}
+
+std::vector<Array*> InferenceBatch::arrays() {
+  std::vector<Array*> all{&rewards, &terminated, &truncated, &is_first, &interrupted, &slots, &unroll_start, &task};
+  for (Array& leaf : observation) all.push_back(&leaf);
+  for (Array& leaf : last_actions) all.push_back(&leaf);
+  return all;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> InferenceBatch::Split() {
+  if (answered_) return absl::FailedPreconditionError("the batch was answered before");
+  std::vector<std::unique_ptr<InferenceBatch>> parts;
+  parts.reserve(steps_.size());
+  std::size_t first_row = 0;
+  for (const PendingStep& step : steps_) {
+    std::vector<PendingStep> own{step};
+    auto part = std::unique_ptr<InferenceBatch>(new InferenceBatch(std::move(own), shape_, stats_));
+    part->record_ = record_;
+    part->record_.num_rows = step.num_rows();
+    part->num_unroll_starts_ = step.unroll_start ? step.num_rows() : 0;
+    part->observation.resize(observation.size());
+    part->last_actions.resize(last_actions.size());
+    const std::vector<Array*> whole = arrays();
+    const std::vector<Array*> rows = part->arrays();
+    for (std::size_t i = 0; i < whole.size(); ++i) *rows[i] = RowsOf(*whole[i], first_row, step.num_rows());
+    first_row += step.num_rows();
+    parts.push_back(std::move(part));
+  }
+  answered_ = true;
+  steps_.clear();
+  return parts;
 }
 
 }  // namespace kubebeast

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
 #include "stats/stats.h"
 #include "sync/clock.h"
@@ -47,8 +48,9 @@ struct PendingStep {
   std::shared_ptr<Actor> actor;
   std::vector<VectorStep> window;  // history, then the step to act on
   bool unroll_start = false;
-  Clock::time_point since;  // of the wait
-  std::size_t task = 0;     // as Tasks counts them
+  Clock::time_point since;    // of the wait
+  std::size_t task = 0;       // as Tasks counts them
+  std::size_t num_steps = 0;  // valid transitions that it ends, over all environments
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };
@@ -68,6 +70,7 @@ class InferenceBatch {
   Array terminated;                 // bool [N]
   Array truncated;                  // bool [N]
   Array is_first;                   // bool [N]
+  Array interrupted;                // bool [N]
   std::vector<Array> last_actions;  // a leaf: [N, *shape]
   Array slots;                      // int32 [N]
   Array unroll_start;               // bool [N]
@@ -90,9 +93,15 @@ class InferenceBatch {
   // copy it throws and the batch stays unanswered; an actor that cannot take its answer is abandoned. Never blocks.
   absl::Status Answer(const Reply& reply);
 
+  // The rows of each actor as a batch of its own, which shares the memory of this one and is answered by itself; this
+  // one counts as answered. FailedPrecondition where it was before.
+  absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> Split();
+
  private:
   InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                  std::shared_ptr<Stats> stats);
+  // Every array with its rows in front.
+  std::vector<Array*> arrays();
   void Gather(const PendingStep& step, std::size_t first_row);
   std::shared_ptr<const ModelOutputs> Copy(const Reply& reply) const;
 

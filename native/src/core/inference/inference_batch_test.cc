@@ -131,6 +131,46 @@ TEST_F(InferenceBatchTest, AnswerTellsHowTheBatchWent) {
   EXPECT_EQ(b_->record.answered, a_->record.answered);
 }
 
+TEST_F(InferenceBatchTest, SaysWhichRowsOnlyKeepTheirPlace) {
+  std::vector<PendingStep> steps;
+  steps.push_back(
+      {a_, {{.observation = MakeObservation(0, {.is_first = {1, 1}, .interrupted = {0, 1}}), .outputs = nullptr}}});
+  const InferenceBatch batch(std::move(steps), shape_, *buffers_, stats_);
+  EXPECT_EQ(Values<bool>(batch.interrupted, 2), (std::vector<bool>{false, true}));
+}
+
+TEST_F(InferenceBatchTest, PartsHoldTheRowsOfOneActorEach) {
+  const auto parts = batch_->Split();
+  ASSERT_TRUE(parts.ok());
+  ASSERT_EQ(parts->size(), 2);
+  const InferenceBatch& a = *parts->front();
+  const InferenceBatch& b = *parts->back();
+  EXPECT_EQ(Values<std::int32_t>(a.slots, 2), (std::vector<std::int32_t>{4, 7}));
+  EXPECT_EQ(Values<std::int32_t>(a.observation[0], 6),
+            (std::vector<std::int32_t>{-1000, 1000, 1001, -2000, 2000, 2001}));
+  EXPECT_EQ(a.num_unroll_starts(), 0);
+  EXPECT_EQ(b.num_rows(), 1);
+  EXPECT_EQ(b.observation[0].shape, (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(Values<std::int32_t>(b.observation[0], 3), (std::vector<std::int32_t>{-1001, -1000, 1000}));
+  EXPECT_EQ(Values<std::int64_t>(b.task, 1), std::vector<std::int64_t>{1});
+  EXPECT_EQ(b.num_unroll_starts(), 1);
+}
+
+TEST_F(InferenceBatchTest, PartsAreAnsweredByThemselves) {
+  auto parts = batch_->Split();
+  ASSERT_TRUE(parts.ok());
+  EXPECT_EQ(batch_->Split().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Answer().code(), absl::StatusCode::kFailedPrecondition) << "the whole has become its parts";
+  batch_ = std::move(parts->back());
+  ASSERT_TRUE(Answer().ok());
+  EXPECT_EQ(b_->first_output, 0);
+  EXPECT_EQ(b_->record.num_rows, 1);
+  EXPECT_EQ(a_->outputs, nullptr);
+  parts->clear();
+  EXPECT_TRUE(a_->abandoned);
+  EXPECT_FALSE(b_->abandoned);
+}
+
 TEST_F(InferenceBatchTest, SecondAnswerIsRefused) {
   ASSERT_TRUE(Answer().ok());
   EXPECT_EQ(Answer().code(), absl::StatusCode::kFailedPrecondition);

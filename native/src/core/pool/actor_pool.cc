@@ -23,7 +23,6 @@ absl::Status Validate(const PoolOptions& options) {
     if (value >= minimum) return;
     status.Update(absl::InvalidArgumentError(absl::StrCat(name, " = ", value, ": must be at least ", minimum)));
   };
-  at_least("unroll_length", options.unroll_length, 1);
   at_least("batch_size", options.batch_size, 1);
   at_least("min_inference_rows", options.inference.min_rows, 1);
   at_least("max_inference_rows", options.inference.max_rows, options.inference.min_rows);
@@ -194,8 +193,15 @@ absl::StatusOr<EnvSpec> ActorPool::WaitEnvSpec(std::chrono::milliseconds timeout
   return context_->registry.WaitEnvSpec(Clock::now() + timeout);
 }
 
-absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size) {
-  absl::Status status = context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size);
+absl::Status ActorPool::Expect(const EnvSpec& spec) {
+  absl::Status status = ValidateEnvSpec(spec, context_->options.wire.max_message_bytes);
+  if (status.ok()) context_->registry.Expect(spec);
+  return status;
+}
+
+absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved) {
+  absl::Status status =
+      context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size, std::move(interleaved));
   if (!status.ok()) return status;
   for (const auto& stream : context_->registry.streams()) stream->OnPoolOpen();
   return absl::OkStatus();
@@ -208,12 +214,21 @@ absl::StatusOr<std::unique_ptr<InferenceBatch>> ActorPool::NextInference(std::ch
   ++stats.inference_batches;
   stats.inference_rows += static_cast<std::int64_t>(batch->num_rows);
   ++(stats.*kFlushes[static_cast<std::size_t>(batch->reason)]);
+  if (!context_->options.has_rollouts()) {
+    std::size_t num_steps = 0;
+    for (const PendingStep& step : batch->items) num_steps += step.num_steps;
+    stats.CountSampled(num_steps);
+    stats.CountLeaving(num_steps, stats.steps_delivered);
+  }
   return std::make_unique<InferenceBatch>(std::move(batch->items), context_->registry.shape(), *buffers_,
                                           context_->stats);
 }
 
 absl::StatusOr<RolloutBatch> ActorPool::NextRollouts(std::chrono::milliseconds timeout,
                                                      std::int64_t min_policy_version) {
+  if (!context_->options.has_rollouts()) {
+    return absl::FailedPreconditionError("unroll_length = 0: the pool assembles no rollouts");
+  }
   const auto unrolls = context_->rollouts.Pop(context_->options.batch_size, Clock::now() + timeout, min_policy_version);
   if (!unrolls.ok()) return unrolls.status();
   const PoolOptions& options = context_->options;

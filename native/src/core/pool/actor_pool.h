@@ -29,9 +29,10 @@
 
 namespace kubebeast {
 
-// Data flow: stream → batcher → NextInference → Answer → stream; stream → rollout queue → NextRollouts. Frames are
-// copied in the thread that asks for a batch, never in a transport thread. Thread-safe. Methods that wait take a
-// timeout, return DeadlineExceeded when it has passed, and Cancelled at once when the pool is closed.
+// Data flow: stream → batcher → NextInference → Answer → stream; stream → rollout queue → NextRollouts. Without
+// rollouts a step is sampled and delivered at once, where NextInference hands it out. Frames are copied in the thread
+// that asks for a batch, never in a transport thread. Thread-safe. Methods that wait take a timeout, return
+// DeadlineExceeded when it has passed, and Cancelled at once when the pool is closed.
 class ActorPool {
  public:
   // InvalidArgument names the bad option.
@@ -51,12 +52,18 @@ class ActorPool {
 
   absl::StatusOr<EnvSpec> WaitEnvSpec(std::chrono::milliseconds timeout);
 
-  // Fixes the model's output sizes and welcomes the streams that wait. FailedPrecondition without a spec or the second
-  // time.
-  absl::Status Open(std::size_t num_logits, std::size_t core_state_size);
+  // Decides the environment in place of the first env-server, for a learner that has heard of it elsewhere; changes
+  // nothing where that was decided before. InvalidArgument for a malformed spec.
+  absl::Status Expect(const EnvSpec& spec);
+
+  // Fixes the model's output sizes and welcomes the streams that wait. interleaved: one for each observation leaf, or
+  // none: the rows of a stacked leaf of bytes come as [*shape, frame_stack]. FailedPrecondition without a spec or the
+  // second time, InvalidArgument names the leaf that cannot be interleaved.
+  absl::Status Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved = {});
 
   absl::StatusOr<std::unique_ptr<InferenceBatch>> NextInference(std::chrono::milliseconds timeout);
-  // Unrolls that began with weights older than min_policy_version are dropped; 0 drops none.
+  // Unrolls that began with weights older than min_policy_version are dropped; 0 drops none. FailedPrecondition without
+  // rollouts.
   absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout, std::int64_t min_policy_version = 0);
   std::deque<Episode> TakeEpisodes() { return context_->episodes.Take(); }
   std::deque<StreamEvent> TakeStreamEvents() { return context_->events.Take(); }

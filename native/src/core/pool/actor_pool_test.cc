@@ -141,7 +141,7 @@ TEST(ActorPoolTest, BadOptionsAreNamed) {
     EXPECT_EQ(pool.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(pool.status().message());
   };
-  EXPECT_EQ(refusal([](PoolOptions& options) { options.unroll_length = 0; }), "unroll_length = 0: must be at least 1");
+  EXPECT_EQ(refusal([](PoolOptions& options) { options.batch_size = 0; }), "batch_size = 0: must be at least 1");
   EXPECT_EQ(refusal([](PoolOptions& options) { options.max_queued_rollouts = 3; }),
             "max_queued_rollouts = 3: must be at least 4");
   EXPECT_EQ(refusal([](PoolOptions& options) { options.inference.min_rows = 300; }),

@@ -20,7 +20,9 @@ RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const Observat
     added.num_steps += previous.is_final(env) || observation->interrupted[env] != 0 ? 0 : 1;
   }
   started_->steps.push_back({std::move(observation), nullptr, 0});
-  if (started_->length() == shape_->unroll_length) {
+  if (!makes_unrolls()) {
+    started_->steps = Window();
+  } else if (started_->length() == shape_->unroll_length) {
     std::vector<VectorStep> window = Window();
     added.finished = std::move(started_);
     StartUnroll(std::move(window));
@@ -44,7 +46,7 @@ std::vector<VectorStep> RolloutAssembler::Window() const {
 }
 
 std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
-  if (started_ == nullptr || at_unroll_start()) return nullptr;
+  if (started_ == nullptr || !makes_unrolls() || at_unroll_start()) return nullptr;
   started_->end = end;
   return std::move(started_);
 }

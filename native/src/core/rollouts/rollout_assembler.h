@@ -11,7 +11,8 @@
 namespace kubebeast {
 
 // Cuts the steps of one stream into unrolls of T transitions that overlap by one: step T of an unroll is step 0 of the
-// next. A stream alternates AddStep and SetOutputs, beginning with AddStep. Not thread-safe.
+// next. Where there are no unrolls (T = 0) it keeps the window alone. A stream alternates AddStep and SetOutputs,
+// beginning with AddStep. Not thread-safe.
 class RolloutAssembler {
  public:
   RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs);
@@ -27,7 +28,7 @@ class RolloutAssembler {
   void SetOutputs(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state);
 
   // Whether the newest step is step 0 of the started unroll.
-  bool at_unroll_start() const { return started_->length() == 0; }
+  bool at_unroll_start() const { return makes_unrolls() && started_->length() == 0; }
 
   // The newest step with the history that it needs, oldest first.
   std::vector<VectorStep> Window() const;
@@ -36,6 +37,7 @@ class RolloutAssembler {
   std::shared_ptr<const Unroll> Finish(Unroll::End end);
 
  private:
+  bool makes_unrolls() const { return shape_->unroll_length > 0; }
   void StartUnroll(std::vector<VectorStep> history);
 
   std::shared_ptr<const UnrollShape> shape_;

@@ -271,5 +271,21 @@ TEST_F(RolloutAssemblerTest, EndWithoutATransitionGivesNoUnroll) {
   EXPECT_EQ(assembler_.Finish(Unroll::End::kTruncated), nullptr) << "only the carried row was there";
 }
 
+TEST_F(RolloutAssemblerTest, WithoutUnrollsItKeepsTheWindowAlone) {
+  RolloutAssembler assembler(TestShape(0), 1);
+  assembler.AddStep(MakeObservation(0, {.is_first = {1}}));
+  for (std::uint64_t step = 1; step < 100; ++step) {
+    EXPECT_FALSE(assembler.at_unroll_start());
+    assembler.SetOutputs(Think({FrameValue(0, static_cast<std::int64_t>(step) - 1)}, 1), 0, nullptr);
+    const RolloutAssembler::Added added = assembler.AddStep(MakeObservation(step, {.is_first = {0}}));
+    EXPECT_EQ(added.num_steps, 1);
+    EXPECT_EQ(added.finished, nullptr);
+  }
+  const std::vector<VectorStep> window = assembler.Window();
+  ASSERT_EQ(window.size(), kStack);
+  EXPECT_EQ(window.back().observation->step, 99);
+  EXPECT_EQ(assembler.Finish(Unroll::End::kTruncated), nullptr);
+}
+
 }  // namespace
 }  // namespace kubebeast

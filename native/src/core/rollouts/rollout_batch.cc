@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "rollouts/frame_stack.h"
+
 namespace kubebeast {
 namespace {
 
@@ -18,8 +20,8 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
     return buffers.Allocate(dtype, Prepend(steps, batch_size, std::move(row_shape)));
   };
   RolloutBatch batch;
-  for (const LeafSpec& leaf : shape.spec.observation) {
-    batch.observation.push_back(make(leaf.dtype, length + 1, leaf.row_shape()));
+  for (std::size_t i = 0; i < shape.spec.observation.size(); ++i) {
+    batch.observation.push_back(make(shape.spec.observation[i].dtype, length + 1, shape.observation_shape(i)));
   }
   for (const LeafSpec& leaf : shape.spec.action) {
     batch.last_actions.push_back(make(leaf.dtype, length + 1, leaf.row_shape()));
@@ -68,7 +70,8 @@ class ColumnWriter {
     const auto steps = unroll_.upto(std::min(t, unroll_.length()));
     for (std::size_t i = 0; i < shape_.spec.observation.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.observation[i];
-      CopyStack(steps, i, leaf, env_, batch_.observation[i].data.get() + cell(t) * leaf.row_bytes());
+      std::uint8_t* const out = batch_.observation[i].data.get() + cell(t) * leaf.row_bytes();
+      CopyStack(steps, i, leaf, env_, shape_.interleaved[i], out);
     }
     for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.action[i];

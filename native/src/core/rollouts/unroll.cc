@@ -5,27 +5,16 @@
 
 namespace kubebeast {
 
+std::vector<std::int64_t> UnrollShape::observation_shape(std::size_t leaf) const {
+  std::vector<std::int64_t> shape = spec.observation[leaf].row_shape();
+  if (interleaved[leaf]) std::rotate(shape.begin(), shape.begin() + 1, shape.end());
+  return shape;
+}
+
 std::size_t UnrollShape::history() const {
   std::size_t steps = 1;
   for (const LeafSpec& leaf : spec.observation) steps = std::max<std::size_t>(steps, leaf.frame_stack - 1);
   return steps;
-}
-
-void CopyStack(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-               std::uint8_t* out) {
-  const std::size_t frame_bytes = spec.frame_bytes();
-  std::size_t missing = spec.frame_stack;
-  for (std::size_t i = steps.size(); missing > 0; --i) {
-    const ObservationRows& block = *steps[i - 1].observation;
-    const std::uint8_t* const frames = block.frames(leaf, env);
-    if (block.is_first[env]) {
-      // The block holds a whole stack here; its newest frames fill what is missing.
-      std::memcpy(out, frames + (spec.frame_stack - missing) * frame_bytes, missing * frame_bytes);
-      return;
-    }
-    --missing;
-    std::memcpy(out + missing * frame_bytes, frames, frame_bytes);
-  }
 }
 
 void CopyLastAction(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,

@@ -16,10 +16,13 @@ namespace kubebeast {
 // The sizes that all unrolls of a pool share.
 struct UnrollShape {
   EnvSpec spec;
-  std::size_t unroll_length = 0;  // T
+  std::size_t unroll_length = 0;  // T; 0: there are no unrolls
   std::size_t num_logits = 0;
   std::size_t core_state_size = 0;  // float32 values an environment
+  std::vector<bool> interleaved;    // observation leaves that come as [*shape, frame_stack] in place of row_shape()
 
+  // The shape of one row of an observation leaf, as it leaves the core.
+  std::vector<std::int64_t> observation_shape(std::size_t leaf) const;
   // Steps before step 0 that an unroll refers to: for the frame stacks and the action that led to step 0.
   std::size_t history() const;
 };
@@ -46,11 +49,6 @@ struct VectorStep {
     return outputs->actions[leaf].data() + (first_output + env) * spec.row_bytes();
   }
 };
-
-// Copies what the model sees of an environment at the last of `steps`, row_bytes() of it: its frame and, back to the
-// episode's first row, as many older ones as the stack holds.
-void CopyStack(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-               std::uint8_t* out);
 
 // Copies the action that led to the last of `steps`; zeros where is_first.
 void CopyLastAction(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,

@@ -28,8 +28,9 @@ class Stats {
   };
 
   // Gauges.
-  Value streams{*this, "streams"};                  // accepted and not ended
-  Value envs{*this, "envs"};                        // of these streams
+  Value streams{*this, "streams"};  // accepted and not ended
+  Value envs{*this, "envs"};        // of these streams
+  Value streams_in_reserve{*this, "streams_in_reserve"};
   Value steps_in_flight{*this, "steps_in_flight"};  // valid transitions in started and queued unrolls
 
   // Streams. An accepted one ends by Bye, by disconnection, as invalid, by timeout, by a dropped batch or by close.

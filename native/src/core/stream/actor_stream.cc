@@ -35,6 +35,12 @@ void ActorStream::OnPoolOpen() {
 
 void ActorStream::CheckDeadline(Clock::time_point now) {
   const MutexLock lock(mutex_);
+  if (phase_ == Phase::kReserve) {
+    if (const absl::Status status = Accept(); !status.ok() && !absl::IsResourceExhausted(status)) {
+      End(absl::IsUnavailable(status) ? end_cause::kClosed : end_cause::kInvalid, status);
+    }
+    return;
+  }
   if (now < deadline_) return;
   if (phase_ == Phase::kHello) {
     End(end_cause::kTimeout,
@@ -55,7 +61,7 @@ void ActorStream::Close() {
 
 std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
   const MutexLock lock(mutex_);
-  if (codec_ == nullptr || phase_ == Phase::kEnded) return std::nullopt;
+  if (!accepted() || phase_ == Phase::kEnded) return std::nullopt;
   const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
   return StreamInfo{.env_server_id = hello_.env_server_id,
                     .instance_id = hello_.instance_id,
@@ -167,20 +173,34 @@ absl::Status ActorStream::ReceiveHello(Hello hello) {
   hello_ = std::move(hello);
   const absl::StatusOr<std::size_t> task = pool_->tasks.Find(hello_.spec.env_id);
   if (!task.ok()) return task.status();
+  task_ = *task;
+  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
+  const absl::Status accepted = Accept();
+  const bool may_fit = pool_->options.keep_surplus && hello_.num_envs <= pool_->options.max_envs;
+  if (!absl::IsResourceExhausted(accepted) || !may_fit) return accepted;
+  phase_ = Phase::kReserve;
+  ++pool_->stats->streams_in_reserve;
+  return absl::OkStatus();
+}
+
+absl::Status ActorStream::Accept() {
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello_);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
-  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
-  task_ = *task;
+  LeaveReserve();
   pool_->rollouts.Join(task_);
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
-  interrupted_at_.resize(hello_.num_envs);
+  interruptions_.emplace(hello_.num_envs);
   Report(StreamEvent::Kind::kJoined, "", "", hello_.spec.env_config);
   phase_ = Phase::kOpen;
   if (auto shape = pool_->registry.shape()) Welcome(std::move(shape));
   return absl::OkStatus();
+}
+
+void ActorStream::LeaveReserve() {
+  if (phase_ == Phase::kReserve) --pool_->stats->streams_in_reserve;
 }
 
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
@@ -194,7 +214,7 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
   if (phase_ != Phase::kStep) {
     return absl::InvalidArgumentError(absl::StrCat("Observations of step ", observation->step, " came before the ",
-                                                   phase_ == Phase::kOpen ? "Welcome" : "Actions of the step before"));
+                                                   shape_ == nullptr ? "Welcome" : "Actions of the step before"));
   }
   Stats& stats = *pool_->stats;
   const Clock::time_point now = Clock::now();
@@ -208,10 +228,11 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   for (const EpisodeEnd& episode : observation->episodes) {
     pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length});
   }
-  CountInterruptions(*observation);
+  stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
   const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
-  stats.CountSampled(added.num_steps);
+  if (pool_->options.has_rollouts()) stats.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
+  num_newest_steps_ = added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, task_);
   phase_ = Phase::kActions;
   if (!assembler_->at_unroll_start() || !Park()) Submit(now);
@@ -241,8 +262,9 @@ void ActorStream::Unpark() {
 
 void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
-  pool_->batcher.Push(this, slots_.size(),
-                      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now, task_});
+  pool_->batcher.Push(
+      this, slots_.size(),
+      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now, task_, num_newest_steps_});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
@@ -269,6 +291,7 @@ void ActorStream::Send(std::string message) {
 
 void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {
   if (phase_ == Phase::kEnded) return;
+  LeaveReserve();
   // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
   if (ticket_.has_value()) {
@@ -285,24 +308,14 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
     if (unroll != nullptr) pool_->rollouts.Deliver(unroll, task_);
     assembler_.reset();
   }
-  if (codec_ != nullptr) pool_->rollouts.Leave(task_);
+  if (accepted()) pool_->rollouts.Leave(task_);
   transport_->Finish(status);
-}
-
-void ActorStream::CountInterruptions(const ObservationRows& observation) {
-  for (std::uint32_t env = 0; env < observation.num_envs(); ++env) {
-    if (observation.interrupted[env] == 0 || observation.is_first[env] != 0) continue;  // absent rows are no failures
-    // While an environment stays away its rows alternate: one that opens an episode, one that is interrupted.
-    const bool still_away = interrupted_at_[env] != 0 && observation.step - interrupted_at_[env] == 2;
-    if (!still_away) ++pool_->stats->env_interruptions;
-    interrupted_at_[env] = observation.step;
-  }
 }
 
 void ActorStream::CountEnd(const EndCause& cause) {
   Stats& stats = *pool_->stats;
-  if (codec_ == nullptr) {  // not accepted
-    if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) ++stats.streams_rejected;
+  if (!accepted()) {
+    if (end_cause::IsRefusal(cause)) ++stats.streams_rejected;
     return;
   }
   --stats.streams;
@@ -312,12 +325,12 @@ void ActorStream::CountEnd(const EndCause& cause) {
 
 void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
   // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
-  const bool hello_is_late = cause == end_cause::kTimeout && codec_ == nullptr;
+  const bool hello_is_late = cause == end_cause::kTimeout && !accepted();
   if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
   const std::string detail = cause == end_cause::kBye ? bye_detail_ : std::string(status.message());
-  if (codec_ != nullptr) {
+  if (accepted()) {
     Report(StreamEvent::Kind::kLeft, std::string(cause.name), detail);
-  } else if (cause != end_cause::kDisconnect && cause != end_cause::kClosed) {
+  } else if (end_cause::IsRefusal(cause)) {
     Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
   }
 }

@@ -16,6 +16,7 @@
 #include "inference/step_trace.h"
 #include "rollouts/rollout_assembler.h"
 #include "stream/end_cause.h"
+#include "stream/interruptions.h"
 #include "stream/pool_context.h"
 #include "stream/stream_clock.h"
 #include "stream/transport.h"
@@ -27,7 +28,7 @@ namespace kubebeast {
 
 // Speaks the protocol with one peer:
 //
-//     Hello → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
+//     Hello → (reserve) → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
 //
 // A read is always outstanding, so that the peer's end is noticed in every phase. Step 0 of an unroll is parked while
 // the rollout queue is full. The transport holds the stream until its end; then it lives as long as someone owes it an
@@ -43,7 +44,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Welcomes an accepted stream; the pool must be open.
   void OnPoolOpen();
 
-  // Ends a stream whose peer has kept the learner waiting for too long, and one whose peer does not take its status.
+  // Ends a stream whose peer has kept the learner waiting for too long, and one whose peer does not take its status;
+  // accepts one in the reserve where it fits by now.
   void CheckDeadline(Clock::time_point now);
 
   // Ends the stream with UNAVAILABLE; what it had started counts as dropped.
@@ -66,13 +68,17 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   bool accepted() const { return !slots_.empty(); }
 
  private:
-  // What the stream waits for: the peer's Hello, the pool to open, the peer's next step, the model, nothing any more.
-  enum class Phase { kHello, kOpen, kStep, kActions, kEnded };
+  // What the stream waits for: the peer's Hello, free slots, the pool to open, the peer's next step, the model, nothing
+  // any more.
+  enum class Phase { kHello, kReserve, kOpen, kStep, kActions, kEnded };
 
   void Unpark();
 
   absl::Status Receive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveHello(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ResourceExhausted while it does not fit.
+  absl::Status Accept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveReserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Welcome(std::shared_ptr<const UnrollShape> shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the newest step must wait for room in the rollout queue; Unpark runs when there is some.
@@ -84,7 +90,6 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void Send(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CountInterruptions(const ObservationRows& observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEnd(const EndCause& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportEnd(const EndCause& cause, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config = "")
@@ -104,15 +109,15 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   Hello hello_ ABSL_GUARDED_BY(mutex_);           // empty until it has come
   std::size_t task_ ABSL_GUARDED_BY(mutex_) = 0;  // from acceptance on
   std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from acceptance on
+  std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from a valid Hello on
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);     // from Welcome on
   std::unique_ptr<RolloutAssembler> assembler_ ABSL_GUARDED_BY(mutex_);  // from Welcome to the end
   std::optional<RolloutQueue::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);   // while parked
-  // [B]: the step of the last interrupted row, 0 for none.
-  std::vector<std::uint64_t> interrupted_at_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Interruptions> interruptions_ ABSL_GUARDED_BY(mutex_);   // from acceptance on
   StreamClock clock_ ABSL_GUARDED_BY(mutex_);
   StreamTrace trace_ ABSL_GUARDED_BY(mutex_);
   std::size_t num_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t num_newest_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of them, those that the newest message ended
   std::size_t num_episodes_ ABSL_GUARDED_BY(mutex_) = 0;
 
   grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);

@@ -10,7 +10,7 @@ struct EndCause {
   absl::string_view name;         // as StreamEvent.reason of _core.pyi has it
   Stats::Value Stats::* counter;  // of accepted streams that ended so
 
-  bool operator==(const EndCause&) const = default;
+  constexpr bool operator==(const EndCause&) const = default;
 };
 
 namespace end_cause {
@@ -21,6 +21,9 @@ inline constexpr EndCause kInvalid{"invalid", &Stats::streams_ended_invalid};
 inline constexpr EndCause kTimeout{"timeout", &Stats::streams_ended_timeout};
 inline constexpr EndCause kDropped{"dropped", &Stats::streams_ended_dropped};
 inline constexpr EndCause kClosed{"closed", &Stats::streams_ended_closed};
+
+// Of a stream that was not accepted: whether it was refused, and went neither by itself nor with the pool.
+constexpr bool IsRefusal(const EndCause& cause) { return cause != kDisconnect && cause != kClosed && cause != kBye; }
 
 }  // namespace end_cause
 }  // namespace kubebeast

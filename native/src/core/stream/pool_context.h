@@ -36,12 +36,13 @@ namespace kubebeast {
 struct PoolOptions {
   std::string address;  // empty: the pool only dials
   std::string run_id;
-  std::size_t unroll_length = 0;
+  std::size_t unroll_length = 0;  // 0: no rollouts
   std::size_t batch_size = 0;
   BatchingOptions inference;
   std::size_t max_queued_rollouts = 0;  // 0: 2 * batch_size
   std::size_t max_streams = 4096;
   std::size_t max_envs = 16384;
+  bool keep_surplus = false;  // streams over max_envs wait until they fit
   WireLimits wire;
   std::size_t max_transport_bytes = 0;  // 0: Create takes 1 GiB, or 16 * max_message_bytes where that is more
   std::size_t min_partial_steps = 1;
@@ -53,6 +54,8 @@ struct PoolOptions {
   std::size_t max_offences = 20;  // of a host; 0: any number
   TlsOptions tls;
   std::string token_file;
+
+  bool has_rollouts() const { return unroll_length > 0; }
 };
 
 // How soon a host is forgiven one offence.

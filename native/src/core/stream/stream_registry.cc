@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rollouts/frame_stack.h"
 
 namespace kubebeast {
 
@@ -74,12 +75,24 @@ absl::StatusOr<EnvSpec> StreamRegistry::WaitEnvSpec(Clock::time_point deadline) 
   return *spec_;
 }
 
-absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size) {
+void StreamRegistry::Expect(EnvSpec spec) {
+  const MutexLock lock(mutex_);
+  if (spec_.has_value()) return;
+  spec_ = std::move(spec);
+  changed_.NotifyAll();
+}
+
+absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size,
+                                  std::vector<bool> interleaved) {
   const MutexLock lock(mutex_);
   if (closed_) return absl::CancelledError("closed");
   if (!spec_.has_value()) return absl::FailedPreconditionError("open needs an EnvSpec: wait_env_spec first");
   if (shape_ != nullptr) return absl::FailedPreconditionError("the pool was opened before");
-  shape_ = std::make_shared<const UnrollShape>(UnrollShape{*spec_, unroll_length, num_logits, core_state_size});
+  if (interleaved.empty()) interleaved.resize(spec_->observation.size());
+  absl::Status status = CheckInterleaved(interleaved, spec_->observation);
+  if (!status.ok()) return status;
+  shape_ = std::make_shared<const UnrollShape>(
+      UnrollShape{*spec_, unroll_length, num_logits, core_state_size, std::move(interleaved)});
   return absl::OkStatus();
 }
 

@@ -96,6 +96,15 @@ TEST_F(StreamRegistryTest, TheSpecKeepsTheFirstEnvConfig) {
   EXPECT_EQ(registry_.WaitEnvSpec(Clock::now())->env_config, R"({"preset":"none"})");
 }
 
+TEST_F(StreamRegistryTest, WhatIsExpectedDecidesUnlessAnEnvServerDidBefore) {
+  EnvSpec other = MakeHello(1).spec;
+  other.env_id = "Other-v0";
+  registry_.Expect(other);
+  EXPECT_EQ(registry_.WaitEnvSpec(Clock::now())->env_id, "Other-v0");
+  registry_.Expect(MakeHello(1).spec);
+  EXPECT_EQ(registry_.WaitEnvSpec(Clock::now())->env_id, "Other-v0");
+}
+
 TEST_F(StreamRegistryTest, OpensOnceAndOnlyWithASpec) {
   EXPECT_EQ(registry_.Open(4, 2, 0).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(registry_.shape(), nullptr);

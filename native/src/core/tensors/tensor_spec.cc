@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kMaxDims = 32;
 // An unroll refers to so many steps before its first.
-constexpr std::uint32_t kMaxFrameStack = 256;
 constexpr std::size_t kMaxPathBytes = 255;
 
 struct DTypeEntry {

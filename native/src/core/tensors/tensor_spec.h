@@ -22,6 +22,8 @@ enum class DType : std::uint8_t {
   kBool = 8,
 };
 
+inline constexpr std::uint32_t kMaxFrameStack = 256;
+
 // Bytes of one element.
 std::size_t ItemSize(DType dtype);
 

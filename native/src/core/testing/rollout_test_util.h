@@ -25,8 +25,11 @@ inline EnvSpec RolloutSpec() {
 }
 
 inline std::shared_ptr<const UnrollShape> TestShape(std::size_t unroll_length) {
-  return std::make_shared<const UnrollShape>(
-      UnrollShape{.spec = RolloutSpec(), .unroll_length = unroll_length, .num_logits = 2, .core_state_size = 2});
+  return std::make_shared<const UnrollShape>(UnrollShape{.spec = RolloutSpec(),
+                                                         .unroll_length = unroll_length,
+                                                         .num_logits = 2,
+                                                         .core_state_size = 2,
+                                                         .interleaved = {false, false}});
 }
 
 // The newest frame of environment `env` at `step`. Frames before an episode's first one are negative.

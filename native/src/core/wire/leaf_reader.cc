@@ -3,10 +3,9 @@
 #include <lz4.h>
 
 #include <bit>
-#include <cstring>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "tensors/leaf_values.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast {
@@ -56,41 +55,6 @@ absl::Status ReadLz4(CodedInputStream* in, std::size_t length, std::size_t size,
   return absl::OkStatus();
 }
 
-// Checks that the elements of an integer leaf are at least 0 and below `bound`.
-template <typename Element>
-absl::Status CheckBelow(const std::uint8_t* data, std::size_t size, std::int64_t bound) {
-  for (std::size_t offset = 0; offset < size; offset += sizeof(Element)) {
-    Element value;
-    std::memcpy(&value, data + offset, sizeof(Element));
-    if (value < 0 || static_cast<std::int64_t>(value) >= bound) {
-      return absl::InvalidArgumentError(absl::StrCat("element ", offset / sizeof(Element), " is ",
-                                                     static_cast<std::int64_t>(value), ", expected 0 to ", bound - 1));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// A category indexes tables of the model and a bool is read as one by numpy and torch: both must be in range.
-absl::Status CheckValues(const LeafSpec& spec, const std::uint8_t* data, std::size_t size) {
-  const std::int64_t bound = spec.num_categories;
-  if (spec.dtype == DType::kBool) return CheckBelow<std::uint8_t>(data, size, bound == 1 ? 1 : 2);
-  if (bound == 0) return absl::OkStatus();
-  switch (spec.dtype) {
-    case DType::kUint8:
-      return CheckBelow<std::uint8_t>(data, size, bound);
-    case DType::kInt8:
-      return CheckBelow<std::int8_t>(data, size, bound);
-    case DType::kInt16:
-      return CheckBelow<std::int16_t>(data, size, bound);
-    case DType::kInt32:
-      return CheckBelow<std::int32_t>(data, size, bound);
-    case DType::kInt64:
-      return CheckBelow<std::int64_t>(data, size, bound);
-    default:
-      return absl::OkStatus();
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Block> ReadLeaf(CodedInputStream* in, const LeafSpec& spec, Compression compression, std::size_t size,
@@ -101,7 +65,7 @@ absl::StatusOr<Block> ReadLeaf(CodedInputStream* in, const LeafSpec& spec, Compr
   Block block;
   absl::Status status = compression == Compression::kLz4 ? ReadLz4(in, wire_bytes, size, scratch, &block)
                                                          : ReadRaw(in, wire_bytes, size, &block);
-  if (status.ok()) status = CheckValues(spec, block.get(), size);
+  if (status.ok()) status = CheckCategories(spec, block.get(), size);
   if (!status.ok()) return status;
   return block;
 }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "wire/finite.h"
+#include "tensors/finite.h"
 #include "wire/leaf_reader.h"
 #include "wire/wire_reader.h"
 

@@ -1,0 +1,92 @@
+// The environments of a stream: which row each may give next, and the rows of the step that is being put together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kubebeast/client.h"
+#include "tensors/tensor_spec.h"
+
+namespace kubebeast::client {
+
+// The rows of the contract's table (protos/kubebeast_protos/v1/actor_pool.proto).
+enum class Row : std::uint8_t { kFirst, kInner, kTerminated, kTruncated, kBoth, kInterrupted, kAbsent };
+
+// A finished game.
+struct Episode {
+  std::uint32_t env = 0;
+  float episode_return = 0;
+  std::uint64_t length = 0;
+};
+
+// One vector step; row i belongs to environment i in every field.
+struct StepRows {
+  std::vector<std::vector<std::uint8_t>> frames;  // of each leaf: [num_envs, frame], the newest ones
+  std::vector<float> rewards;
+  std::vector<std::uint8_t> terminated;
+  std::vector<std::uint8_t> truncated;
+  std::vector<std::uint8_t> is_first;
+  std::vector<std::uint8_t> interrupted;
+  std::vector<Episode> episodes;
+};
+
+// Keeps the contract whatever the program does. Rows and replies alternate. Not thread-safe.
+class Lockstep {
+ public:
+  // leaves: of the observation, valid ones.
+  Lockstep(std::vector<kubebeast::LeafSpec> leaves, std::uint32_t num_envs, bool count_episodes);
+
+  // Takes a row of an environment. frames: of every leaf, none where the row only keeps a place. Not ok: nothing
+  // changed.
+  Status Post(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
+  // Reported with the next row of the environment.
+  Status Report(std::uint32_t env, float episode_return, std::uint64_t length);
+
+  // Whether each environment has given its row, and they are not sent.
+  bool complete() const { return num_posted_ == envs_.size(); }
+  // The rows, when complete; valid until the next Post.
+  const StepRows& rows();
+  // The least minor version of a learner that knows these rows.
+  std::uint32_t minor() const;
+  // They are on their way.
+  void MarkSent();
+  // The learner has replied to what was sent.
+  void MarkAnswered();
+  // The stream is lost: episodes are over. Rows that can as well be the first ones of another stream stay.
+  void MarkLost();
+
+  // kOk: replied to; kPending; kLost: over, by MarkLost; kMisuse: there was no row.
+  Code reply(std::uint32_t env) const;
+  // Whether the environment's next row depends on the action of the reply.
+  bool acts(std::uint32_t env) const;
+  std::size_t num_envs() const { return envs_.size(); }
+
+ private:
+  enum class Life : std::uint8_t { kDue, kUnderWay, kLost };
+  enum class Place : std::uint8_t { kNone, kPosted, kSent, kAnswered };
+  struct Env {
+    Life life = Life::kDue;
+    Place place = Place::kNone;
+    Row row = Row::kFirst;  // the last one
+    double episode_return = 0;
+    std::uint64_t length = 0;
+    std::optional<Episode> finished;
+  };
+
+  Status CheckRow(const Env& env, Row row, float reward) const;
+  Status CheckFrames(std::span<const Frame> frames) const;
+  void Store(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
+  void Count(std::uint32_t index, Row row, float reward);
+
+  const std::vector<kubebeast::LeafSpec> leaves_;
+  const bool count_episodes_;
+  std::vector<Env> envs_;
+  std::size_t num_posted_ = 0;
+  StepRows rows_;
+};
+
+}  // namespace kubebeast::client

@@ -1,0 +1,17 @@
+// A call as the options of a stream say.
+#pragma once
+
+#include <grpcpp/completion_queue.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "call.h"
+#include "settings.h"
+
+namespace kubebeast::client {
+
+// Reads the files of token and TLS. Unavailable where one cannot be used.
+absl::StatusOr<std::unique_ptr<Call>> OpenCall(const Settings& settings, grpc::CompletionQueue* queue);
+
+}  // namespace kubebeast::client

@@ -1,0 +1,48 @@
+// What goes to the learner: the messages of ActRequest, written without the generated classes, of which a process may
+// hold one copy only.
+#pragma once
+
+#include <grpcpp/support/slice.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep.h"
+#include "settings.h"
+#include "wire/protocol.h"
+
+namespace kubebeast::client {
+
+grpc::Slice EncodeHello(const Settings& settings);
+
+// detail: cut off after 200 characters.
+grpc::Slice EncodeBye(std::uint8_t reason, std::string_view detail);
+
+// Encodes the steps of one stream, each straight into the slice that gRPC sends. Not thread-safe.
+class ObservationsEncoder {
+ public:
+  // compression: one entry a leaf.
+  ObservationsEncoder(const std::vector<kubebeast::LeafSpec>& leaves, std::vector<Compression> compression);
+
+  // env_us: 0 where nobody asked.
+  grpc::Slice Encode(std::uint64_t step, const StepRows& rows, std::uint64_t env_us);
+
+ private:
+  // One leaf as it travels: `size` bytes at `data`; null where frames are gathered straight into the slice.
+  struct Payload {
+    const std::uint8_t* data;
+    std::size_t size;
+  };
+  Payload Prepare(std::size_t leaf, const StepRows& rows, std::size_t num_first);
+  std::uint8_t* Gather(std::size_t leaf, const StepRows& rows, std::uint8_t* to) const;
+
+  const std::vector<kubebeast::LeafSpec> leaves_;
+  const std::vector<Compression> compression_;
+  std::vector<Payload> payloads_;                  // of the step
+  std::vector<std::uint8_t> stacks_;               // gathered, before it is compressed
+  std::vector<std::vector<std::uint8_t>> blocks_;  // of each leaf, compressed
+};
+
+}  // namespace kubebeast::client

@@ -1,0 +1,33 @@
+// The options of a stream, checked once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kubebeast/client.h"
+#include "tensors/tensor_spec.h"
+#include "wire/protocol.h"
+
+namespace kubebeast::client {
+
+struct Settings {
+  std::string address;
+  TlsFiles tls;
+  std::string token_file;
+  std::string env_server_id;
+  std::string instance_id;
+  EnvSpec spec;
+  std::uint32_t num_envs = 1;
+  std::vector<Compression> offered;  // one entry an observation leaf
+  std::chrono::milliseconds welcome_timeout{};
+  std::chrono::milliseconds first_backoff{};
+  std::chrono::milliseconds longest_backoff{};
+  bool count_episodes = true;
+};
+
+// InvalidArgument names the option and the value.
+absl::StatusOr<Settings> CheckOptions(const Options& options);
+
+}  // namespace kubebeast::client

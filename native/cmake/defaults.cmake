@@ -1,0 +1,19 @@
+# How everything here is compiled.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Hidden everywhere: other extensions of the process (torch, grpcio) carry a protobuf of their own.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# Warnings become errors in the presets (CMAKE_COMPILE_WARNING_AS_ERROR), not for people who install with a newer compiler.
+# An omitted designated initializer takes the default of its member, on purpose. Locks are checked by clang alone.
+add_library(kubebeast_warnings INTERFACE)
+target_compile_options(kubebeast_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+                       $<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wthread-safety>)

@@ -1,0 +1,25 @@
+// The frames that a model sees of an environment at one step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rollouts/unroll.h"
+#include "tensors/tensor_spec.h"
+
+namespace kubebeast {
+
+// InvalidArgument names the leaf that cannot be interleaved, as it is no stack of bytes, or a wrong number of flags.
+absl::Status CheckInterleaved(const std::vector<bool>& interleaved, const std::vector<LeafSpec>& leaves);
+
+// Copies what the model sees of an environment at the last of `steps`, row_bytes() of it: its frame and, back to the
+// episode's first row, as many older ones as the stack holds. Interleaved, the bytes of a place in the frames lie side
+// by side, [*shape, frame_stack], as channels of an image do for a convolution: this takes no longer than copying frame
+// by frame, and transposing a stack takes four times as long as converting its bytes to numbers.
+void CopyStack(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
+               bool interleaved, std::uint8_t* out);
+
+}  // namespace kubebeast
