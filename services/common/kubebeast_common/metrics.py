@@ -68,6 +68,19 @@ class TableCollector(Collector):
         return [_filled(row, values) for row in self._table]
 
 
+class Labelling(Collector):
+    """Another collector's metrics, every sample of them with further labels."""
+
+    def __init__(self, collector: Collector, **labels: str) -> None:
+        self._collector = collector
+        self._labels = labels
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._collector.collect():
+            metric.samples = [sample._replace(labels={**sample.labels, **self._labels}) for sample in metric.samples]
+            yield metric
+
+
 def _filled(row: Row, values: Values) -> Metric:
     family = row.family(row.name, row.help, labels=row.labels)
     sources = {"": row.source} if isinstance(row.source, str) else row.source

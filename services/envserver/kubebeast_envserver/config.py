@@ -9,6 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from kubebeast_common.access.addresses import MAX_PORT, is_host_ports
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.env_config import Wrapper, parse_wrappers
 from kubebeast_common.log import LogFormat, LogLevel
@@ -23,10 +24,18 @@ from kubebeast_common.settings import (
 
 Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
 CompressionName = Literal["lz4", "none"]
-_CHOICES = {"preset": Preset, "compression": CompressionName, "log_level": LogLevel, "log_format": LogFormat}
+TransportName = Literal["auto", "native", "grpcio"]
+_CHOICES = {
+    "preset": Preset,
+    "compression": CompressionName,
+    "transport": TransportName,
+    "log_level": LogLevel,
+    "log_format": LogFormat,
+}
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
-_MAX_PORT = 65_535
+UNIX, DNS = "unix:", "dns:"
+"""What an address may begin with: a socket's path follows, or a name each of whose addresses is a learner."""
 MAX_SEED = 2**31 - 1
 """Emulators take a C int."""
 
@@ -41,7 +50,11 @@ class EnvServerConfig:
     """Everything `kubebeast-envserver` needs; each field is a flag, a KUBEBEAST_<FIELD> and a line of --config."""
 
     env: str = _option("", "environment: a gymnasium id, module:Id, pettingzoo/..., an Atari id, or Mock")
-    address: str = _option(DEFAULT_ADDRESS, 'the learner to dial: "host:port" or "unix:/path"')
+    address: str = _option(
+        DEFAULT_ADDRESS,
+        'the learner to dial: "host:port" or "unix:/path"; of several learners all, separated by commas, of which each '
+        'stream takes one: also "host:first-last", and "dns:host:port" for every address of a name',
+    )
     listen: str = _option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
     num_streams: int = _option(1, "streams to the learner; each steps its environments in a process of its own")
     envs_per_stream: int = _option(
@@ -63,6 +76,9 @@ class EnvServerConfig:
         metadata={"help": "name of this env-server across restarts; default: host name"},
     )
     compression: CompressionName = _option("lz4", "offered to the learner for uint8 leaves of 1 KiB and more")
+    transport: TransportName = _option(
+        "auto", "what carries the streams it dials; auto: kubebeast-native where it is installed, else grpcio"
+    )
     tls_cert: str = _option("", "PEM file: the certificate that the env-server shows")
     tls_key: str = _option("", "PEM file: the private key of tls_cert")
     tls_ca: str = _option("", "PEM file: authorities of the learner's certificate; empty: no TLS where it dials")
@@ -104,16 +120,23 @@ class EnvServerConfig:
     def fault_policy(self) -> FaultPolicy:
         return FaultPolicy(max_failures=self.max_failures, failure_window_s=self.failure_window_s)
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The parts of `address`: UNIX and a path, or "host:port" or "host:first-last", maybe with DNS before it."""
+        return tuple(part.strip() for part in self.address.split(","))
+
     def _check_addresses(self) -> None:
         if self.listen:
             dials_too = self.address != DEFAULT_ADDRESS
+            reason = "streams that are listened for are grpcio's"
+            require(self.transport != "native", "transport", self.transport, reason)
             require(not dials_too, "listen", self.listen, f"excludes address = {self.address!r}: choose one direction")
             require(_has_port(self.listen), "listen", self.listen, 'must be "host:port"')
             last_port = int(self.listen.rpartition(":")[2]) + self.num_streams - 1
-            require(last_port <= _MAX_PORT, "listen", self.listen, f"its last stream would need port {last_port}")
+            require(last_port <= MAX_PORT, "listen", self.listen, f"its last stream would need port {last_port}")
         else:
-            valid = self.address.startswith("unix:") or _has_port(self.address)
-            require(valid, "address", self.address, 'must be "host:port" or "unix:/path"')
+            reason = 'must be "host:port", "host:first-last", either after "dns:", or "unix:/path", between commas'
+            require(all(map(_is_address, self.addresses)), "address", self.address, reason)
         valid = not self.http_address or _has_port(self.http_address)
         require(valid, "http_address", self.http_address, 'must be "host:port"')
 
@@ -135,9 +158,13 @@ class EnvServerConfig:
                     raise ConfigError(f"{name} = {path!r}: {error.strerror}") from error
 
 
+def _is_address(part: str) -> bool:
+    return part.startswith(UNIX) or is_host_ports(part.removeprefix(DNS))
+
+
 def _has_port(address: str) -> bool:
     host, _, port = address.rpartition(":")
-    return host != "" and port.isdecimal() and int(port) <= _MAX_PORT
+    return host != "" and port.isdecimal() and int(port) <= MAX_PORT
 
 
 _CONVERTERS: dict[Any, Callable[[str], Any]] = {

@@ -12,7 +12,7 @@ from kubebeast_common.env_config import Wrapper
 from kubebeast_common.log import JsonFormatter
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import parse
-from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, stream_error
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, status_error
 from kubebeast_envserver.stream.shutdown import Shutdown
 
 
@@ -95,17 +95,6 @@ def test_a_bad_value_is_named_with_its_reason(flags: list[str], message: str) ->
         parse(flags, {})
 
 
-class EndedCall(grpc.RpcError):
-    def __init__(self, code: grpc.StatusCode) -> None:
-        self._code = code
-
-    def code(self) -> grpc.StatusCode:
-        return self._code
-
-    def details(self) -> str:
-        return "leaf 'image'"
-
-
 @pytest.mark.parametrize(
     ("code", "meaning"),
     [
@@ -115,7 +104,7 @@ class EndedCall(grpc.RpcError):
     ],
 )
 def test_a_status_means_try_again_or_give_up(code: grpc.StatusCode, meaning: type[Exception]) -> None:
-    error = stream_error(EndedCall(code))
+    error = status_error(code.value[0], "leaf 'image'")
     assert type(error) is meaning
     assert str(error) == f"{code.name}: leaf 'image'"
 

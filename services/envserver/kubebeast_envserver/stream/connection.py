@@ -1,33 +1,16 @@
-"""A stream of the wire contract, as far as it does not matter who dialed it; and dialing it."""
+"""A stream of the wire contract, whoever dialed it and whatever carries it, and what its end means."""
 
-import contextlib
-import queue
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import cast
+from typing import Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from kubebeast_common.access.addresses import is_local
-from kubebeast_common.access.tls_files import TlsFiles
-from kubebeast_common.access.token_file import authorization
 from kubebeast_common.text import printable
 from kubebeast_envserver.stream.codec import ProtocolError
-from kubebeast_envserver.stream.tls import channel_credentials
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 MAX_RECEIVED_BYTES = 64 << 20
 """Of one message."""
-COMMON_OPTIONS: list[tuple[str, int | str]] = [
-    ("grpc.max_send_message_length", 64 << 20),
-    ("grpc.max_receive_message_length", MAX_RECEIVED_BYTES),
-    ("grpc.per_message_decompression", 0),  # inflating takes up to the limit above for a few kilobytes, token or not
-    ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.max_pings_without_data", 0),
-]
-"""Channel options of both directions (https://grpc.github.io/grpc/core/group__grpc__arg__keys.html)."""
 CONNECT_TIMEOUT_MS = 5_000
 """Longest that one try to connect may take, TLS included: an address that swallows packets must not cost 20 s."""
 
@@ -64,77 +47,46 @@ class RefusedError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """An open stream, whoever dialed it. Its owner puts None into `requests` when done with it."""
+class Stream(Protocol):
+    """An open stream, whoever dialed it and whatever carries it."""
 
-    requests: queue.SimpleQueue[pb.ActRequest | None]
-    """To the learner. put is reentrant and never blocks; None ends the requests, what follows it is never sent."""
-    responses: Iterator[pb.ActResponse]
-    """From the learner; next blocks. Ends where the learner ended the stream; grpc.RpcError where that is an error.
+    def send(self, request: pb.ActRequest, *, is_last: bool = False) -> None:
+        """To the learner. Reentrant, never blocks; what follows the last request is never sent."""
+        ...
 
-    ProtocolError where its bytes are no message.
-    """
-    cancel: Callable[[], object]
-    """Ends the stream at once and wakes who waits for a response; from any thread."""
+    def receive(self) -> pb.ActResponse | None:
+        """Blocks for the next response; None where the learner ended the stream. For one thread.
 
+        Raises DisconnectedError or RefusedError where it ended with an error, ProtocolError where the bytes are no
+        message.
+        """
+        ...
 
-@contextlib.contextmanager
-def open_stream(
-    address: str, tls: TlsFiles | None = None, tls_server_name: str = "", token_file: str = ""
-) -> Iterator[Stream]:
-    """A stream to the learner at `address`, on a connection of its own; cancelled at the end of the context.
-
-    Each call reads the files and resolves the learner's name. Raises TlsError or TokenFileError; that the learner
-    cannot be reached shows in the responses.
-    """
-    metadata = authorization(token_file)
-    with _open_channel(address, tls, tls_server_name) as channel:
-        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
-        act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", pb.ActRequest.SerializeToString, None)
-        call = act(iter(requests.get, None), metadata=metadata)
-        try:
-            yield Stream(requests, parsed(cast("Iterator[bytes]", call)), call.cancel)
-        finally:
-            requests.put(None)
+    def cancel(self) -> object:
+        """Ends the stream at once and wakes who receives; from any thread."""
+        ...
 
 
-def parsed(responses: Iterator[bytes]) -> Iterator[pb.ActResponse]:
-    """The messages of a learner. What gRPC compressed is none: it is not inflated."""
-    for response in responses:
-        try:
-            message = pb.ActResponse.FromString(response)
-        except DecodeError as error:
-            raise ProtocolError("ActResponse: malformed, or compressed by gRPC") from error
-        yield message
+def parse_response(message: bytes) -> pb.ActResponse:
+    """What gRPC compressed is no message: it is not inflated. Raises ProtocolError."""
+    try:
+        return pb.ActResponse.FromString(message)
+    except DecodeError as error:
+        raise ProtocolError("ActResponse: malformed, or compressed by gRPC") from error
 
 
-def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> grpc.Channel:
-    options = [
-        *COMMON_OPTIONS,
-        ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
-        ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.enable_http_proxy", 0 if is_local(address) else 1),
-    ]
-    if not tls:
-        return grpc.insecure_channel(address, options)
-    if tls_server_name:
-        options.append(("grpc.ssl_target_name_override", tls_server_name))
-    return grpc.secure_channel(address, channel_credentials(tls), options)
-
-
-def stream_error(error: grpc.RpcError) -> DisconnectedError | RefusedError:
-    """What the end of a stream means, from its status. Where the learner dialed there is none."""
-    if not hasattr(error, "code"):
-        return DisconnectedError("the connection broke")
-    return _ended_with(error.code(), error.details())
+def status_error(code: int, details: str) -> DisconnectedError | RefusedError:
+    """What the end of a stream means, from the number of its status, which is not that of OK, and its details."""
+    status = _CODES.get(code, grpc.StatusCode.UNKNOWN)
+    text = f"{status.name}: {printable(details, 1000)}"
+    return RefusedError(text, status) if status in FINAL_CODES else DisconnectedError(text, status)
 
 
 def end_error(end: pb.End) -> DisconnectedError | RefusedError:
     """What an End means. Raises ProtocolError where its code is no error."""
     if end.code not in _CODES:
         raise ProtocolError(f"End.code is {end.code}, which is no error code of gRPC")
-    return _ended_with(_CODES[end.code], end.detail)
+    return status_error(end.code, end.detail)
 
 
 def code_name(error: Exception) -> str:
@@ -145,8 +97,3 @@ def code_name(error: Exception) -> str:
     elif isinstance(error, ProtocolError):
         code = grpc.StatusCode.INVALID_ARGUMENT
     return code.name.lower()
-
-
-def _ended_with(code: grpc.StatusCode, details: str | None) -> DisconnectedError | RefusedError:
-    text = f"{code.name}: {printable(details or '', 1000)}"
-    return RefusedError(text, code) if code in FINAL_CODES else DisconnectedError(text, code)

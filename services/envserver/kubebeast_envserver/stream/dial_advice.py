@@ -5,6 +5,10 @@ from kubebeast_envserver.config import EnvServerConfig
 DIALS = 3
 """So many that end in the same way in a row are no accident."""
 
+# As BoringSSL, of grpcio, and OpenSSL say it.
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "certificate verify failed")
+_OTHER_NAME = ("Hostname Verification Check failed", "is not in peer certificate")
+_NO_TLS = ("WRONG_VERSION_NUMBER", "wrong version number")
 _CLOSED = ("Socket closed", "Connection reset by peer", "Broken pipe")
 
 
@@ -29,13 +33,13 @@ class DialAdvice:
 
 def _cause(config: EnvServerConfig, reason: str) -> str:
     """Empty where nobody has refused: the learner is not there, or has said why."""
-    if "CERTIFICATE_VERIFY_FAILED" in reason:
+    if _says(reason, _UNTRUSTED):
         return f"its certificate is of no authority in tls_ca = {config.tls_ca!r}"
-    if "Hostname Verification Check failed" in reason:
+    if _says(reason, _OTHER_NAME):
         return "its certificate is for another name than the dialed one, which tls_server_name can replace"
-    if "WRONG_VERSION_NUMBER" in reason:
+    if _says(reason, _NO_TLS):
         return "it seems to have no TLS: give it tls_cert and tls_key, or this env-server no tls_ca"
-    if not any(closed in reason for closed in _CLOSED):
+    if not _says(reason, _CLOSED):
         return ""
     if not config.tls_ca:
         probably = "demands TLS, so give tls_ca"
@@ -44,3 +48,7 @@ def _cause(config: EnvServerConfig, reason: str) -> str:
     else:
         probably = f"does not trust the authority of tls_cert = {config.tls_cert!r}"
     return f"it closes connections at once and probably {probably}; or this host is above its max_offences"
+
+
+def _says(reason: str, spellings: tuple[str, ...]) -> bool:
+    return any(spelling in reason for spelling in spellings)

@@ -1,6 +1,7 @@
 """A stream whose env-server dials: plays, waits, dials again."""
 
 import logging
+from typing import NamedTuple
 
 from kubebeast_common.access.addresses import is_local
 from kubebeast_common.access.tls_files import TlsError, TlsFiles
@@ -10,11 +11,13 @@ from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import ProtocolError
-from kubebeast_envserver.stream.connection import RUN_FINISHED, DisconnectedError, RefusedError, code_name, open_stream
+from kubebeast_envserver.stream.connection import RUN_FINISHED, DisconnectedError, RefusedError, code_name
 from kubebeast_envserver.stream.dial_advice import DialAdvice
 from kubebeast_envserver.stream.exit_code import ExitCode
+from kubebeast_envserver.stream.learners import Learners, UnresolvedError
 from kubebeast_envserver.stream.session import Identity, Session
 from kubebeast_envserver.stream.shutdown import Shutdown
+from kubebeast_envserver.stream.transport import choose_transport, open_stream
 
 STEADY_S = 5.0
 """A stream that was played for so long makes the next wait a short one; being welcomed alone does not."""
@@ -29,53 +32,80 @@ def serve_stream(
 
     With max_steps it is over at once where the run is finished: there is nothing to play.
 
-    Raises EnvironmentFailure.
+    Raises ConfigError where the transport cannot be used, and EnvironmentFailure.
     """
-    if config.token_file and not config.tls_ca and not is_local(config.address):
+    transport = choose_transport(config.transport)
+    logger.info("dialing the learner at %s by %s", config.address, transport)
+    if config.token_file and not config.tls_ca and not all(map(is_local, config.addresses)):
         logger.warning("token_file without tls_ca: the bearer token travels to %s in the clear", config.address)
+    learners = Learners(config.addresses, identity.instance_id)
     backoff, num_failed, advice = Backoff(), 0, DialAdvice(config)
     while not shutdown.is_requested():
         try:
-            played_s, reason = _play_once(config, env, identity, shutdown, status)
+            end = _play_once(config, learners, env, identity, shutdown, status)
         except RefusedError as error:
             status.connects_refused += 1
             status.count_disconnect(code_name(error))
             logger.error("the learner at %s refuses this env-server: %s", config.address, error)
             return ExitCode.REFUSED
-        if shutdown.is_requested() or not reason:
+        learners.note_end(was_welcomed=end.played_s is not None)
+        if end.has_left:
+            logger.info("leaving the learner at %s for the one that this stream belongs to", end.address)
+            continue
+        if shutdown.is_requested() or not end.reason:
             break
-        num_failed = num_failed + 1 if played_s is None else 0
-        if played_s is not None:
+        num_failed = num_failed + 1 if end.played_s is None else 0
+        if end.played_s is not None:
             advice.note_success()
-            logger.warning("lost the learner at %s: %s", config.address, reason)
-            if played_s >= STEADY_S:
+            logger.warning("lost the learner at %s: %s", end.address, end.reason)
+            if end.played_s >= STEADY_S:
                 backoff.reset()
         elif status.run_finished and config.max_steps:
-            logger.info("nothing to play at %s: %s", config.address, reason)
+            logger.info("nothing to play at %s: %s", end.address, end.reason)
             break
         else:
             status.connects_unreachable += not status.run_finished
-            if hint := advice.note_failure(reason):
+            if hint := advice.note_failure(end.reason):
                 logger.warning(
-                    "the learner at %s does not let this env-server in: %s (%s)", config.address, hint, reason
+                    "the learner at %s does not let this env-server in: %s (%s)", end.address, hint, end.reason
                 )
             elif num_failed & (num_failed - 1) == 0:  # 1, 2, 4, 8, ...: a long wait stays a short log
-                logger.info("waiting for the learner at %s: %s", config.address, reason)
+                logger.info("waiting for the learner at %s: %s", end.address, end.reason)
         if 0 < config.max_redials < num_failed:
-            logger.error("no learner at %s after %d redials: %s", config.address, config.max_redials, reason)
+            logger.error("no learner at %s after %d redials: %s", config.address, config.max_redials, end.reason)
             return ExitCode.UNREACHABLE
         shutdown.wait(backoff.next_delay_s())
     return ExitCode.OK
 
 
+class _End(NamedTuple):
+    """How a stream ended."""
+
+    address: str
+    played_s: float | None
+    """None where it was never welcomed."""
+    reason: str = ""
+    """How the learner was lost, if it was."""
+    has_left: bool = False
+    """For the learner that it prefers."""
+
+
 def _play_once(
-    config: EnvServerConfig, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
-) -> tuple[float | None, str]:
-    """One stream to its end: for how many seconds it was played, None if never welcomed, and how it was lost, if so."""
-    session = None
+    config: EnvServerConfig,
+    learners: Learners,
+    env: HostedEnv,
+    identity: Identity,
+    shutdown: Shutdown,
+    status: StreamStatus,
+) -> _End:
+    """One stream to its end."""
+    session, address = None, config.address
     try:
+        learner = learners.next()
+        address = learner.address
         tls = TlsFiles(config.tls_cert, config.tls_key, config.tls_ca)
-        with open_stream(config.address, tls, config.tls_server_name, config.token_file) as stream:
+        certificate_name = config.tls_server_name or learner.certificate_name
+        with open_stream(address, tls, certificate_name, config.token_file, config.transport) as stream:
             lz4 = config.compression == "lz4"
             session = Session(
                 stream,
@@ -87,12 +117,14 @@ def _play_once(
                 status=status,
             )
             shutdown.on_request = session.shut_down
-            if not shutdown.is_requested():
-                session.run()
-            return session.played_s, ""
-    except (DisconnectedError, ProtocolError, TlsError, TokenFileError) as error:
+            with learners.calling_home(learner, session.leave):
+                if not shutdown.is_requested():
+                    session.run()
+            return _End(address, session.played_s, has_left=session.has_left)
+    except (DisconnectedError, ProtocolError, TlsError, TokenFileError, UnresolvedError) as error:
         status.count_disconnect(code_name(error))
         status.run_finished = isinstance(error, DisconnectedError) and error.code is RUN_FINISHED
-        return session.played_s if session is not None else None, f"{type(error).__name__}: {error}"
+        played_s = session.played_s if session is not None else None
+        return _End(address, played_s, f"{type(error).__name__}: {error}")
     finally:
         shutdown.on_request = None

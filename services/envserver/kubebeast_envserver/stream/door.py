@@ -15,7 +15,7 @@ from kubebeast_common.access.tls_files import TlsError, TlsFiles
 from kubebeast_common.access.token_file import TokenFileError, refusal
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.stream.connection import COMMON_OPTIONS, Stream, parsed
+from kubebeast_envserver.stream.grpcio_stream import COMMON_OPTIONS, GrpcioStream
 from kubebeast_envserver.stream.tls import server_credentials
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 class Visit:
     """A learner that was let in."""
 
-    stream: Stream
+    stream: GrpcioStream
     context: grpc.ServicerContext
     peer: str
 
@@ -63,7 +63,7 @@ class Door:
 
     def leave(self, visit: Visit) -> None:
         """Ends the visit; the next learner is welcome."""
-        visit.stream.requests.put(None)
+        visit.stream.end_requests()
         self._taken.release()
 
     def play(self, responses: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[pb.ActRequest]:
@@ -78,10 +78,11 @@ class Door:
         if not self._taken.acquire(blocking=False):
             self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "this env-server's stream is taken")
         requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
+        stream = GrpcioStream(requests, responses, context.cancel)
         # Whatever ends the call must free its thread, which waits for requests.
-        if not context.add_callback(lambda: requests.put(None)):
-            requests.put(None)
-        self.visits.put(Visit(Stream(requests, parsed(responses), context.cancel), context, context.peer()))
+        if not context.add_callback(stream.end_requests):
+            stream.end_requests()
+        self.visits.put(Visit(stream, context, context.peer()))
         return iter(requests.get, None)
 
     def _refuse(self, context: grpc.ServicerContext, code: grpc.StatusCode, details: str) -> NoReturn:

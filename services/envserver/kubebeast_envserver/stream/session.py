@@ -12,7 +12,7 @@ import grpc
 
 from kubebeast_common import log
 from kubebeast_common.text import printable
-from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv
+from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import (
     ProtocolError,
@@ -24,11 +24,13 @@ from kubebeast_envserver.stream.codec import (
     make_bye,
     offer_compression,
 )
-from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, stream_error
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error
 from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
+LEAVE_WITHIN_S = 60.0
+"""How long a stream that is to leave waits for the moment at which the episodes of all its environments end."""
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,9 @@ class Session:
         self._ending = False
         self._computing = False
         self._shutdown_requested = False
+        self._leave_by: float | None = None
+        self.has_left = False
+        """Whether `leave` has ended it."""
         self._learner_minor = 0
         self._welcomed_at: float | None = None
 
@@ -90,9 +95,9 @@ class Session:
             self._end(make_bye(reason, str(failure)))
             self._drain()
             raise
-        except grpc.RpcError as error:
+        except (DisconnectedError, RefusedError):
             if not self._ending:
-                raise stream_error(error) from error
+                raise
         finally:
             if self._welcomed_at is not None:
                 self._status.connected = 0
@@ -107,10 +112,15 @@ class Session:
         if is_second or not self._computing:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
+    def leave(self) -> None:
+        """Says Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S; `run` returns once
+        the learner has ended the stream. From any thread.
+        """
+        self._leave_by = time.monotonic() + LEAVE_WITHIN_S
+
     def _end(self, bye: pb.ActRequest) -> None:
         self._ending = True
-        self._stream.requests.put(bye)
-        self._stream.requests.put(None)
+        self._stream.send(bye, is_last=True)
 
     def _shake_hands_and_play(self) -> None:
         self._send(pb.ActRequest(hello=self._hello()))
@@ -146,7 +156,9 @@ class Session:
             self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
             self._computing = False
             sent_at = time.monotonic()
-            if self._shutdown_requested or 0 < self._max_steps == step:
+            is_over = self._shutdown_requested or 0 < self._max_steps == step
+            self.has_left = not is_over and self._may_leave_after(rows)
+            if is_over or self.has_left:
                 self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
             response = self._receive()
             if response is None or self._ending:
@@ -161,15 +173,20 @@ class Session:
             env_us = math.ceil((time.monotonic() - began) * 1e6) if response.actions.traced else 0
             step += 1
 
+    def _may_leave_after(self, rows: StepRows) -> bool:
+        if self._leave_by is None:
+            return False
+        return bool((rows.terminated | rows.truncated).all()) or time.monotonic() >= self._leave_by
+
     def _send(self, request: pb.ActRequest) -> None:
         self._status.sent_bytes += request.ByteSize()
-        self._stream.requests.put(request)
+        self._stream.send(request)
 
     def _receive_welcome(self) -> pb.Welcome | None:
         try:
             with cancelled_after(self._welcome_timeout_s, self._stream) as was_cancelled:
                 response = self._receive()
-        except (grpc.RpcError, DisconnectedError) as error:
+        except DisconnectedError as error:
             if was_cancelled() and not self._ending:
                 reason = f"no Welcome within {self._welcome_timeout_s:g} s"
                 raise DisconnectedError(reason, grpc.StatusCode.DEADLINE_EXCEEDED) from error
@@ -180,7 +197,7 @@ class Session:
 
     def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; None when the learner ended the stream after a Bye."""
-        response = next(self._stream.responses, None)
+        response = self._stream.receive()
         if response is not None:
             self._status.received_bytes += response.ByteSize()
         if not self._ending:
@@ -192,8 +209,11 @@ class Session:
 
     def _drain(self) -> None:
         """Waits for the learner to end the stream after a Bye, so that the Bye arrives."""
-        with cancelled_after(DRAIN_TIMEOUT_S, self._stream), contextlib.suppress(grpc.RpcError):
-            for _ in self._stream.responses:
+        with (
+            cancelled_after(DRAIN_TIMEOUT_S, self._stream),
+            contextlib.suppress(DisconnectedError, RefusedError),
+        ):
+            while self._stream.receive() is not None:
                 pass
 
     def _hello(self) -> pb.Hello:

@@ -1,0 +1,1 @@
+"""Log and metrics of a native pool, whoever learns from it."""

@@ -1,0 +1,92 @@
+"""A stream carried by grpcio: of both directions, and on every machine."""
+
+import contextlib
+import queue
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import grpc
+
+from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.tls_files import TlsFiles
+from kubebeast_common.access.token_file import authorization
+from kubebeast_envserver.stream import connection
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, parse_response, status_error
+from kubebeast_envserver.stream.tls import channel_credentials
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+COMMON_OPTIONS: list[tuple[str, int | str]] = [
+    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_receive_message_length", connection.MAX_RECEIVED_BYTES),
+    ("grpc.per_message_decompression", 0),  # inflating takes up to the limit above for a few kilobytes, token or not
+    ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+]
+"""Channel options of both directions (https://grpc.github.io/grpc/core/group__grpc__arg__keys.html)."""
+
+
+class GrpcioStream:
+    """A Stream. Its owner calls `end_requests` when done with it."""
+
+    def __init__(
+        self,
+        requests: "queue.SimpleQueue[pb.ActRequest | None]",
+        responses: Iterator[bytes],
+        cancel: Callable[[], object],
+    ) -> None:
+        """requests: what gRPC's thread takes and sends, until None."""
+        self._requests = requests
+        self._responses = responses
+        self.cancel = cancel
+
+    def send(self, request: pb.ActRequest, *, is_last: bool = False) -> None:
+        self._requests.put(request)
+        if is_last:
+            self.end_requests()
+
+    def end_requests(self) -> None:
+        self._requests.put(None)
+
+    def receive(self) -> pb.ActResponse | None:
+        try:
+            response = next(self._responses, None)
+        except grpc.RpcError as error:
+            raise stream_error(error) from error
+        return None if response is None else parse_response(response)
+
+
+@contextlib.contextmanager
+def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_file: str) -> Iterator[GrpcioStream]:
+    """As transport.open_stream."""
+    metadata = authorization(token_file)
+    with _open_channel(address, tls, tls_server_name) as channel:
+        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
+        act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", pb.ActRequest.SerializeToString, None)
+        call = act(iter(requests.get, None), metadata=metadata)
+        stream = GrpcioStream(requests, cast("Iterator[bytes]", call), call.cancel)
+        try:
+            yield stream
+        finally:
+            stream.end_requests()
+
+
+def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> grpc.Channel:
+    options = [
+        *COMMON_OPTIONS,
+        ("grpc.min_reconnect_backoff_ms", connection.CONNECT_TIMEOUT_MS),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.enable_http_proxy", 0 if is_local(address) else 1),
+    ]
+    if not tls:
+        return grpc.insecure_channel(address, options)
+    if tls_server_name:
+        options.append(("grpc.ssl_target_name_override", tls_server_name))
+    return grpc.secure_channel(address, channel_credentials(tls), options)
+
+
+def stream_error(error: grpc.RpcError) -> DisconnectedError | RefusedError:
+    """What the end of a call means. Where the learner dialed it has no status."""
+    if not hasattr(error, "code"):
+        return DisconnectedError("the connection broke")
+    return status_error(error.code().value[0], error.details() or "")
