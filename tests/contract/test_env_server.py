@@ -10,19 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubebeast_common.backoff import Backoff
+from kubebeast_conformance.contract.env_server_stream import check_stream
+from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_envserver.envs.factory import EnvironmentFailure, FaultPolicy, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import WatchedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_envserver.stream.connection import RefusedError, open_stream
+from kubebeast_envserver.stream.connection import RefusedError
 from kubebeast_envserver.stream.session import Identity, Session
+from kubebeast_envserver.stream.transport import open_stream
 from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.contract.checker import check_stream
-from tests.contract.rows import ADDITIONS
 from tests.integration.envserver_faults import STEP_FAULTS, WELL
 from tests.integration.envserver_learner import TIMEOUT_S, dtype_name, learner
 from tests.integration.hunt import ABSENT, ENDS, HUNT, NUM_AGENTS, PLAYS
 from tests.integration.hunt import FAULTS as HUNT_FAULTS
+
+pytestmark = pytest.mark.usefixtures("transport")
 
 FAULTS = "tests.integration.envserver_faults"
 REPEATABLE = settings(deadline=None, derandomize=True, max_examples=100)

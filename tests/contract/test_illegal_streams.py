@@ -8,11 +8,12 @@ import grpc
 import numpy as np
 import pytest
 
+from kubebeast_conformance.contract.courses import Values, follow
+from kubebeast_conformance.contract.env_server_stream import check_stream
+from kubebeast_conformance.contract.rows import DUE, UNDER_WAY, rows_when
+from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.contract.checker import ViolationError, check_stream
-from tests.contract.rows import DUE, UNDER_WAY, rows_when
-from tests.contract.sequences import follow
 from tests.integration.playing_pool import PlayingPool, env_spec
 from tests.integration.raw_stream import converse
 
@@ -55,7 +56,7 @@ def legal_stream(*rows_of_env_0: str) -> list[pb.ActRequest]:
         inner = next(i for i, other in enumerate(rows_when(UNDER_WAY, PROTOCOL_MINOR)) if other.name == "inner")
         course += bytes([options.index(row), inner if step else 0])
         state = row.then
-    return [pb.ActRequest(hello=HELLO), *follow(HELLO, bytes(course), np.random.default_rng(0))]
+    return [pb.ActRequest(hello=HELLO), *follow(HELLO, bytes(course), Values(0))]
 
 
 def ending(pool: PlayingPool, stream: list[pb.ActRequest]) -> tuple[grpc.StatusCode, str]:

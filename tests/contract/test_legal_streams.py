@@ -6,7 +6,7 @@ import grpc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.checker import Books, check_stream
+from kubebeast_conformance.contract.env_server_stream import Books, check_stream
 from tests.contract.sequences import Stream, streams
 from tests.integration.playing_pool import PlayingPool, env_spec
 from tests.integration.raw_stream import End, converse

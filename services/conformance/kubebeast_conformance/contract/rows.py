@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 
-PROTO = Path(__file__).resolve().parents[2] / "protos/kubebeast_protos/v1/actor_pool.proto"
+PROTO = files("kubebeast_protos.v1").joinpath("actor_pool.proto").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ def _read_rows(text: str) -> list[Row]:
     rows = []
     for line in re.findall(rf"^//   ((?:{DUE}|{UNDER_WAY}) .*)$", text, re.MULTILINE):
         episode, name, *flags, reward, frames, then, minor = (cell.strip() for cell in line.split("|"))
-        assert reward in ("0", "finite") and frames in ("stack", "newest") and then in (DUE, UNDER_WAY), line
+        if reward not in ("0", "finite") or frames not in ("stack", "newest") or then not in (DUE, UNDER_WAY):
+            raise ValueError(f"not a row of the contract: {line}")
         is_first, terminated, truncated, interrupted = (bool(int(flag)) for flag in flags)
         rows.append(
             Row(
@@ -60,7 +61,7 @@ def _read_rows(text: str) -> list[Row]:
     return rows
 
 
-ROWS = _read_rows(PROTO.read_text())
+ROWS = _read_rows(PROTO)
 
 
 def rows_when(episode: str, minor: int) -> list[Row]:
@@ -73,5 +74,5 @@ def _read_additions(text: str) -> dict[str, int]:
     return {name: int(minor) for minor, names in lines for name in names.split(", ")}
 
 
-ADDITIONS = _read_additions(PROTO.read_text())
+ADDITIONS = _read_additions(PROTO)
 """What has been added since minor version 0, e.g. "Observations.interrupted", and the version that has it."""

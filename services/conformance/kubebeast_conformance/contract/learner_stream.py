@@ -1,0 +1,98 @@
+"""Whether what a learner sends keeps to the contract, message by message."""
+
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from kubebeast_conformance.contract.leaves import check_elements, dtype_of, frame_elements
+from kubebeast_conformance.contract.mask import check_choices
+from kubebeast_conformance.contract.rows import ADDITIONS
+from kubebeast_conformance.contract.violation import ViolationError, require
+from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+
+class LearnerStream:
+    """Follows one stream whose env-server has sent that Hello: `open` for the Welcome, `check` for each Actions."""
+
+    def __init__(self, hello: pb.Hello) -> None:
+        self._hello = hello
+        self._compression: list[int] = []
+
+    def open(self, data: bytes) -> pb.Welcome:
+        """The first message. Raises ViolationError."""
+        try:
+            response = _parsed(data, "W1")
+            require(response.HasField("welcome"), "W1", "", "the first message is no Welcome")
+            self._check_welcome(response.welcome)
+        except ViolationError as error:
+            error.message = data
+            raise
+        self._compression = list(response.welcome.compression)
+        return response.welcome
+
+    def check(self, data: bytes, observations: pb.Observations) -> pb.Actions:
+        """The answer to these Observations. Raises ViolationError."""
+        try:
+            response = _parsed(data, "A1")
+            self._check_no_end(response)
+            require(not response.HasField("welcome"), "W1", "welcome", "a second welcome")
+            require(response.HasField("actions"), "A1", "", "no Actions")
+            self._check_actions(response.actions, observations)
+        except ViolationError as error:
+            error.message = data
+            raise
+        return response.actions
+
+    def _check_welcome(self, welcome: pb.Welcome) -> None:
+        version = welcome.protocol_version
+        require(version == PROTOCOL_VERSION, "W2", "welcome.protocol_version", f"{version}, not {PROTOCOL_VERSION}")
+        leaves, entries = len(self._hello.observation), len(welcome.compression)
+        require(entries == leaves, "W3", "welcome.compression", f"{entries} entries for {leaves} leaves")
+        offered = [*self._hello.offered_compression, *[pb.COMPRESSION_NONE] * leaves]
+        for i, (choice, offer) in enumerate(zip(welcome.compression, offered, strict=False)):
+            fits = choice in (offer, pb.COMPRESSION_NONE, pb.COMPRESSION_UNSPECIFIED)
+            require(fits, "W3", f"welcome.compression[{i}]", f"{choice}, offered was {offer}")
+        require(welcome.run_id != "", "W4", "welcome.run_id", "empty")
+
+    def _check_no_end(self, response: pb.ActResponse) -> None:
+        minor = self._hello.protocol_minor
+        is_known = minor >= ADDITIONS["End"]
+        require(not response.HasField("end") or is_known, "V4", "end", f"an End in minor {minor}")
+
+    def _check_actions(self, actions: pb.Actions, observations: pb.Observations) -> None:
+        step, minor = observations.step, self._hello.protocol_minor
+        require(actions.step == step, "A1", "actions.step" if actions.step else "actions", f"{actions.step} for {step}")
+        known = minor >= ADDITIONS["Actions.traced"]
+        require(not actions.traced or known, "V4", "actions.traced", f"in minor {minor}")
+        count, wanted = len(actions.leaves), len(self._hello.action)
+        require(count == wanted, "A2", "actions", f"leaves: {count} for {wanted}")
+        for i, (spec, data) in enumerate(zip(self._hello.action, actions.leaves, strict=True)):
+            self._check_leaf(spec, data, f"actions.leaves[{i}]")
+        self._check_masks(actions, observations)
+
+    def _check_leaf(self, spec: pb.LeafSpec, data: bytes, place: str) -> None:
+        dtype = dtype_of(spec)
+        size = self._hello.num_envs * frame_elements(spec) * dtype.itemsize
+        require(len(data) == size, "A2", place, f"{len(data)} bytes, expected {size}")
+        elements: np.ndarray[Any, Any] = np.frombuffer(data, np.uint8 if dtype == np.bool_ else dtype)
+        check_elements(elements, spec, place, finite="A4", in_range="A3")
+
+    def _check_masks(self, actions: pb.Actions, observations: pb.Observations) -> None:
+        """Of rows whose action counts: those that are not final. A mask that travels as LZ4 is passed over."""
+        leaves = zip(self._hello.observation, observations.leaves, self._compression, strict=True)
+        for spec, data, compression in leaves:
+            if spec.role != pb.ROLE_ACTION_MASK or compression == pb.COMPRESSION_LZ4:
+                continue
+            masks = np.frombuffer(data, np.uint8).reshape(self._hello.num_envs, -1)
+            for row, mask in enumerate(masks):
+                if not observations.terminated[row] and not observations.truncated[row]:
+                    check_choices(list(actions.leaves), mask, row, self._hello)
+
+
+def _parsed(data: bytes, rule: str) -> pb.ActResponse:
+    try:
+        return pb.ActResponse.FromString(data)
+    except DecodeError as error:
+        raise ViolationError(rule, "", "the bytes are no ActResponse") from error

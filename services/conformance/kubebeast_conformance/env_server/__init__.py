@@ -1,0 +1,1 @@
+"""The learner's side, for env-servers under test."""

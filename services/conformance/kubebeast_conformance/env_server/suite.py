@@ -1,0 +1,5 @@
+"""Everything that is asked of an env-server, in order."""
+
+from kubebeast_conformance.env_server import bad_actions, ends, handshake, playing
+
+CHECKS = (*handshake.CHECKS, *playing.CHECKS, *bad_actions.CHECKS, *ends.CHECKS)

@@ -1,0 +1,1 @@
+"""A fleet's side, for learners under test."""

@@ -1,0 +1,215 @@
+"""Checks of how what follows the Hello is refused."""
+
+from collections.abc import Callable
+
+import grpc
+import numpy as np
+
+from kubebeast_conformance.check import Check, SkippedError
+from kubebeast_conformance.contract.leaves import dtype_of
+from kubebeast_conformance.contract.rows import DUE, ROWS, UNDER_WAY
+from kubebeast_conformance.learner.stream import FleetStream
+from kubebeast_conformance.learner.subject import Learner
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+Invalid = grpc.StatusCode.INVALID_ARGUMENT
+NUM_AT_ONCE = 32
+"""Of two messages, or four, each may have been answered before a slow network brings the next."""
+FLAGS = ("is_first", "terminated", "truncated", "interrupted")
+Change = Callable[[FleetStream, pb.Observations], object]
+"""Breaks Observations that keep to the contract."""
+
+
+def field(name: str, value: object) -> Change:
+    return lambda stream, message: setattr(message, name, value)
+
+
+def all_rewards(reward: float) -> Change:
+    return lambda stream, message: setattr(message, "rewards", _floats(stream, reward))
+
+
+def longer(name: str) -> Change:
+    return lambda stream, message: setattr(message, name, getattr(message, name) + b"\0")
+
+
+def other_step(offset: int) -> Change:
+    return lambda stream, message: setattr(message, "step", message.step + offset)
+
+
+def leaf_missing(stream: FleetStream, message: pb.Observations) -> None:
+    message.leaves.pop()
+
+
+def leaf_too_many(stream: FleetStream, message: pb.Observations) -> None:
+    message.leaves.append(b"")
+
+
+def leaf_too_long(stream: FleetStream, message: pb.Observations) -> None:
+    message.leaves[_plain_leaf(stream)] += b"\0"
+
+
+def leaf_too_short(stream: FleetStream, message: pb.Observations) -> None:
+    index = _plain_leaf(stream)
+    message.leaves[index] = message.leaves[index][:-1]
+
+
+def leaf_not_lz4(stream: FleetStream, message: pb.Observations) -> None:
+    for i, choice in enumerate(stream.welcome.compression):
+        if choice == pb.COMPRESSION_LZ4:
+            message.leaves[i] = b"\xff" * 12
+            return
+    raise SkippedError("no leaf is compressed")
+
+
+def leaf_not_finite(stream: FleetStream, message: pb.Observations) -> None:
+    for i, leaf in enumerate(stream.hello.observation):
+        if dtype_of(leaf).kind == "f" and stream.welcome.compression[i] != pb.COMPRESSION_LZ4:
+            elements = np.frombuffer(message.leaves[i], dtype_of(leaf)).copy()
+            elements[-1] = np.nan
+            message.leaves[i] = elements.tobytes()
+            return
+    raise SkippedError("no leaf holds floats")
+
+
+def episode_of_nobody(stream: FleetStream, message: pb.Observations) -> None:
+    message.episodes.add(env=stream.hello.num_envs)
+
+
+def episodes_too_many(stream: FleetStream, message: pb.Observations) -> None:
+    message.episodes.extend([pb.Episode()] * (stream.hello.num_envs + 1))
+
+
+def episode_not_finite(stream: FleetStream, message: pb.Observations) -> None:
+    message.episodes.add(episode_return=float("nan"))
+
+
+OBSERVATIONS: dict[str, tuple[str, Change]] = {
+    "step repeated": ("step", other_step(-1)),
+    "step left out": ("step", other_step(1)),
+    "leaf missing": ("leaves", leaf_missing),
+    "leaf too many": ("leaves", leaf_too_many),
+    "leaf too long": ("leaves", leaf_too_long),
+    "leaf too short": ("leaves", leaf_too_short),
+    "leaf that is no LZ4 block": ("leaves", leaf_not_lz4),
+    "leaf that is not finite": ("leaves", leaf_not_finite),
+    "rewards missing": ("rewards", field("rewards", b"")),
+    "rewards too long": ("rewards", longer("rewards")),
+    "reward that is not finite": ("rewards", all_rewards(float("inf"))),
+    "terminated missing": ("terminated", field("terminated", b"")),
+    "truncated too long": ("truncated", longer("truncated")),
+    "is_first missing": ("is_first", field("is_first", b"")),
+    "interrupted too short": ("interrupted", field("interrupted", b"\0")),
+    "episode of nobody": ("episodes", episode_of_nobody),
+    "episodes too many": ("episodes", episodes_too_many),
+    "episode that is not finite": ("episodes", episode_not_finite),
+}
+"""By title: what the text of the status must name, and how the second Observations is broken."""
+
+
+def are_refused(names: str, change: Change) -> Callable[[Learner], None]:
+    """A witness sees to it that the others play on."""
+
+    def run(subject: Learner) -> None:
+        with subject.joined() as witness, subject.joined() as stream:
+            witness.step()
+            stream.exchange(all_first(stream))
+            request = inner(stream, 1)
+            change(stream, request.observations)
+            stream.send(request)
+            stream.expect_status("S3", Invalid, "in answer to Observations that break the contract", names=names)
+            witness.play(2, "C5")
+
+    return run
+
+
+def rows_outside_the_table(subject: Learner) -> None:
+    """Each combination of flags that is no row, in a stream of its own, for an episode that is due or under way."""
+    with subject.joined() as witness:
+        for episode in (DUE, UNDER_WAY):
+            known = {row.flags for row in ROWS if row.episode == episode}
+            for number in range(16):
+                flags = tuple(bool(number >> bit & 1) for bit in range(4))
+                if flags not in known:
+                    _check_row_is_refused(subject, episode, flags)
+        witness.play(2, "C5")
+
+
+def _check_row_is_refused(subject: Learner, episode: str, flags: tuple[bool, ...]) -> None:
+    with subject.joined() as stream:
+        step = 0
+        if episode == UNDER_WAY:
+            stream.exchange(all_first(stream))
+            step = 1
+        request = all_first(stream) if episode == DUE else inner(stream, step)
+        for name, flag in zip(FLAGS, flags, strict=True):
+            setattr(request.observations, name, bytes([flag]) * stream.hello.num_envs)
+        stream.send(request)
+        named = ", ".join(name for name, flag in zip(FLAGS, flags, strict=True) if flag) or "none"
+        stream.expect_status("S3", Invalid, f"in answer to a row with {named} of the flags where it is {episode}")
+
+
+def reward_of_a_first_row(subject: Learner) -> None:
+    with subject.joined() as stream:
+        request = all_first(stream)
+        request.observations.rewards = _floats(stream, 1.0)
+        stream.send(request)
+        stream.expect_status("S3", Invalid, "in answer to a first row with a reward", names="rewards")
+
+
+def is_refused_in_its_place(send: Callable[[FleetStream], object]) -> Callable[[Learner], None]:
+    """In place of the second Observations."""
+
+    def run(subject: Learner) -> None:
+        with subject.joined() as witness, subject.joined() as stream:
+            witness.step()
+            stream.step()
+            send(stream)
+            stream.expect_status("S4", Invalid, "in answer to a message that breaks the contract")
+            witness.play(2, "C5")
+
+    return run
+
+
+def two_at_once(subject: Learner) -> None:
+    with subject.joined() as stream:
+        stream.send(all_first(stream))
+        for step in range(1, NUM_AT_ONCE):
+            stream.send(inner(stream, step))
+        stream.expect_status("S3", Invalid, "where Observations do not wait for Actions")
+
+
+def all_first(stream: FleetStream) -> pb.ActRequest:
+    """Step 0, every row first."""
+    return stream.rows(0, next(row for row in ROWS if row.name == "first"))
+
+
+def inner(stream: FleetStream, step: int) -> pb.ActRequest:
+    """Every row within its episode."""
+    return stream.rows(step, next(row for row in ROWS if row.name == "inner"))
+
+
+def _plain_leaf(stream: FleetStream) -> int:
+    for i, choice in enumerate(stream.welcome.compression):
+        if choice != pb.COMPRESSION_LZ4:
+            return i
+    raise SkippedError("every leaf is compressed")
+
+
+def _floats(stream: FleetStream, value: float) -> bytes:
+    return np.full(stream.hello.num_envs, value, "<f4").tobytes()
+
+
+IN_ITS_PLACE: dict[str, Callable[[FleetStream], object]] = {
+    "a second hello": lambda stream: stream.send(pb.ActRequest(hello=stream.hello)),
+    "no payload": lambda stream: stream.send(b""),
+    "garbage": lambda stream: stream.send(b"\xff" * 100),
+    "a bye with 201 characters": lambda stream: stream.send(pb.ActRequest(bye=pb.Bye(detail="x" * 201))),
+}
+
+CHECKS = (
+    *(Check(f"observations: {title}", ("S3", "C5"), are_refused(*entry)) for title, entry in OBSERVATIONS.items()),
+    Check("observations: rows outside the table", ("S3", "C5"), rows_outside_the_table),
+    Check("observations: reward of a first row", ("S3",), reward_of_a_first_row),
+    Check("observations: two at once", ("S3",), two_at_once),
+    *(Check(f"message: {title}", ("S4", "C5"), is_refused_in_its_place(send)) for title, send in IN_ITS_PLACE.items()),
+)

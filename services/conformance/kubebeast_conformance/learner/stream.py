@@ -1,0 +1,139 @@
+"""One stream to the learner under test, on which the suite plays the env-server."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from kubebeast_conformance.contract.courses import Values, followed, observations
+from kubebeast_conformance.contract.learner_stream import LearnerStream
+from kubebeast_conformance.contract.rows import Row
+from kubebeast_conformance.contract.violation import ViolationError, require
+from kubebeast_conformance.wire.inbox import Ended, SilentError
+from kubebeast_conformance.wire.outgoing import OutgoingCall
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+
+class FleetStream:
+    """Everything that comes is checked. A context manager, which breaks the call if it is still there.
+
+    Its waits raise ViolationError after patience_s seconds.
+    """
+
+    def __init__(self, call: OutgoingCall, hello: pb.Hello, patience_s: float, seed: int = 0) -> None:
+        self.call = call
+        self.hello = hello
+        self.welcome = pb.Welcome()
+        self._patience_s = patience_s
+        self._checker = LearnerStream(hello)
+        self._values = Values(seed)
+        self._course: Iterator[pb.ActRequest] | None = None
+        self._traced = False
+
+    def __enter__(self) -> "FleetStream":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.call.__exit__()
+
+    def join(self, rule: str = "W1") -> pb.Welcome:
+        """Says Hello and gets the Welcome; the rule is broken where none comes."""
+        self.send(pb.ActRequest(hello=self.hello))
+        return self.be_welcomed(rule)
+
+    def be_welcomed(self, rule: str) -> pb.Welcome:
+        self.welcome = self._checker.open(self.call.inbox.get_due_message(self._patience_s, rule, "no Welcome"))
+        return self.welcome
+
+    def try_to_join(self) -> Ended | None:
+        """Says Hello; how it was refused, None where it was welcomed."""
+        self.send(pb.ActRequest(hello=self.hello))
+        item = self.call.inbox.get_due(self._patience_s, "W1", "no Welcome")
+        if isinstance(item, Ended):
+            return item
+        self.welcome = self._checker.open(item)
+        return None
+
+    def next_observations(self) -> pb.ActRequest:
+        """Of a course of any rows that both minor versions have."""
+        if self._course is None:
+            choices = (int(self._values.random.integers(256)) for _ in itertools.count())
+            self._course = followed(self._agreed(), choices, self._values)
+        request = next(self._course)
+        request.observations.env_us = 7 if self._traced else 0
+        return request
+
+    def rows(self, step: int, row: Row) -> pb.ActRequest:
+        """Observations of that step; every environment has that row."""
+        rows = [row] * self.hello.num_envs
+        message = observations(self._agreed(), step, rows, self._values)
+        message.env_us = 0
+        return pb.ActRequest(observations=message)
+
+    def step(self, rule: str = "A1") -> pb.Actions:
+        """One Observations and its Actions; the rule is broken where none come."""
+        return self.exchange(self.next_observations(), rule)
+
+    def exchange(self, request: pb.ActRequest, rule: str = "A1") -> pb.Actions:
+        """These Observations and their Actions."""
+        self.send(request)
+        return self.actions(request.observations, rule)
+
+    def actions(self, answered: pb.Observations, rule: str = "A1") -> pb.Actions:
+        """That answer the Observations."""
+        actions = self._checker.check(self.call.inbox.get_due_message(self._patience_s, rule, "no Actions"), answered)
+        self._traced = actions.traced
+        return actions
+
+    def play(self, num_steps: int, rule: str = "A1") -> None:
+        for _ in range(num_steps):
+            self.step(rule)
+
+    def expect_silence(self, seconds: float) -> None:
+        """Rests; A1 is broken by whatever comes within that time."""
+        with contextlib.suppress(SilentError):
+            item = self.call.inbox.get(seconds)
+            raise ViolationError("A1", "", f"{item!s} came while Observations are due")
+
+    def leave(self) -> None:
+        """Says Bye and checks the end."""
+        self.send(pb.ActRequest(bye=pb.Bye(reason=pb.Bye.REASON_SHUTDOWN)))
+        self.call.half_close()
+        self.expect_status("E8", grpc.StatusCode.OK, "after a Bye")
+
+    def send(self, request: pb.ActRequest | bytes) -> None:
+        self.call.send(request if isinstance(request, bytes) else request.SerializeToString())
+
+    def expect_status(
+        self, rule: str, code: grpc.StatusCode, because: str, *, names: str = "", within_s: float | None = None
+    ) -> None:
+        """The rule is broken by another end, by none, and by a text that does not hold `names`."""
+        while True:
+            try:
+                item = self.call.inbox.get(within_s or self._patience_s)
+            except SilentError as error:
+                raise ViolationError(rule, "", f"the stream goes on {because}: {error}") from error
+            if isinstance(item, Ended):
+                break
+            if _is_welcome(item):
+                raise ViolationError(rule, "welcome", f"welcomed {because}", item)
+        require(item.code is code, rule, "", f"{item} {because}, not {code.name}")
+        require(names in item.details, rule, "", f"the text {item.details!r} does not name {names} {because}")
+
+    def _agreed(self) -> pb.Hello:
+        """The Hello with what the Welcome has made of it."""
+        agreed = pb.Hello()
+        agreed.CopyFrom(self.hello)
+        agreed.protocol_minor = min(self.hello.protocol_minor, self.welcome.protocol_minor)
+        del agreed.offered_compression[:]
+        agreed.offered_compression.extend(self.welcome.compression)
+        return agreed
+
+
+def _is_welcome(message: bytes) -> bool:
+    try:
+        return pb.ActResponse.FromString(message).HasField("welcome")
+    except DecodeError:
+        return False

@@ -1,0 +1,1 @@
+"""Results for people, for programs and for CI."""

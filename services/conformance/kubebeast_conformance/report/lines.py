@@ -1,0 +1,57 @@
+"""A line a result: a table on a terminal, JSON elsewhere."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TextIO
+
+from kubebeast_conformance.check import Result
+from kubebeast_conformance.rules import BY_ID
+
+_COLOURS = {"passed": 32, "failed": 31, "skipped": 33}
+"""SGR parameters of ECMA-48."""
+
+
+class Lines:
+    """Writes each result as it comes."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._is_terminal = output.isatty()
+        self._is_coloured = self._is_terminal and not os.environ.get("NO_COLOR")
+
+    def write(self, result: Result) -> None:
+        text = self._table_line(result) if self._is_terminal else json.dumps(_entry(result))
+        print(text, file=self._output, flush=True)
+
+    def sum_up(self, results: Sequence[Result]) -> None:
+        """The last line."""
+        counts = Counter(result.outcome for result in results)
+        numbers = {outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")}
+        text = ", ".join(f"{count} {outcome}" for outcome, count in numbers.items())
+        print(text if self._is_terminal else json.dumps(numbers), file=self._output, flush=True)
+
+    def _table_line(self, result: Result) -> str:
+        verdict = f"{result.outcome:<7}"
+        if self._is_coloured:
+            verdict = f"\x1b[{_COLOURS[result.outcome]}m{verdict}\x1b[0m"
+        line = f"{verdict} {result.seconds:6.1f} s  {result.check}"
+        return "\n".join([line, *(f"        {text}" for text in explanation(result).splitlines())])
+
+
+def explanation(result: Result) -> str:
+    """What is wrong, which rule says so, and the bytes; or why a check was skipped. Empty where all is well."""
+    if result.outcome != "failed":
+        return result.reason
+    rule = BY_ID[result.rule]
+    parts = [f"{rule.id} is broken: {result.reason}", f"{rule.id}: {rule.text}", result.evidence]
+    return "\n".join(filter(None, parts))
+
+
+def _entry(result: Result) -> dict[str, object]:
+    entry = asdict(result) | {"seconds": round(result.seconds, 3)}
+    if result.rule:
+        entry["rule_text"] = BY_ID[result.rule].text
+    return {name: value for name, value in entry.items() if value != ""}

@@ -1,0 +1,54 @@
+"""The suite finds nothing in an env-server that keeps the contract, and each rule that another one breaks."""
+
+import sys
+
+import pytest
+
+from kubebeast_conformance.check import Result, run_checks
+from kubebeast_conformance.env_server.subject import EnvServer, Options
+from kubebeast_conformance.env_server.suite import CHECKS
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+FAULTS = {
+    **dict.fromkeys(("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "C2"), "hello"),
+    "H10": "UNAVAILABLE",
+    "H11": "UNAVAILABLE",
+    "W5": "welcome of another major version",
+    **dict.fromkeys(("O1", "O3", "O4", "O5", "O6", "O7", "O8", "O9", "O10", "O11", "R1", "R2", "R3"), "play"),
+    "O2": "one step at a time",
+    "T2": "one step at a time",
+    "V1": "fields of newer versions",
+    "V2": "play with a learner of minor version 0",
+    "A6": "actions: of another step",
+    "E1": "SIGTERM",
+    "E2": "SIGTERM",
+    "E3": "UNAVAILABLE",
+    "E4": "RESOURCE_EXHAUSTED in place of the welcome",
+    "E5": "INVALID_ARGUMENT is final",
+    "E6": "UNAVAILABLE",
+}
+"""The check that finds it, by the rule that an env-server breaks."""
+
+
+def results(fault: str, *names: str, patience_s: float = 20.0) -> list[Result]:
+    """Of these checks, or all, on an env-server with that fault."""
+    command = [sys.executable, "-m", "tests.contract.faulty_env_server", fault, "{address}"]
+    options = Options(listen="127.0.0.1:0", command=command, num_steps=40, patience_s=patience_s, quiet_s=0.6)
+    checks = [check for check in CHECKS if not names or check.name in names]
+    assert len(checks) >= len(names)
+    with EnvServer(options) as subject:
+        return list(run_checks(checks, subject, pb.ActRequest))
+
+
+def test_an_env_server_that_keeps_the_contract_passes() -> None:
+    found = results("none")
+    assert [result for result in found if result.outcome == "failed"] == []
+    skipped = {result.check for result in found if result.outcome == "skipped"}
+    assert skipped == {"token", "actions: not finite", "a second learner"}
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_broken_rule_is_found_by_its_number(rule: str) -> None:
+    (found,) = results(rule, FAULTS[rule], patience_s=5.0 if rule in ("A6", "E2", "E4", "W5") else 20.0)
+    assert (found.outcome, found.rule) == ("failed", rule), found.reason
+    assert rule in found.rules

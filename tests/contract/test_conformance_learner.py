@@ -1,0 +1,79 @@
+"""The suite finds nothing in a learner that keeps the contract, and each rule that another one breaks."""
+
+from pathlib import Path
+
+import pytest
+
+from kubebeast_conformance.check import Result, run_checks
+from kubebeast_conformance.learner.subject import DEFAULT_HELLO, Learner, Options
+from kubebeast_conformance.learner.suite import CHECKS
+from kubebeast_conformance.wire.access import Access
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+from tests.contract.faulty_learner import (
+    HANDSHAKE_TIMEOUT_S,
+    MAX_MESSAGE_MIB,
+    MAX_STREAMS,
+    STEP_TIMEOUT_S,
+    TOKEN,
+    FaultyLearner,
+)
+
+FAULTS = {
+    **dict.fromkeys(("W1", "W2", "W3", "W4", "A1", "A2", "A3", "A4", "A5"), "play"),
+    "V1": "fields of newer versions",
+    "V3": "play as an env-server of minor version 99",
+    "T4": "a slow stream",
+    "V4": "play as an env-server of minor version 0",
+    "E8": "bye: REASON_SHUTDOWN",
+    "C4": "token",
+    "S1": "hello: other major version",
+    "S2": "hello: no instance_id",
+    "C5": "hello: no instance_id",
+    "S3": "observations: step left out",
+    "S4": "message: garbage",
+    "S5": "no hello",
+    "C2": "compression of gRPC",
+    "C3": "a message above the limit",
+    "S7": "one stream too many",
+}
+"""The check that finds it, by the rule that a learner breaks."""
+
+
+def masked_hello() -> pb.Hello:
+    hello = pb.Hello()
+    hello.CopyFrom(DEFAULT_HELLO)
+    hello.observation.add(path="mask", dtype=pb.DTYPE_BOOL, shape=[3], role=pb.ROLE_ACTION_MASK)
+    return hello
+
+
+def results(fault: str, token_file: Path, *names: str, patience_s: float = 20.0) -> list[Result]:
+    """Of these checks, or all, on a learner with that fault."""
+    token_file.write_text(TOKEN)
+    checks = [check for check in CHECKS if not names or check.name in names]
+    assert len(checks) >= len(names)
+    with FaultyLearner(fault, with_token=True) as learner:
+        options = Options(
+            address=learner.address,
+            hello=masked_hello(),
+            access=Access(token_file=str(token_file)),
+            num_steps=40,
+            patience_s=patience_s,
+            quiet_s=0.3,
+            handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
+            step_timeout_s=STEP_TIMEOUT_S,
+            max_message_mib=MAX_MESSAGE_MIB,
+            max_streams=MAX_STREAMS,
+        )
+        return list(run_checks(checks, Learner(options), pb.ActResponse))
+
+
+def test_a_learner_that_keeps_the_contract_passes(tmp_path: Path) -> None:
+    found = results("none", tmp_path / "token")
+    assert [result for result in found if result.outcome != "passed"] == []
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_broken_rule_is_found_by_its_number(tmp_path: Path, rule: str) -> None:
+    (found,) = results(rule, tmp_path / "token", FAULTS[rule], patience_s=3.0 if rule in ("S5", "T4", "C3") else 20.0)
+    assert (found.outcome, found.rule) == ("failed", rule), found.reason
+    assert rule in found.rules
