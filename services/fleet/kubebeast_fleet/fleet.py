@@ -1,0 +1,124 @@
+"""The env-servers that dial in: the native pool without rollouts, its log, and patience with those who are away."""
+
+import logging
+import time
+
+from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.tls_files import TlsFiles, read_pem
+from kubebeast_common.access.token_file import authorization
+from kubebeast_common.pool.stream_log import StreamLog
+from kubebeast_fleet.errors import FleetTimeoutError
+from kubebeast_native import ActorPool, EnvSpec, InferenceBatch
+
+logger = logging.getLogger(__name__)
+
+_POLL_MS = 100
+"""How often a wait comes up for signals, in milliseconds."""
+_TELL_INTERVAL_S = 1.0
+_FLUSH_MS = 10
+"""How long rows wait for as many as are wanted at once."""
+
+
+class Fleet:
+    """Slots 0 .. num_envs - 1, filled by the environments of streams, a stream as a whole or not at all.
+
+    A stream that finds too few free slots waits in reserve. One thread calls `spec`, `next_batch` and `close`; any may
+    use `pool`.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        num_envs: int,
+        *,
+        batch_size: int,
+        env_id: str = "",
+        fleet_timeout_s: float = 300.0,
+        step_timeout_s: float = 60.0,
+        max_envs_per_stream: int = 1024,
+        tls_cert: str = "",
+        tls_key: str = "",
+        tls_ca: str = "",
+        token_file: str = "",
+    ) -> None:
+        """Listens. batch_size: rows wanted at once. The others: see FleetOptions.
+
+        ValueError names a bad argument, OSError an address that cannot be bound, TlsError and TokenFileError a file.
+        """
+        if not 1 <= batch_size <= num_envs:
+            raise ValueError(f"batch_size = {batch_size}: must be 1 to num_envs = {num_envs}")
+        read_pem(TlsFiles(tls_cert, tls_key, tls_ca))
+        authorization(token_file)
+        self.num_envs = num_envs
+        self._timeout_s = fleet_timeout_s
+        self._log = StreamLog()
+        self._tell_at = 0.0
+        self.pool = ActorPool(
+            address=address,
+            run_id="fleet",
+            unroll_length=0,
+            batch_size=1,
+            min_inference_rows=batch_size,
+            max_inference_rows=batch_size,
+            inference_timeout_ms=_FLUSH_MS,
+            max_envs=num_envs,
+            max_envs_per_stream=max_envs_per_stream,
+            keep_surplus=True,
+            step_timeout_ms=round(step_timeout_s * 1000),
+            opening_env=env_id,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            tls_ca=tls_ca,
+            token_file=token_file,
+        )
+        self.pool.start()
+        if not is_local(address):
+            _warn_about_access(self.pool.address, tls=bool(tls_cert), locked=bool(token_file or tls_ca))
+
+    def spec(self) -> EnvSpec:
+        """What the first env-server brings; from then on it and its like are welcomed. Blocks; FleetTimeoutError."""
+        logger.info("waiting for env-servers on %s", self.pool.address)
+        deadline = time.monotonic() + self._timeout_s
+        while (spec := self.pool.wait_env_spec(_POLL_MS)) is None:
+            self._look_after(deadline)
+        self.pool.open(num_logits=0, core_state_size=0)
+        return spec
+
+    def next_batch(self) -> InferenceBatch:
+        """The next rows, those of whole streams. Blocks; FleetTimeoutError, ClosedError after `close`."""
+        deadline = time.monotonic() + self._timeout_s
+        while (batch := self.pool.next_inference(_POLL_MS)) is None:
+            self._look_after(deadline)
+        if time.monotonic() >= self._tell_at:
+            self._tell()
+        return batch
+
+    def close(self) -> None:
+        """Ends all streams, whose env-servers dial again until somebody listens. Idempotent."""
+        self.pool.close()
+        self._tell()
+        self._log.flush()
+
+    def _look_after(self, deadline: float) -> None:
+        self._tell()
+        if time.monotonic() >= deadline:
+            stats = self.pool.stats()
+            text = f"no row for {self._timeout_s:g} s on {self.pool.address}: "
+            text += f"{stats['envs']} of {self.num_envs} environments are here"
+            if stats["streams_in_reserve"]:
+                text += (
+                    f", and {stats['streams_in_reserve']} streams in reserve have more than fit: let num_envs be a "
+                    "multiple of --envs-per-stream"
+                )
+            raise FleetTimeoutError(text)
+
+    def _tell(self) -> None:
+        self._log.tell(self.pool.take_stream_events())
+        self._tell_at = time.monotonic() + _TELL_INTERVAL_S
+
+
+def _warn_about_access(address: str, *, tls: bool, locked: bool) -> None:
+    if not tls:
+        logger.warning("listening on %s without TLS: what travels can be read and changed; see tls_cert", address)
+    if not locked:
+        logger.warning("listening on %s without a token: all who reach it can join; see token_file and tls_ca", address)
