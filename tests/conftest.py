@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,13 @@ def nameless_log_lines() -> Iterator[None]:
     """What one test's learner or env-server in this process is called is not on the lines of the next one's."""
     yield
     log.note(run_id="", env_server_id="", instance_id="")
+
+
+@pytest.fixture(scope="module", params=["native", "grpcio"])
+def transport(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What carries the streams that env-servers dial, in this process and in those that it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBEBEAST_TRANSPORT", request.param)
+        if request.param == "grpcio":
+            patch.setitem(sys.modules, "kubebeast_native", None)  # as where it is not installed
+        yield request.param

@@ -11,9 +11,9 @@ from kubebeast_envserver.envs.factory import FaultPolicy, HostedEnv, make_vector
 from kubebeast_envserver.faults.watched_env import WatchedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import leaf_spec
-from kubebeast_envserver.stream.connection import open_stream
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.session import Identity, Session
+from kubebeast_envserver.stream.transport import open_stream
 from tests.integration.envserver_faults import STEP_FAULTS, WELL
 from tests.integration.envserver_learner import TIMEOUT_S, StreamThread
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool, env_spec

@@ -15,6 +15,8 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import ROOT, TIMEOUT_S, free_address, learner, running, wait_for_log
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 MODULE = "tests.integration.envserver_faults"
 
 

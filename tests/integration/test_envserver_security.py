@@ -28,6 +28,8 @@ from tests.integration.envserver_learner import (
     watched_log,
 )
 
+pytestmark = pytest.mark.usefixtures("transport")
+
 TOKEN, OTHER_TOKEN = "s3cret-of-the-test", "an0ther-secret"
 
 
@@ -64,6 +66,11 @@ def reason_to_wait(server: FakeLearner, **options: object) -> str:
     return reasons[-1]
 
 
+def spoken(reason: str) -> str:
+    """BoringSSL's words as OpenSSL writes them."""
+    return reason.lower().replace("_", " ")
+
+
 def advice_of(server: FakeLearner, **options: object) -> str:
     """What an env-server warns of that keeps dialing."""
     with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options):
@@ -87,7 +94,7 @@ def test_a_dialer_that_trusts_the_authority_plays(ca: Authority, pair: Pair) -> 
 
 def test_a_learner_of_another_authority_is_not_talked_to(stranger: Authority, pair: Pair) -> None:
     with learner(credentials=listener_credentials(pair)) as server:
-        assert "CERTIFICATE_VERIFY_FAILED" in reason_to_wait(server, tls_ca=str(stranger.pem))
+        assert "certificate verify failed" in spoken(reason_to_wait(server, tls_ca=str(stranger.pem)))
 
 
 def test_a_learner_under_another_name_is_not_talked_to(ca: Authority, tmp_path: Path) -> None:
@@ -169,7 +176,7 @@ def test_a_dialer_reads_replaced_files_at_its_next_dial(ca: Authority, stranger:
         learner(credentials=listener_credentials(pair)) as server,
         StreamThread(env="Mock", envs_per_stream=1, address=server.address, tls_ca=str(trusted)),
     ):
-        next_log(log, "CERTIFICATE_VERIFY_FAILED")
+        assert "certificate verify failed" in spoken(next_log(log, "waiting for the learner"))
         trusted.write_text("half a fi")
         next_log(log, f"TlsError: tls_ca = '{trusted}'")
         trusted.write_bytes(right)

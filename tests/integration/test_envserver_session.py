@@ -13,21 +13,22 @@ from numpy.typing import NDArray
 from kubebeast_common.backoff import Backoff
 from kubebeast_common.env_config import Wrapper
 from kubebeast_envserver.rows.rows import EnvironmentFailure, StepRows
-from kubebeast_envserver.stream.connection import open_stream
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.session import Identity, Session
+from kubebeast_envserver.stream.transport import open_stream
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import (
     StreamThread,
     frames,
-    free_address,
     learner,
     next_log,
     watched_log,
     zeros,
 )
 from tests.unit.envserver.envs.scripted_env import ScriptedEnv
+
+pytestmark = pytest.mark.usefixtures("transport")
 
 MODULE = "tests.integration.envserver_faults"
 
@@ -179,15 +180,6 @@ def test_a_restarted_learner_gets_new_episodes_of_the_same_instance() -> None:
             stream.shutdown.request()
             assert stream.join() == ExitCode.OK
         assert (stream.status.connects_lost, stream.status.connected) == (1, 0)
-
-
-def test_every_address_of_the_learner_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
-        monkeypatch.delenv(proxy, raising=False)
-    with learner() as server:
-        addresses = f"ipv4:{free_address()},{server.address}"
-        with StreamThread(env="Mock", address=addresses, envs_per_stream=1):
-            assert server.next("observations").step == 0
 
 
 def test_a_listener_that_never_speaks_is_dialed_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ class Learner:
                 return match[1]
         raise AssertionError(f"the learner ended without {pattern}:\n{''.join(self.lines)}")
 
-    def wait_for_snapshot(self, **minimum: int) -> dict[str, Any]:
+    def wait_for_snapshot(self, **minimum: float) -> dict[str, Any]:
         """The next progress line with values that are at least these."""
         for line in self._output():
             if line.startswith("{"):

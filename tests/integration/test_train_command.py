@@ -10,8 +10,9 @@ from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, comm
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 
-def test_two_inference_threads_share_the_memory(tmp_path: Path) -> None:
-    process = run(training_command("train", tmp_path, "--total-steps=800", "--use-lstm", "--num-inference-threads=2"))
+@pytest.mark.parametrize("flag", ["--num-inference-threads=2", "--inference-device=cpu,cpu:0"])
+def test_threads_and_devices_of_inference_share_the_memory(flag: str, tmp_path: Path) -> None:
+    process = run(training_command("train", tmp_path, "--total-steps=800", "--use-lstm", flag))
     assert process.returncode == 0, process.stderr
     assert checkpoint_steps(tmp_path / "run")[0] >= 800
 

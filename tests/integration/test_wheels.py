@@ -25,20 +25,28 @@ from tests.integration.playing_pool import PlayingPool
 server = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
 port = server.add_insecure_port("127.0.0.1:0")
 server.start()
-with grpc.insecure_channel(f"127.0.0.1:{port}") as channel, PlayingPool() as pool, pool.env_server() as stream:
+with (
+    grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
+    PlayingPool() as pool,
+    pool.env_server(transport="grpcio") as one,
+    pool.env_server(transport="native") as other,
+):
     grpc.channel_ready_future(channel).result(timeout=60)
-    pool.play_with(stream)
+    pool.play_with(one)
+    pool.play_with(other)
     torch.ones(8, 8) @ torch.ones(8, 8)
 server.stop(None).wait()
 print(kubebeast_native.__file__)
 print(*{line.split()[-1] for line in open("/proc/self/maps") if "grpc" in line}, sep="\\n")
 """
-"""A stream of an env-server, on grpcio, plays with the native pool beside a grpcio server; prints what was mapped."""
+"""Env-servers, on both transports, play with the native pool beside a grpcio server; prints what was mapped."""
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that scripts/release/wheels fills, once for all workers of pytest-xdist."""
+    """The folder that scripts/release/wheels fills, once for all workers of pytest-xdist, or has: DIST_FOLDER."""
+    if folder_with_wheels := os.environ.get("DIST_FOLDER"):
+        return Path(folder_with_wheels)
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
     with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
@@ -62,7 +70,7 @@ def test_every_file_has_the_checksum_that_is_published(dist: Path) -> None:
     sums = {name: digest for digest, name in map(str.split, lines)}
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.glob("kubebeast*")}
 
-    assert len(files) == 2 * 6
+    assert len(files) == 2 * 8
     assert sums == files
 
 

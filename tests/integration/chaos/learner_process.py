@@ -149,8 +149,13 @@ class LearnerProcess:
 
     def books(self) -> dict[str, int]:
         """Of this life, at this moment."""
+        return books.read_metrics(self.scrape())
+
+    def scrape(self) -> str:
+        """Its metrics at this moment, as Prometheus reads them."""
         with urllib.request.urlopen(f"http://{self.http_address}/metrics", timeout=WAIT_S) as response:
-            return books.read_metrics(response.read().decode())
+            text: str = response.read().decode()
+            return text
 
     def log(self) -> str:
         """out.log of the run, all lives."""

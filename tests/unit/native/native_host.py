@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kubebeast_envserver.rows.rows import HostedEnv
-from kubebeast_envserver.stream.connection import open_stream
 from kubebeast_envserver.stream.session import Identity, Session
+from kubebeast_envserver.stream.transport import open_stream
 
 
 @contextmanager

@@ -210,3 +210,8 @@ def test_every_sampled_step_is_accounted_for(pool: native.ActorPool, client: Cli
     pool.close()
     stats = pool.stats()
     assert (stats["steps_dropped_close"], stats["steps_in_flight"]) == (NUM_ENVS, 0)
+
+
+def test_a_call_without_time_to_connect_is_refused() -> None:
+    with pytest.raises(ValueError, match="connect_timeout_ms = 0: must be positive"):
+        native.ActCall("127.0.0.1:1", connect_timeout_ms=0)

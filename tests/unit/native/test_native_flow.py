@@ -73,6 +73,29 @@ def test_eleven_unrolls_overlap_by_one_row_and_carry_the_memory() -> None:
             torch.testing.assert_close(rollout.policy_logits[t], output.policy_logits[0])
 
 
+def test_the_frames_of_an_interleaved_stack_come_last() -> None:
+    pool = native_client.make_pool()
+    pool.start()
+    pool.open(native_client.NUM_LOGITS, native_client.CORE_STATE_SIZE, interleaved=[True, False])
+    with contextlib.closing(Client(pool.address)) as client:
+        client.hello()
+        for step in range(native_client.T + 1):
+            client.observe()
+            batch = native_client.next_batch(pool)
+            image = batch.observation[0]
+            assert image.shape == (native_client.NUM_ENVS, 2, 3, 2)
+            np.testing.assert_array_equal(image[..., 0], max(0, step - 1))
+            np.testing.assert_array_equal(image[..., 1], step)
+            batch.reply(**outputs(batch))
+            client.actions()
+        rollouts = pool.next_rollouts(PATIENCE_MS)
+    pool.close()
+    assert rollouts is not None
+    assert rollouts.observation[0].shape == (native_client.T + 1, native_client.B, 2, 3, 2)
+    np.testing.assert_array_equal(rollouts.observation[0][:, 0, 0, 0, 1], np.arange(native_client.T + 1))
+    np.testing.assert_array_equal(rollouts.observation[0][1:, 1, 1, 2, 0], np.arange(native_client.T))
+
+
 def test_strided_observations_of_an_environment_arrive_as_they_are() -> None:
     for plain, strided in zip(*(rollouts_of(env(), make_lstm(), 3) for env in (ScriptedEnv, StridedEnv)), strict=True):
         assert torch.equal(plain.observation[0], strided.observation[0])

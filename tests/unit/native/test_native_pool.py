@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kubebeast_native as native
-from tests.unit.native.native_client import NUM_LOGITS, PATIENCE_MS, make_pool
+from tests.unit.native.native_client import NUM_LOGITS, PATIENCE_MS, SPEC, make_pool
 
 BLOCKING_CALLS: list[Callable[[native.ActorPool], object]] = [
     lambda pool: pool.next_inference(PATIENCE_MS),
@@ -58,10 +58,17 @@ def test_open_needs_a_spec_and_happens_once() -> None:
     pool = make_pool(expected=None)
     with pytest.raises(RuntimeError, match="wait_env_spec"):
         pool.open(NUM_LOGITS, 0)
-    pool = make_pool()
+    pool.expect(SPEC)
     pool.open(NUM_LOGITS, 0)
     with pytest.raises(RuntimeError, match="opened before"):
         pool.open(NUM_LOGITS, 0)
+
+
+def test_only_stacks_of_bytes_are_interleaved() -> None:
+    pool = make_pool()
+    with pytest.raises(ValueError, match=r'interleaved\[1\] is true: "speed" float32 \[\] is no stack of bytes'):
+        pool.open(NUM_LOGITS, 0, interleaved=[True, True])
+    pool.close()
 
 
 def test_an_address_in_use_is_an_os_error(pool: native.ActorPool) -> None:
@@ -71,7 +78,7 @@ def test_an_address_in_use_is_an_os_error(pool: native.ActorPool) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("unroll_length", 0), ("batch_size", 0), ("max_queued_rollouts", 1), ("max_envs", -1), ("step_timeout_ms", 0)],
+    [("unroll_length", -1), ("batch_size", 0), ("max_queued_rollouts", 1), ("max_envs", -1), ("step_timeout_ms", 0)],
 )
 def test_a_bad_option_is_named(option: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{option} = {value}"):

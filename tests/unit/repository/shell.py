@@ -10,6 +10,9 @@ import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torch.distributed.run import get_args_parser
+
+from kubebeast_conformance import __main__ as conformance
 from kubebeast_envserver import config as envserver
 from kubebeast_learner import cli
 from kubebeast_learner.cli import COMMANDS
@@ -45,7 +48,7 @@ FLAGS = {
 EVERYWHERE = {"base64", "cd", "echo", "export", "grep", "jq", "openssl", "rm", "sleep", "tensorboard"}
 """Programs of every machine."""
 ELSEWHERE = {
-    *("argocd", "aws", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
+    *("apt-get", "argocd", "aws", "cmake", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
     *("helm", "kubectl"),
 }
 """Programs that are not of this repository, or need what a test does not have: blocks with them say what they need."""
@@ -84,10 +87,12 @@ def complaint(words: list[str]) -> str:
     program, *arguments = words
     checks: dict[str, Callable[[list[str]], str]] = {
         "kubebeast": _kubebeast,
+        "kubebeast-conformance": _conformance,
         "kubebeast-envserver": _envserver,
         "make": _make,
         "pip": _pip,
         "python": _python,
+        "torchrun": _torchrun,
         "helm": lambda arguments: _of_cluster(program, arguments),
         "kubectl": lambda arguments: _of_cluster(program, arguments),
     }
@@ -118,6 +123,14 @@ def _envserver(arguments: list[str]) -> str:
         envserver.parse(arguments, {})
     except (SystemExit, Exception) as error:
         return "" if "No such file" in str(error) else str(error)
+    return ""
+
+
+def _conformance(arguments: list[str]) -> str:
+    try:
+        conformance.parser().parse_args(arguments)
+    except SystemExit as error:
+        return f"exit status {error.code}"
     return ""
 
 
@@ -173,6 +186,14 @@ def _python(arguments: list[str]) -> str:
     flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
     missing = [flag for flag in flags if flag not in text and flag.removeprefix("--").replace("-", "_") not in text]
     return f"{file.name} does not name {', '.join(missing)}" if missing else ""
+
+
+def _torchrun(arguments: list[str]) -> str:
+    """Its own flags, and those of the command of `kubebeast` that it starts."""
+    started = get_args_parser().parse_args(arguments)
+    if not started.module or started.training_script != "kubebeast_learner":
+        return f"starts {started.training_script}"
+    return _kubebeast(started.training_script_args)
 
 
 def _of_cluster(program: str, arguments: list[str]) -> str:

@@ -9,7 +9,9 @@ ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "architecture.md"
 PACKAGES = (
     "services/common/kubebeast_common",
+    "services/conformance/kubebeast_conformance",
     "services/envserver/kubebeast_envserver",
+    "services/fleet/kubebeast_fleet",
     "services/learner/kubebeast_learner",
     "native/src/core",
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.unit.repository.test_repository import ROOT, repository_files
 
@@ -53,8 +54,9 @@ def test_kubebeast_installs_all_that_trains_on_one_machine() -> None:
         f"kubebeast-learner[envs,pool]=={version}",
     ]
     extras = project(everything)["optional-dependencies"].values()
-    assert {requirement.partition("[")[0] for requirement in itertools.chain(*extras)} == {
+    assert {Requirement(requirement).name for requirement in itertools.chain(*extras)} == {
         "kubebeast",
+        "kubebeast-conformance",
         "kubebeast-envserver",
         "kubebeast-learner",
     }
@@ -64,10 +66,9 @@ def test_every_extra_of_kubebeast_is_one_of_what_it_installs() -> None:
     folders = {project(folder)["name"]: folder for folder in FOLDERS}
     extras = project(folders["kubebeast"])["optional-dependencies"]
     wanted = {
-        (requirement.partition("[")[0], extra)
-        for requirements in extras.values()
-        for requirement in requirements
-        for extra in requirement.partition("[")[2].partition("]")[0].split(",")
+        (requirement.name, extra)
+        for requirement in map(Requirement, itertools.chain(*extras.values()))
+        for extra in requirement.extras
     }
 
     assert {

@@ -1,4 +1,4 @@
-"""What other code may rely on: four packages, their exports, and that guides and examples rely on nothing else."""
+"""What other code may rely on: five packages, their exports, and that guides and examples rely on nothing else."""
 
 import ast
 import re
@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLIC = ("kubebeast_learner", "kubebeast_learner.models", "kubebeast_learner.algorithm", "kubebeast_envserver")
+PUBLIC = (
+    "kubebeast_learner",
+    "kubebeast_learner.models",
+    "kubebeast_learner.algorithm",
+    "kubebeast_envserver",
+    "kubebeast_fleet",
+)
 USERS_CODE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.py")])
 IMPORT = re.compile(r"^[ >]*((?:from|import) +kubebeast_(?!protos)\w+(?:[\w., ]+\([^)]*\)|.*))$", flags=re.MULTILINE)
 """But of kubebeast_protos, the generated contract, which is public as a whole."""

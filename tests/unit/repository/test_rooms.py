@@ -9,20 +9,26 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = {
     "kubebeast_common": ROOT / "services" / "common" / "kubebeast_common",
+    "kubebeast_conformance": ROOT / "services" / "conformance" / "kubebeast_conformance",
     "kubebeast_envserver": ROOT / "services" / "envserver" / "kubebeast_envserver",
+    "kubebeast_fleet": ROOT / "services" / "fleet" / "kubebeast_fleet",
     "kubebeast_learner": ROOT / "services" / "learner" / "kubebeast_learner",
 }
 ORDER = {
+    "kubebeast_conformance": "rules contract wire check env_server learner report __main__",
     "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
+    "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
-        "spec config machine profiling distributions models algorithm run actors training play observe commands cli "
-        "__main__"
+        "spec config machine profiling ranks distributions models algorithm run actors training play observe commands "
+        "cli __main__"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""
 FOREIGN = {
     "kubebeast_common": set[str](),
+    "kubebeast_conformance": {"kubebeast_common"},
     "kubebeast_envserver": {"kubebeast_common"},
+    "kubebeast_fleet": {"kubebeast_common"},
     "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver"},
 }
 """Distributions that each may import."""

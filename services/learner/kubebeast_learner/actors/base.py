@@ -39,6 +39,9 @@ class Actors(Protocol):
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """What is acted in; None while nobody knows after the timeout."""
 
+    def expect(self, spec: EnvSpec) -> None:
+        """Acts in this, where nothing has decided what is acted in: another rank has heard of it first."""
+
     def start(self, model: Model, device: torch.device, version: int) -> None:
         """Acts from now on with the weights of `model`, which trains on `device` and has seen `version` updates."""
 

@@ -31,20 +31,27 @@ class InferenceError(RuntimeError):
 
 
 class CoreStateTable:
-    """The core_state of every slot, float32 [max_envs, core_state_size], on the device of inference.
+    """The core_state of every slot, float32 [max_envs, core_state_size].
 
     Workers share it: a slot is in one batch at a time. Rows of a new episode are zeroed by the model, not here.
     """
 
     def __init__(self, model: Model, max_envs: int, device: torch.device | str = "cpu") -> None:
+        """device: of the workers; the CPU for workers of several devices, as it is when a state on it was written that
+        the next one to see the slot can read it.
+        """
         self._unpack, self._pack = model.unpack_core_state, model.pack_core_state
+        self.device = torch.device(device)
         self._states = torch.zeros(max_envs, model.core_state_size, device=device)
 
     def step(self, model: Model, inputs: ModelInputs, slots: Tensor) -> tuple[ModelOutput, Tensor]:
-        """Runs the model on rows [1, N] and stores their new states; also returns those from before, [N, S]."""
+        """Runs the model on rows [1, N] and stores their new states; also returns those from before, [N, S].
+
+        slots: int64 [N], on the device of the table, as what is returned.
+        """
         before = self._states[slots]
-        output, core_state = model(inputs, self._unpack(before))
-        self._states[slots] = self._pack(core_state)
+        output, core_state = model(inputs, self._unpack(before.to(inputs.reward.device)))
+        self._states[slots] = self._pack(core_state).to(self.device)
         return output, before
 
 
@@ -115,9 +122,9 @@ class InferenceWorker(threading.Thread):
             if self._core_states is None:
                 output, _ = model(inputs, ())
             else:
-                slots = to_device(batch.slots, self._device).long()
-                output, before = self._core_states.step(model, inputs, slots)
-                core_state = before[to_device(batch.unroll_start, self._device)].cpu().numpy()
+                home = self._core_states.device
+                output, before = self._core_states.step(model, inputs, to_device(batch.slots, home).long())
+                core_state = before[to_device(batch.unroll_start, home)].cpu().numpy()
             policy_logits = output.policy_logits[0]
             action = model.distribution.sample(policy_logits, self._generator)
             leaves = model.distribution.to_leaves(action)
@@ -126,8 +133,9 @@ class InferenceWorker(threading.Thread):
 
     def _inputs(self, batch: "InferenceBatch", model: Model) -> ModelInputs:
         last_action = model.distribution.from_leaves(batch.last_actions)
+        observation = (to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation)
         return ModelInputs(
-            observation=tuple(to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation),
+            observation=model.with_frames_first(observation, axis=2),
             reward=to_device(batch.rewards, self._device).unsqueeze(0),
             last_action=to_device(last_action, self._device).unsqueeze(0),
             is_first=to_device(batch.is_first, self._device).unsqueeze(0),

@@ -83,18 +83,19 @@ class _Replica:
         self.model = model
         self.version = -1
         self.num_readers = 0
+        self._device = device
         self._loaded = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def load(self, source: Model, version: int) -> None:
         copy_weights(source, self.model)
         self.version = version
         if self._loaded is not None:
-            self._loaded.record()
+            self._loaded.record(torch.cuda.current_stream(self._device))
 
     def wait_until_loaded(self) -> None:
         """Orders the current stream after the copy, which another stream made."""
         if self._loaded is not None:
-            torch.cuda.current_stream().wait_event(self._loaded)
+            torch.cuda.current_stream(self._device).wait_event(self._loaded)
 
 
 def make_replica(source: Model, precision: PrecisionChoice, device: torch.device) -> Model:
@@ -109,7 +110,7 @@ def make_replica(source: Model, precision: PrecisionChoice, device: torch.device
 
 @torch.no_grad()
 def copy_weights(source: Model, replica: Model) -> None:
-    """Parameters and buffers of `source` into its replica; asynchronously where a GPU takes part."""
+    """Parameters and buffers of `source` into its replica; asynchronously where that is on a GPU."""
     for name in ("parameters", "buffers"):
         for mine, new in zip(getattr(replica, name)(), getattr(source, name)(), strict=True):
-            mine.copy_(new, non_blocking=True)
+            mine.copy_(new, non_blocking=mine.is_cuda)

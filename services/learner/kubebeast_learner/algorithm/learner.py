@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,9 @@ from kubebeast_learner.models import Model
 from kubebeast_learner.models.contract import require_choice
 from kubebeast_learner.models.core import keep_cores_eager
 from kubebeast_learner.profiling.phases import PhaseTimes
+from kubebeast_learner.ranks.gradients import with_summed_gradients
+from kubebeast_learner.ranks.group import naming_lost_ranks, sum_over_ranks
+from kubebeast_learner.ranks.turns import WHOLE, Share
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +74,8 @@ class UpdateStats:
 class Learner:
     """Owns the float32 weights, the optimizer and the version of the weights. For one thread.
 
-    The model is moved to `device`, its low_precision_part computes in the chosen precision by autocast.
+    The model is moved to `device`, its low_precision_part computes in the chosen precision by autocast. Where a group
+    of ranks is open, every rank has a learner and they remain alike: each update is that of the global batch.
     """
 
     def __init__(
@@ -108,11 +112,13 @@ class Learner:
         self._forward: _Forward = self._forward_eager
         if should_compile(compile, model, self.device):
             self._forward = _CompiledOrEager(self._forward_eager)
+        self._forward = with_summed_gradients(model, self._forward)
 
-    def update(self, rollout: Rollout, step: int) -> UpdateStats:
+    def update(self, rollout: Rollout, step: int, share: Share = WHOLE) -> UpdateStats:
         """One gradient step on a batch that lies on the learner's device; waits for the device once.
 
-        step: env-steps trained on before this batch, where the schedules stand.
+        step: env-steps trained on before this batch, where the schedules stand. share: what the batch is of the global
+        batch, of which the result tells; every rank calls this at once, RankLostError when one does not.
         A batch whose loss or gradient is not finite changes nothing and is counted; raises DivergedError when
         MAX_SKIPPED_UPDATES of them come in a row, ModelSpecError at once where a policy had no action to choose.
         """
@@ -126,13 +132,17 @@ class Learner:
             rollout = replace(rollout, value_scale=chosen)
         with self.phases.measure("forward"):
             loss = self._forward(rollout, self._entropy_cost)
+        fresh = slice(rollout.batch_size - rollout.num_replayed)
         with self.phases.measure("backward"):
-            loss.total.backward()  # type: ignore[no-untyped-call]
-            grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._max_grad_norm)
-            fresh = slice(rollout.batch_size - rollout.num_replayed)
+            weight = share.valid if self._loss_config.loss_reduction == "mean" else 1.0
+            with naming_lost_ranks():
+                (weight * loss.total).backward()  # type: ignore[no-untyped-call]
+            gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
+            grad_norm = nn.utils.get_total_norm(gradients)
             lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
-            scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), grad_norm, lag]
-            *losses, num_transitions, norm, mean_lag = torch.stack([scalar.float() for scalar in scalars]).tolist()
+            scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
+            of_all = _of_global_batch(scalars, weight, share)
+            *losses, num_transitions, mean_lag, norm = torch.stack([*of_all, grad_norm]).tolist()
 
         skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
         if skipped:
@@ -140,6 +150,8 @@ class Learner:
             self._count_skipped(losses[0], norm)
         else:
             with self.phases.measure("optimizer"):
+                if norm > self._max_grad_norm:
+                    nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
                 self._step(learning_rate)
                 self._normalise_by(rollout, fresh, loss.value_targets)
         values = dict(zip(loss.scalars(), losses, strict=True))
@@ -213,6 +225,17 @@ class Learner:
                 f"(last: total_loss {total_loss}, gradient norm {grad_norm}): check rewards and observations for "
                 "NaN, or lower the learning rate"
             )
+
+
+def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share) -> Sequence[Tensor]:
+    """Losses, means and counts of a rank's batch, in the order of LossOutput and then those of its fresh unrolls, as
+    those of the global batch.
+    """
+    stacked = torch.stack([scalar.float() for scalar in scalars])
+    if share is not WHOLE:
+        weights = [loss_weight] * 4 + [share.valid] * 3 + [1.0, 1.0, share.fresh]
+        stacked = sum_over_ranks(stacked * stacked.new_tensor(weights))
+    return stacked.unbind()
 
 
 class _CompiledOrEager:

@@ -8,19 +8,17 @@ import torch
 from torch import Tensor
 
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
+from kubebeast_learner.algorithm.made_up import empty_rollout, made_up_rollout
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ConfigError, LossConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.models import LeafSpec, Model, ModelOutput
 from kubebeast_learner.models.contract import all_finite
-from kubebeast_learner.models.dummy import dummy_inputs
 
 LossFunction = Callable[[ModelOutput, Rollout, LossConfig, Tensor], LossOutput]
 """The model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32 scalar.
 A user's function takes loss_options besides, by name."""
-
-T, B = 3, 2
 
 
 def make_loss(config: LossConfig) -> LossFunction:
@@ -35,15 +33,23 @@ def make_loss(config: LossConfig) -> LossFunction:
     return partial(loss, **options) if options else loss
 
 
-def check_loss(config: LossConfig, model: Model, observation: Sequence[LeafSpec]) -> None:
+def check_loss(
+    config: LossConfig, model: Model, observation: Sequence[LeafSpec], *, several_ranks: bool = False
+) -> None:
     """Tries a user's loss on made-up rows for `model`, which lies on the CPU; ConfigError says what it does wrong.
 
-    It must return a LossOutput of scalars, whose total is finite and gives the model a finite gradient.
+    It must return a LossOutput of scalars, whose total is finite and gives the model a finite gradient; of several
+    ranks also for a batch without a valid transition, which a rank may have.
     """
     if config.loss == "impala":
         return
+    _try_loss(config, model, made_up_rollout(model, observation), "on random rows")
+    if several_ranks:
+        _try_loss(config, model, empty_rollout(model, observation), "where no transition is valid")
+
+
+def _try_loss(config: LossConfig, model: Model, rollout: Rollout, where: str) -> None:
     with torch.random.fork_rng(devices=[]):
-        rollout = _dummy_rollout(model, observation)
         output, _ = model(rollout.model_inputs, rollout.core_state)
         rollout = replace(rollout, action=model.distribution.mode(output.policy_logits[:-1]))  # none that it masks
         try:
@@ -52,11 +58,11 @@ def check_loss(config: LossConfig, model: Model, observation: Sequence[LeafSpec]
             raise
         except Exception as error:  # the user's code may raise anything
             raise ConfigError(f"loss = {config.loss!r}: failed: {describe(error)}") from error
-        if violation := _violation(result, model):
+        if violation := _violation(result, model, where):
             raise ConfigError(f"loss = {config.loss!r}: {violation}")
 
 
-def _violation(result: object, model: Model) -> str | None:
+def _violation(result: object, model: Model, where: str) -> str | None:
     """What is wrong with a loss's result; None when nothing is."""
     if not isinstance(result, LossOutput):
         return f"must return a LossOutput, it returned {type(result).__name__}"
@@ -67,32 +73,10 @@ def _violation(result: object, model: Model) -> str | None:
             what = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             return f"{name} must be a scalar tensor, it is {what}"
     if not result.total.isfinite():
-        return f"total must be finite, it is {result.total.item()} on random rows"
+        return f"total must be finite, it is {result.total.item()} {where}"
     if not result.total.requires_grad:
         return "total carries no gradient: is it detached, or made under no_grad?"
     gradients = torch.autograd.grad(result.total, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
     if not all_finite(gradients):
-        return "the gradient of total is not finite on random rows"
+        return f"the gradient of total is not finite {where}"
     return None
-
-
-def _dummy_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
-    """Two unrolls: one inside an episode, one whose episode terminates at row 1 and is followed by the next."""
-    rows = dummy_inputs(observation, model.distribution, T + 1, B, num_tasks=model.num_tasks)
-    ended = torch.zeros(T + 1, B, dtype=torch.bool)
-    ended[1, 1] = True
-    return Rollout(
-        observation=rows.observation,
-        rewards=rows.reward,
-        terminated=ended,
-        truncated=torch.zeros_like(ended),
-        is_first=ended.roll(1, dims=0),
-        last_action=rows.last_action,
-        action=rows.last_action[1:],
-        policy_logits=torch.zeros(T, B, model.distribution.num_logits),
-        valid=~ended[:-1],
-        policy_version=torch.zeros(T, B, dtype=torch.int64),
-        core_state=model.initial_state(B),
-        distribution=model.distribution,
-        task=None if rows.task is None else rows.task[:1],
-    )

@@ -9,7 +9,8 @@ one.
     baseline         baseline_cost * 1/2 sum_t ((v_t - V(x_t)) / sigma)^2
     entropy          - entropy_cost * sum_t H(pi(.|x_t))
 
-With normalise_advantages, what the logarithm is multiplied by has mean 0 and variance 1 over the batch.
+With normalise_advantages, what the logarithm is multiplied by has mean 0 and variance 1 over the batch, that of all
+ranks together where several learners train.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -21,6 +22,7 @@ from kubebeast_learner.algorithm import vtrace
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
 from kubebeast_learner.models import ModelOutput
+from kubebeast_learner.ranks.group import sum_over_ranks
 
 _VARIANCE_EPSILON = 1e-8
 """Advantages that are all alike become 0."""
@@ -93,7 +95,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     num_transitions = valid.sum()
     mean_scale = num_transitions.clamp(min=1).reciprocal()
     if config.normalise_advantages:
-        advantages = _normalised(advantages, valid, mean_scale)
+        advantages = _normalised(advantages, valid)
     if config.clip_policy_ratio is not None:
         advantages = _within_trust(advantages, returns.log_rhos.exp(), config.clip_policy_ratio)
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
@@ -115,11 +117,14 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     )
 
 
-def _normalised(advantages: Tensor, valid: Tensor, mean_scale: Tensor) -> Tensor:
-    """With mean 0 and variance 1 where valid, 0 elsewhere; mean_scale: 1 / number of the valid."""
-    centred = (advantages - mean_scale * advantages.sum()).masked_fill(~valid, 0.0)
-    variance = mean_scale * centred.square().sum()
-    return centred * (variance + _VARIANCE_EPSILON).rsqrt()
+def _normalised(advantages: Tensor, valid: Tensor) -> Tensor:
+    """With mean 0 and variance 1 over the valid ones of all ranks, 0 elsewhere."""
+    num_valid, total = sum_over_ranks(torch.stack([valid.sum(), advantages.sum()]))
+    mean_scale = num_valid.clamp(min=1).reciprocal()
+    centred = (advantages - mean_scale * total).masked_fill(~valid, 0.0)
+    variance = mean_scale * sum_over_ranks(centred.square().sum())
+    normalised: Tensor = centred * (variance + _VARIANCE_EPSILON).rsqrt()
+    return normalised
 
 
 def _within_trust(advantages: Tensor, rhos: Tensor, epsilon: float) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from kubebeast_learner.algorithm.rmsprop import RMSprop
 from kubebeast_learner.config import ConfigError, OptimizerConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.plugins import check_options, describe, load_object
@@ -21,7 +22,7 @@ def make_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) 
         return _make_own(parameters, config)
     if config.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=config.learning_rate, eps=config.epsilon, fused=True)
-    return torch.optim.RMSprop(
+    return RMSprop(
         parameters,
         lr=config.learning_rate,
         alpha=config.alpha,

@@ -65,6 +65,11 @@ class Rollout:
         task = None if self.task is None else self.task.expand_as(self.is_first)
         return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first, task)
 
+    @property
+    def num_fresh_transitions(self) -> int:
+        """Valid transitions that were not replayed."""
+        return int(self.valid[:, : self.batch_size - self.num_replayed].sum())
+
     def steps_of_tasks(self, num_tasks: int) -> list[int]:
         """Valid transitions of each task that were not replayed; none where the rollout tells no tasks."""
         if self.task is None:
@@ -100,7 +105,7 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
     """The native batch for `model`, whose core_state it holds: on the CPU, views of native memory."""
     distribution = model.distribution
     return Rollout(
-        observation=tuple(map(torch.from_numpy, batch.observation)),
+        observation=model.with_frames_first(map(torch.from_numpy, batch.observation), axis=2),
         rewards=torch.from_numpy(batch.rewards),
         terminated=torch.from_numpy(batch.terminated),
         truncated=torch.from_numpy(batch.truncated),

@@ -9,26 +9,42 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kubebeast_common.http_endpoint import HttpEndpoint
-from kubebeast_learner.actors.base import Actors
+from kubebeast_learner.actors.base import Actors, spread
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.actors.remote.dialing import Dialer
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_list import encode_streams
-from kubebeast_learner.config import ConfigError, FleetTrainingConfig, LearnerConfig, PoolConfig, TrainConfig
+from kubebeast_learner.config import (
+    ConfigError,
+    FleetTrainingConfig,
+    LearnerConfig,
+    LocalFleetConfig,
+    PoolConfig,
+    RanksConfig,
+    TrainConfig,
+)
 from kubebeast_learner.config.checks import require
+from kubebeast_learner.config.sources import as_flags
 from kubebeast_learner.observe.metrics import make_registry
+from kubebeast_learner.ranks.devices import choose_inference_devices
+from kubebeast_learner.ranks.launch import launch
+from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.training import process
 from kubebeast_learner.training.monitor import Monitor
+from kubebeast_learner.training.rank_list import encode_ranks
 from kubebeast_native import ActorPool
 
 logger = logging.getLogger(__name__)
+
+ConfigT = TypeVar("ConfigT", bound=FleetTrainingConfig)
 
 LONGEST_SOCKET_PATH = 100
 """sun_path holds 108 bytes on Linux, 104 on macOS (unix(7))."""
@@ -43,22 +59,30 @@ def train(config: TrainConfig) -> int:
         )
     _require_packages(config.pool)
     importlib.import_module("kubebeast_envserver")  # its processes run it, this one does without
-    monitor = Monitor()
+    place = Place.read(os.environ)
+    if config.fleet.num_learners > 1 and place.is_alone:
+        return launch(config.fleet.num_learners, ["train", *as_flags(config)])
+    of_rank(config, place)  # refuses before the run's folder is touched
+    monitor = _monitor(config.ranks, place)
+    share = share_of_fleet(config.fleet, place)
     with private_address() as private:
-        address = config.pool.address or private
+        address = place.address(config.pool.address) or private
         # No environment is expected: one that does not fit the checkpoint is our own, and the model's check says why.
         return process.run(
             config,
             lambda resolved, folder, saved: _actors(
-                resolved,
+                of_rank(resolved, place),
                 address,
                 monitor,
+                place=place,
                 opening_env=config.fleet.env,
-                make_fleet=partial(_local_fleet, resolved, folder, saved),
+                make_fleet=partial(_local_fleet, replace(of_rank(resolved, place), fleet=share), place, folder, saved),
             ),
-            num_local_processes=config.fleet.num_servers,
+            num_local_processes=share.num_servers,
             monitor=monitor,
             linger=config.pool.linger,
+            place=place,
+            ranks=config.ranks,
         )
 
 
@@ -69,16 +93,51 @@ def learn(config: LearnerConfig) -> int:
         raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
     check_files(config.pool)
     _require_packages(config.pool)
-    monitor = Monitor()
+    place = Place.read(os.environ)
+    of_rank(config, place)  # refuses before the run's folder is touched
+    monitor = _monitor(config.ranks, place)
     return process.run(
         config,
         lambda resolved, _, saved: _actors(
-            resolved, address, monitor, expected=_env_spec(saved), opening_env=config.fleet.env
+            of_rank(resolved, place),
+            place.address(address),
+            monitor,
+            place=place,
+            expected=_env_spec(saved),
+            opening_env=config.fleet.env,
         ),
         num_local_processes=0,
         monitor=monitor,
         linger=config.pool.linger,
+        place=place,
+        ranks=config.ranks,
     )
+
+
+def of_rank(config: ConfigT, place: Place) -> ConfigT:
+    """The configuration of a rank's own actors: their seeds, whom they dial, where their metrics are served and their
+    actions chosen. ConfigError where there are too few to dial, or a device is not here.
+    """
+    pool = config.pool
+    targets = pool.dial_targets[place.rank :: place.num_ranks]
+    reason = f"names fewer than {place.num_ranks}, one for each learner"
+    require(not pool.dial or len(targets) > 0, "dial", pool.dial, reason)
+    devices = choose_inference_devices(pool.inference_devices, place)
+    own_pool = replace(
+        pool,
+        dial=",".join(targets),
+        http_address=place.address(pool.http_address),
+        inference_device=",".join(map(str, devices)) or "auto",
+    )
+    return replace(config, run=replace(config.run, seed=place.seed(config.run.seed)), pool=own_pool)
+
+
+def share_of_fleet(fleet: LocalFleetConfig, place: Place) -> LocalFleetConfig:
+    """The env-servers of one of the learners on this machine, which is alone with them."""
+    num_servers, num_actors = (
+        spread(total, place.num_local_ranks)[place.local_rank] for total in (fleet.num_servers, fleet.num_actors)
+    )
+    return replace(fleet, num_servers=num_servers, num_actors=num_actors, num_learners=1)
 
 
 @contextlib.contextmanager
@@ -96,14 +155,16 @@ def _env_spec(saved: Mapping[str, Any] | None) -> EnvSpec | None:
     return None if saved is None else EnvSpec.from_plain(saved["env_spec"])
 
 
-def _local_fleet(config: TrainConfig, folder: Path, saved: Mapping[str, Any] | None, address: str) -> LocalFleet:
+def _local_fleet(
+    config: TrainConfig, place: Place, folder: Path, saved: Mapping[str, Any] | None, address: str
+) -> LocalFleet:
     """Env-servers of this machine that will dial `address`."""
     return LocalFleet(
         config.fleet,
         address=address,
         seed=config.run.seed,
         version=0 if saved is None else saved["learner"]["version"],
-        log_path=folder / "env-servers.log",
+        log_path=folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
         tasks=config.tasks.tasks,
         serves_metrics=bool(config.pool.http_address),
     )
@@ -115,6 +176,7 @@ def _actors(
     address: str,
     monitor: Monitor,
     *,
+    place: Place,
     expected: EnvSpec | None = None,
     opening_env: str,
     make_fleet: Callable[[str], LocalFleet] | None = None,
@@ -139,9 +201,14 @@ def _actors(
         contextlib.closing(pool),
         _dialer(config.pool, pool),
         _step_tracer(config, pool),
-        _http_endpoint(config, actors, monitor, local_fleet),
+        _http_endpoint(config, actors, monitor, local_fleet, place),
     ):
         yield actors
+
+
+def _monitor(config: RanksConfig, place: Place) -> Monitor:
+    """Of a rank that waits for others no longer than the process group lets it."""
+    return Monitor(longest_wait_s=0.0 if place.is_alone else config.rank_timeout_s)
 
 
 def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
@@ -168,7 +235,7 @@ def _step_tracer(config: FleetTrainingConfig, pool: ActorPool) -> AbstractContex
 
 
 def _http_endpoint(
-    config: FleetTrainingConfig, actors: RemoteActors, monitor: Monitor, fleet: LocalFleet | None
+    config: FleetTrainingConfig, actors: RemoteActors, monitor: Monitor, fleet: LocalFleet | None, place: Place
 ) -> AbstractContextManager[object]:
     """ConfigError when http_address cannot be bound; "" serves nothing."""
     address, run_id = config.pool.http_address, config.run.xpid
@@ -184,9 +251,10 @@ def _http_endpoint(
             address,
             health=monitor.problem,
             readiness=readiness,
-            registry=make_registry(actors, monitor, run_id),
+            registry=make_registry(actors, monitor, run_id, place),
             pages={
                 "/streams": lambda: encode_streams(run_id, actors.streams()),
+                "/ranks": lambda: encode_ranks(monitor),
                 "/targets": lambda: json.dumps(fleet.targets() if fleet else []).encode(),
             },
         )

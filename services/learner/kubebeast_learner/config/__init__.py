@@ -7,6 +7,7 @@ from kubebeast_learner.config.checks import ConfigError
 from kubebeast_learner.config.environments import CheckEnvConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
+from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.running import (
     ActorProcessesConfig,
     FleetTrainingConfig,
@@ -56,6 +57,7 @@ __all__ = [
     "PlayConfig",
     "PlotConfig",
     "PoolConfig",
+    "RanksConfig",
     "RemoteFleetConfig",
     "RenderConfig",
     "ReplayConfig",

@@ -4,11 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubebeast_common.access.addresses import is_host_port, is_host_ports
 from kubebeast_learner.config.checks import require, require_at_least, require_positive
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
-MAX_PORT = 65535
-_PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?")
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
@@ -23,8 +22,11 @@ class PoolConfig:
     """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
     min_partial_steps: int = 1
     """A stream's started unroll with fewer transitions than this is dropped when the stream ends."""
+    inference_device: str = "auto"
+    """Where the model runs for the env-servers: auto is where the learner computes; several, separated by commas, share
+    the rows. Learners of one machine take every second, third, ... of them."""
     num_inference_threads: int = 1
-    """Threads that run the model for the env-servers."""
+    """Threads that run the model for the env-servers, on each device."""
     min_inference_rows: int = 1
     """Rows an inference batch waits for, at most inference_timeout_ms long."""
     max_inference_rows: int = 256
@@ -78,6 +80,7 @@ class PoolConfig:
         require(rows >= self.min_inference_rows, "max_inference_rows", rows, reason)
         require_at_least(0, self, "max_policy_lag", "max_offences")
         require_positive(self, "trace_interval_s")
+        self._check_inference_device()
         if self.http_address:
             require(is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
         if self.trace_endpoint:
@@ -85,8 +88,15 @@ class PoolConfig:
             require(is_url, "trace_endpoint", self.trace_endpoint, "must be http://host:port or https://host:port")
         if self.dial:
             for target in self.dial_targets:
-                require(_is_target(target), "dial", target, 'must be "host:port" or "host:first-last"')
+                require(is_host_ports(target), "dial", target, 'must be "host:port" or "host:first-last"')
         self._check_tls()
+
+    @property
+    def inference_devices(self) -> tuple[str, ...]:
+        """The parts of `inference_device`; none where it is auto."""
+        if self.inference_device == "auto":
+            return ()
+        return tuple(name.strip() for name in self.inference_device.split(","))
 
     @property
     def dial_targets(self) -> tuple[str, ...]:
@@ -97,6 +107,14 @@ class PoolConfig:
     def listen_address(self) -> str:
         """Where the learner listens; empty where it only dials."""
         return "" if self.dial and self.address == DEFAULT_ADDRESS else self.address
+
+    def _check_inference_device(self) -> None:
+        names = self.inference_devices
+        are_devices = all(name not in ("", "auto") for name in names)
+        reason = 'must be auto, or devices such as "cuda:0" or "cuda:0,cuda:1"'
+        require(are_devices, "inference_device", self.inference_device, reason)
+        reason = "names a device twice; several threads on one are num_inference_threads"
+        require(len(set(names)) == len(names), "inference_device", self.inference_device, reason)
 
     def _check_tls(self) -> None:
         cert, key, ca = (None if path is None else str(path) for path in (self.tls_cert, self.tls_key, self.tls_ca))
@@ -112,15 +130,3 @@ class PoolConfig:
 def expanded(path: Path | None) -> str:
     """A path as text, with the home folder for ~; "" for None."""
     return "" if path is None else str(path.expanduser())
-
-
-def is_host_port(text: str) -> bool:
-    """Whether `text` names a host, or an IPv6 address in brackets, and a port; 0 leaves the choice to the system."""
-    match = _PLACE.fullmatch(text)
-    return match is not None and match["last"] is None and int(match["first"]) <= MAX_PORT
-
-
-def _is_target(text: str) -> bool:
-    """Whether `text` names a host, or an IPv6 address in brackets, and a port or a rising range of ports."""
-    match = _PLACE.fullmatch(text)
-    return match is not None and 1 <= int(match["first"]) <= int(match["last"] or match["first"]) <= MAX_PORT

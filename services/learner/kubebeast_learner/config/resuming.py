@@ -57,16 +57,17 @@ RESUMING = (
     ),
     _alike("unroll_length batch_size", True, "Unrolls that were not finished are played again in any case."),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
-    _alike("device precision compile learner_threads", True, "Where and how the same is computed."),
+    _alike("device inference_device precision compile learner_threads", True, "Where and how the same is computed."),
     _alike(
-        "num_actors num_servers num_actor_processes num_buffers env_timeout_s",
+        "num_actors num_servers num_learners num_actor_processes num_buffers env_timeout_s",
         True,
         "Environments begin new episodes in any case.",
     ),
     _alike(
         "max_learner_queue_size max_policy_lag min_partial_steps num_inference_threads min_inference_rows "
         "max_inference_rows inference_timeout_ms address dial tls_cert tls_key tls_ca token_file max_offences "
-        "max_streams max_envs max_envs_per_stream max_message_mib handshake_timeout_s step_timeout_s",
+        "max_streams max_envs max_envs_per_stream max_message_mib handshake_timeout_s step_timeout_s share_timeout_s "
+        "rank_timeout_s",
         True,
         "Env-servers dial the learner again in any case.",
     ),

@@ -9,6 +9,7 @@ from kubebeast_learner.config.checks import require, require_at_least, require_p
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
+from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.tasks import TasksConfig
 
 
@@ -101,6 +102,7 @@ class FleetTrainingConfig(TrainingConfig):
     """What every training on env-servers has, wherever they run."""
 
     pool: PoolConfig = field(default_factory=PoolConfig)
+    ranks: RanksConfig = field(default_factory=RanksConfig)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,9 +153,13 @@ class LocalFleetConfig(LocalEnvsConfig):
 
     num_servers: int = 3
     """Env-server processes; each carries its share of num_actors on one stream."""
+    num_learners: int = 1
+    """Learners that train one model together, each with its share of the env-servers and a GPU of its own; batch_size
+    is that of each."""
 
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)
+        require_at_least(1, self, "num_learners")
         self.require_one_each("num_servers", self.num_servers)
 
 
@@ -166,8 +172,9 @@ class TrainConfig(FleetTrainingConfig):
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
-        num_servers, reason = self.fleet.num_servers, f"must be at least {self.tasks.num_tasks}, one for each task"
-        require(num_servers >= self.tasks.num_tasks, "num_servers", num_servers, reason)
+        least = self.tasks.num_tasks * self.fleet.num_learners
+        reason = f"must be at least {least}, one for each task" + " of each learner" * (self.fleet.num_learners > 1)
+        require(self.fleet.num_servers >= least, "num_servers", self.fleet.num_servers, reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

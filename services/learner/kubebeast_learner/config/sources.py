@@ -115,6 +115,13 @@ def as_settings(config: object) -> dict[str, Any]:
     return settings
 
 
+def as_flags(config: object) -> list[str]:
+    """A configuration as flags, which give it again whatever other sources say."""
+    types = setting_types(type(config))
+    settings = {name: value for name, value in as_settings(config).items() if value != []}
+    return [flag for name, value in settings.items() for flag in _as_flags(name, value, types[name], "flags")]
+
+
 def section_from_settings(section_type: type[SectionT], settings: Mapping[str, Any]) -> SectionT:
     """Builds one section, e.g. ModelConfig, from flat settings; other settings and missing ones are passed over."""
     values: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
+from kubebeast_common.access.addresses import is_host_port
 from kubebeast_learner.config.checks import (
     parse_env_kwargs,
     parse_wrappers,
@@ -15,7 +16,6 @@ from kubebeast_learner.config.checks import (
     require_positive,
     require_seed,
 )
-from kubebeast_learner.config.pool import is_host_port
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

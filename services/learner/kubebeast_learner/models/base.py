@@ -4,7 +4,7 @@ Notation: T rows in time, B environments, A policy_logits; every input is time-m
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -62,6 +62,10 @@ class Model(nn.Module, ABC):
     """(num_layers, size) of every tensor of the core state; () without a recurrent core."""
     normaliser: ObservationNormaliser | None
     """What the observation goes through first, where that was chosen."""
+    interleaved: Sequence[bool] = ()
+    """For each leaf of the observation, whether its tensors [T, B, k, *shape] are read fastest where the k frames lie
+    innermost in memory; () where none are.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,6 +80,13 @@ class Model(nn.Module, ABC):
         if self.normaliser is None:
             return inputs
         return inputs._replace(observation=self.normaliser(inputs.observation))
+
+    def with_frames_first(self, observation: Iterable[Tensor], axis: int) -> tuple[Tensor, ...]:
+        """The leaves of the observation as views whose frames are at `axis`; they come last where interleaved."""
+        if not self.interleaved:
+            return tuple(observation)
+        pairs = zip(observation, self.interleaved, strict=True)
+        return tuple(leaf.movedim(-1, axis) if interleaved else leaf for leaf, interleaved in pairs)
 
     @property
     def low_precision_part(self) -> nn.Module | None:

@@ -49,10 +49,10 @@ def _make_built_in(
 ) -> ActorCritic:
     if config.task_input and num_tasks == 1:
         raise ModelSpecError("task_input = True: there is one task, task_shares names several")
-    observation = data_leaves(observation)
-    if len(observation) == 0:
+    data = data_leaves(observation)
+    if len(data) == 0:
         raise ModelSpecError("the observation has no leaf: a model needs at least one")
-    name, torso = make_torso(observation, config)
+    name, torso = make_torso(data, config)
 
     # Which inputs each network has in the original: arXiv:1802.01561, figure 3, and TorchBeast.
     reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
@@ -60,7 +60,7 @@ def _make_built_in(
     core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
     core_input_size += config.task_input * num_tasks
     core = _make_core(name, torso, core_input_size, config)
-    value_torso = make_torso(observation, config)[1] if config.separate_baseline else None
+    value_torso = make_torso(data, config)[1] if config.separate_baseline else None
     value_core = _make_core(name, torso, core_input_size, config) if config.separate_baseline else None
     model = ActorCritic(
         torso,
@@ -76,6 +76,8 @@ def _make_built_in(
         normalise_values=config.normalise_values,
         num_tasks=num_tasks,
     )
+    reads_interleaved = iter(torso.reads_interleaved(data))
+    model.interleaved = [not leaf.is_action_mask and next(reads_interleaved) for leaf in observation]
     if config.initialisation == "orthogonal":
         initialise_orthogonally(model)
     return model

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from kubebeast_learner.ranks.group import sum_over_ranks
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 LIMIT = 10.0
@@ -37,12 +38,13 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def add(self, rows: Tensor, counted: Tensor) -> None:
-        """Takes in the rows [T, B, *shape] where bool [T, B] is true; the others may hold anything."""
+        """Takes in the rows [T, B, *shape] of all ranks where bool [T, B] is true; the others may hold anything."""
         where = counted.view(*counted.shape, *[1] * self.mean.ndim)
         rows = rows.float().masked_fill(~where, 0.0)
-        added = counted.sum()
-        mean = rows.sum(dim=(0, 1)) / added.clamp(min=1)
-        variance = (rows - mean).masked_fill(~where, 0.0).square().sum(dim=(0, 1)) / added.clamp(min=1)
+        added = sum_over_ranks(counted.sum())
+        mean = sum_over_ranks(rows.sum(dim=(0, 1))) / added.clamp(min=1)
+        squares = (rows - mean).masked_fill(~where, 0.0).square().sum(dim=(0, 1))
+        variance = sum_over_ranks(squares) / added.clamp(min=1)
         total = self.count + added
         share = torch.where(total > 0, added / total.clamp(min=1), 0.0).float()
         difference = mean - self.mean

@@ -8,6 +8,8 @@ with mu and sigma of the task that x belongs to.
 import torch
 from torch import Tensor, nn
 
+from kubebeast_learner.ranks.group import sum_over_ranks
+
 RATE = 1e-2
 """beta, of the moving averages, after as many updates as make it the larger one: before, they are plain means."""
 MIN_SCALE, MAX_SCALE = 1e-4, 1e6
@@ -42,16 +44,18 @@ class PopArt(nn.Linear):
 
     @torch.no_grad()
     def add(self, targets: Tensor, counted: Tensor, task: Tensor | None) -> None:
-        """Takes in the value targets [T, B] where bool [T, B] is true; what `values` returns stays as it was.
+        """Takes in the value targets [T, B] of all ranks where bool [T, B] is true; what `values` returns stays.
 
         task: int64 [B], None where there is one task.
         """
         index = torch.zeros_like(counted, dtype=torch.int64) if task is None else task.expand_as(counted)
         chosen = counted & (index == torch.arange(len(self.mean), device=index.device).view(-1, 1, 1))  # [K, T, B]
-        size = chosen.sum(dim=(1, 2)).clamp(min=1)
-        mean = torch.where(chosen, targets, 0.0).sum(dim=(1, 2)) / size
-        variance = torch.where(chosen, targets - mean.view(-1, 1, 1), 0.0).square().sum(dim=(1, 2)) / size
-        is_met = chosen.any(dim=(1, 2))
+        sizes = torch.stack([chosen.sum(dim=(1, 2)), torch.where(chosen, targets, 0.0).sum(dim=(1, 2))])
+        count, total = sum_over_ranks(sizes)
+        size, is_met = count.clamp(min=1), count > 0
+        mean = total / size
+        squares = torch.where(chosen, targets - mean.view(-1, 1, 1), 0.0).square().sum(dim=(1, 2))
+        variance = sum_over_ranks(squares) / size
         self.num_updates.add_(is_met)
         share = torch.where(is_met, self.num_updates.clamp(min=1).reciprocal().clamp(min=RATE), 0.0)
         old_mean, old_scale = self.mean.clone(), self.scale

@@ -24,7 +24,9 @@ Labels = frozenset[tuple[str, str]]
 class Metrics:
     """Samples by name and labels, finite ones only."""
 
-    def __init__(self, samples: Mapping[str, Mapping[Labels, float]]) -> None:
+    def __init__(self, samples: Mapping[str, Mapping[Labels, float]], rank: str = "") -> None:
+        """rank: which of several learners says so."""
+        self.rank = rank
         self._samples = samples
 
     def __contains__(self, name: object) -> bool:
@@ -85,13 +87,19 @@ def page_text(body: bytes, name: str) -> str:
 
 
 def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
-    """Reads Prometheus's text format; ValueError for anything else. wanted: samples that are kept; none keeps all."""
+    """Reads Prometheus's text format; ValueError for anything else. wanted: samples that are kept; none keeps all.
+
+    The label `rank`, which all samples of one of several learners have, is theirs together.
+    """
     samples: dict[str, dict[Labels, float]] = {}
+    rank = ""
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if math.isfinite(sample.value) and (not wanted or sample.name in wanted):
-                samples.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
-    return Metrics(samples)
+                labels = dict(sample.labels)
+                rank = labels.pop("rank", rank)
+                samples.setdefault(sample.name, {})[frozenset(labels.items())] = sample.value
+    return Metrics(samples, printable(rank, MAX_LABEL))
 
 
 def growth(before: Scrape | None, now: Scrape, name: str, **labels: str) -> float | None:

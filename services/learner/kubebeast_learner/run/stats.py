@@ -24,6 +24,18 @@ class TaskStats(NamedTuple):
     """Unclipped, over its newest RECENT_EPISODES episodes."""
 
 
+class RankStats(NamedTuple):
+    """How one of several learners does, as it tells the others."""
+
+    streams: int
+    envs: int
+    sps: float
+    """Env-steps of its own batches a second, over its last WINDOW_S."""
+    learner_queue_size: int
+    empty_shares: int
+    """Updates of its process that it joined without a batch."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """One moment of a run. None where there is nothing to tell yet."""
@@ -76,16 +88,20 @@ class Snapshot:
     checkpoint_failures: int
     tasks: Mapping[str, TaskStats] = field(default_factory=dict)
     """By name, in the order of task_shares; empty without."""
+    ranks: Sequence[RankStats] = ()
+    """Of several learners, in the order of their ranks, as they last told; empty for one that is alone."""
 
     def flat(self) -> dict[str, Any]:
-        """Every value by name, the last update's and step/TASK and mean_episode_return/TASK of each task among them, in
-        the same order always.
+        """Every value by name, the last update's, step/TASK and mean_episode_return/TASK of each task, and of each of
+        several learners streams/rank0 and so on among them, in the same order always.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}
-        del values["tasks"]
+        del values["tasks"], values["ranks"]
         for name in ("step", "mean_episode_return"):
             values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
+        for name in RankStats._fields:
+            values |= {f"{name}/rank{rank}": getattr(stats, name) for rank, stats in enumerate(self.ranks)}
         return values | {field.name: update.get(field.name) for field in fields(UpdateStats)}
 
 
@@ -106,7 +122,8 @@ class RunStats:
         self._clock = clock
         self._started_at = clock()
         self._waited_s = 0.0
-        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0.0, 0.0)])
+        self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0, 0.0, 0.0)])
+        self._ranks: Sequence[RankStats] = ()
         self._tasks = TaskReturns()
         self._task_steps = dict.fromkeys(tasks, 0)
         self._resumed_task_steps = dict.fromkeys(tasks, 0)
@@ -124,7 +141,7 @@ class RunStats:
     def begin(self) -> None:
         """Training begins; time from before, spent waiting for the first env-server, does not count as elapsed."""
         self._started_at = self._clock()
-        self._window = deque([_Totals(self._started_at, self.step, 0, 0, self._waited_s, 0.0)])
+        self._window = deque([_Totals(self._started_at, self.step, 0, 0, 0, self._waited_s, 0.0)])
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -152,6 +169,10 @@ class RunStats:
             self._untaken_returns.append(float(episode.episode_return))
             self.num_episodes += 1
 
+    def note_ranks(self, ranks: Sequence[RankStats]) -> None:
+        """How all learners do, in the order of their ranks."""
+        self._ranks = ranks
+
     def note_checkpoint(self, num_bytes: int) -> None:
         """One was saved."""
         self._checkpoint = _Checkpoint(self._clock(), time.time(), num_bytes)
@@ -161,10 +182,8 @@ class RunStats:
 
     def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
         """actors: Actors.stats()."""
-        batches, rows = actors["inference_batches"], actors["inference_rows"]
-        busy_s, num_threads = actors.get("inference_busy_us", 0) / 1e6, actors.get("inference_threads", 0)
-        now = _Totals(self._clock(), self.step, batches, rows, self._waited_s, busy_s)
-        since = self._slide_window(now)
+        now = self._totals(actors)
+        since, num_threads = self._slide_window(now), actors.get("inference_threads", 0)
         window_s = now.time_s - since.time_s
         checkpoint = self._checkpoint
         sps = _ratio(now.step - since.step, window_s)
@@ -201,6 +220,18 @@ class RunStats:
             checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
             checkpoint_failures=self.checkpoint_failures,
             tasks={task: self._task_stats(task) for task in self._task_steps},
+            ranks=self._ranks,
+        )
+
+    def own_rank(self, actors: Mapping[str, int], empty_shares: int) -> RankStats:
+        """What this learner tells the others. actors: Actors.stats()."""
+        now, since = self._totals(actors), self._window[0]
+        return RankStats(
+            streams=actors["streams"],
+            envs=actors["envs"],
+            sps=_ratio(now.delivered - since.delivered, now.time_s - since.time_s) or 0.0,
+            learner_queue_size=actors["rollouts_queued"],
+            empty_shares=empty_shares,
         )
 
     def mean_of_last(self, num_episodes: int) -> dict[str, float]:
@@ -235,11 +266,22 @@ class RunStats:
         self._task_steps |= {task: n for task, n in state.get("task_steps", {}).items() if task in self._task_steps}
         self._resumed_task_steps = dict(self._task_steps)
         self._lengths.extend(state["lengths"])
-        self._window = deque([_Totals(self._clock(), step, 0, 0, self._waited_s, 0.0)])
+        self._window = deque([_Totals(self._clock(), step, 0, 0, 0, self._waited_s, 0.0)])
 
     def _task_stats(self, task: str) -> TaskStats:
         steps, mean_return = self._task_steps[task], self._tasks.means().get(task)
         return TaskStats(steps, steps - self._resumed_task_steps[task], mean_return)
+
+    def _totals(self, actors: Mapping[str, int]) -> "_Totals":
+        return _Totals(
+            time_s=self._clock(),
+            step=self.step,
+            delivered=actors.get("steps_delivered", 0),
+            batches=actors["inference_batches"],
+            rows=actors["inference_rows"],
+            waited_s=self._waited_s,
+            busy_s=actors.get("inference_busy_us", 0) / 1e6,
+        )
 
     def _slide_window(self, now: "_Totals") -> "_Totals":
         """The totals of about WINDOW_S ago."""
@@ -252,6 +294,8 @@ class RunStats:
 class _Totals(NamedTuple):
     time_s: float
     step: int
+    delivered: int
+    """Of its own env-steps."""
     batches: int
     rows: int
     waited_s: float

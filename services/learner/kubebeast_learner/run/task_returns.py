@@ -25,6 +25,14 @@ class FinishedEpisode(Protocol):
     def length(self) -> int: ...
 
 
+class Episode(NamedTuple):
+    """A FinishedEpisode of plain values, as ranks tell them."""
+
+    env_id: str
+    episode_return: float
+    length: int
+
+
 class TaskReturn(NamedTuple):
     """Of one task."""
 

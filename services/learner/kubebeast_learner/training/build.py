@@ -5,33 +5,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model
+from kubebeast_learner.ranks.devices import choose_device
+from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
 
 logger = logging.getLogger(__name__)
 
 
-def assemble_learner(config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, Mapping[str, Any]] | None) -> Learner:
+def assemble_learner(
+    config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, Mapping[str, Any]] | None, place: Place = ALONE
+) -> Learner:
     """The learner for the environment `spec`, as it was `saved` where there is a checkpoint (its path and state).
 
     ConfigError when the model cannot take the environment, something of the user's own breaks its contract, the device
     is not here, or the checkpoint is another's.
     """
     run = config.run
-    device = choose_device(run.device)
+    device = choose_device(run.device, place)
     try:
         model = make_model(spec.observation, spec.action, config.model, config.tasks.num_tasks)
     except ModelSpecError as error:
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))
-    check_loss(config.loss, model, spec.observation)
+    check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
     learner = Learner(
         model,
@@ -40,23 +42,11 @@ def assemble_learner(config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, M
         total_steps=run.total_steps,
         device=device,
         precision=run.precision,
-        compile=run.compile,
+        compile="off" if run.compile == "auto" and not place.is_alone else run.compile,
     )
     if saved is not None:
         _restore(config, spec, learner, *saved)
     return learner
-
-
-def choose_device(name: str) -> torch.device:
-    """auto is cuda where there is one, else cpu. ConfigError for a device that is not here."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch built without CUDA raises AssertionError
-        raise ConfigError(f"device = {name!r}: {error}") from error
-    return device
 
 
 def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, path: Path, state: Mapping[str, Any]) -> None:

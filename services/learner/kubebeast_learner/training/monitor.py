@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 
 from kubebeast_common.histogram import SecondsHistogram
 from kubebeast_learner.profiling.phases import PhaseTimes
+from kubebeast_learner.ranks.turns import Turns
 from kubebeast_learner.run.stats import Snapshot
 
 FIRST_UPDATE_S = 600.0
 """Longest turn of the training loop before the process's first update is over: torch.compile takes minutes."""
 LATER_UPDATE_S = 120.0
-"""Longest turn afterwards: a short wait for rollouts and an update."""
+"""Longest turn afterwards: a short wait for rollouts and an update. Waiting for other ranks comes on top of both."""
 SAVE_S = 3600.0
 """Longest save of a checkpoint: whoever is killed under way has lost it, and saves as long a one after the restart."""
 
@@ -20,14 +21,18 @@ SAVE_S = 3600.0
 class Monitor:
     """Whether the training loop turns, and its newest snapshot. Written by the training's thread, read by any."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, longest_wait_s: float = 0.0) -> None:
+        """longest_wait_s: of this rank for the others, after which it ends by itself; 0 for one that is alone."""
         self._clock = clock
         self._turned_at = clock()
+        self._longest_wait_s = longest_wait_s
         self._longest_turn_s = FIRST_UPDATE_S
         self.snapshot: Snapshot | None = None
         """None before the first one."""
         self.phases = PhaseTimes()
         """Of the learner's updates."""
+        self.turns: Turns | None = None
+        """Of this rank; None before the training is there."""
         self.checkpoint_seconds = SecondsHistogram()
         """Of saving one that could be saved."""
         self.is_finished = False
@@ -61,6 +66,6 @@ class Monitor:
     def problem(self) -> str:
         """What is wrong with the loop; "" while it turns."""
         standstill_s = self._clock() - self._turned_at
-        if standstill_s <= self._longest_turn_s:
+        if standstill_s <= self._longest_turn_s + self._longest_wait_s:
             return ""
         return f"no progress of the training loop for {standstill_s:.0f} s"

@@ -1,4 +1,4 @@
-"""Optimizers of users by import path: they train, resume, and are checked at the start."""
+"""RMSProp's step, and optimizers of users by import path: they train, resume, and are checked at the start."""
 
 from copy import deepcopy
 from typing import Any
@@ -16,6 +16,26 @@ MODULE = "tests.unit.learner.algorithm.user_optimizers"
 
 def make_learner(config: OptimizerConfig) -> Learner:
     return Learner(make_mlp(), config, LossConfig(), total_steps=1000)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_rmsprop_steps_as_pytorchs_does(momentum: float) -> None:
+    config = OptimizerConfig(learning_rate=0.05, alpha=0.9, epsilon=1e-3, momentum=momentum)
+    start = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    ours, theirs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
+    without_gradient = torch.nn.Parameter(torch.ones(1))
+    optimizers = [
+        make_optimizer([ours, without_gradient], config),
+        torch.optim.RMSprop([theirs], lr=0.05, alpha=0.9, eps=1e-3, momentum=momentum),
+    ]
+    for _ in range(5):
+        gradient = torch.randn_like(start)
+        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+        torch.testing.assert_close(ours, theirs)
+        torch.testing.assert_close(ours.grad, gradient)
+    assert without_gradient == 1.0
 
 
 @pytest.mark.parametrize(

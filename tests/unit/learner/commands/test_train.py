@@ -4,6 +4,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from kubebeast_learner.config import (
     RunConfig,
     TrainConfig,
 )
+from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.run.checkpoint import CheckpointStore
 
 PATIENCE_S = 60.0
@@ -38,6 +40,7 @@ def ask(port: str, path: str) -> tuple[int, str]:
     ("settings", "reason"),
     [
         ({"address": ""}, "address = '': .*or dial names theirs"),
+        ({"inference_device": "cuda:99"}, "inference_device = 'cuda:99': "),
         ({"token_file": Path("nowhere")}, "token_file = 'nowhere': No such file"),
     ],
 )
@@ -87,3 +90,40 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
     )
     assert train.train(config) == 0
     assert answers == {"/readyz": (503, "draining\n"), "/healthz": (200, "ok\n")}
+
+
+def test_ranks_of_a_machine_share_its_env_servers() -> None:
+    fleet = LocalFleetConfig(num_servers=5, num_actors=12, num_learners=2)
+    shares = [
+        train.share_of_fleet(fleet, Place(rank=2 + index, num_ranks=4, local_rank=index, num_local_ranks=2))
+        for index in range(2)
+    ]
+
+    assert [share.num_servers for share in shares] == [3, 2]
+    assert [share.num_actors for share in shares] == [6, 6]
+
+
+def test_ranks_dial_different_env_servers() -> None:
+    config = LearnerConfig(pool=PoolConfig(dial="a:1,b:1-4,c:1"))
+    places = [Place(rank=rank, num_ranks=2) for rank in range(2)]
+
+    assert [train.of_rank(config, place).pool.dial for place in places] == ["a:1,c:1", "b:1-4"]
+    with pytest.raises(ConfigError, match="names fewer than 4, one for each learner"):
+        train.of_rank(config, Place(rank=3, num_ranks=4))
+
+
+def test_num_learners_are_started_with_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[tuple[int, Sequence[str]]] = []
+
+    def launch(num_ranks: int, words: Sequence[str]) -> int:
+        launched.append((num_ranks, words))
+        return 7
+
+    monkeypatch.setattr(train, "launch", launch)
+    config = TrainConfig(run=RunConfig(xpid="pong"), fleet=LocalFleetConfig(num_learners=2))
+
+    assert train.train(config) == 7
+    ((num_ranks, words),) = launched
+    assert num_ranks == 2
+    assert words[0] == "train"
+    assert "--xpid=pong" in words

@@ -15,11 +15,12 @@ from kubebeast_learner.config import (
     ModelConfig,
     OptimizerConfig,
     PoolConfig,
+    RanksConfig,
     RolloutConfig,
     RunConfig,
     TrainConfig,
 )
-from kubebeast_learner.config.sources import as_settings, layer_flags, section_from_settings, setting_types
+from kubebeast_learner.config.sources import as_flags, as_settings, layer_flags, section_from_settings, setting_types
 
 
 def write_yaml(folder: Path, text: str) -> str:
@@ -131,6 +132,10 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
         (PoolConfig, {"tls_ca": Path("a")}, "tls_ca = 'a': needs tls_cert and tls_key too, to listen"),
         (PoolConfig, {"tls_ca": Path("a"), "dial": "a:1", "address": "[::]:1"}, "tls_ca = 'a': needs tls_cert"),
         (PoolConfig, {"tls_cert": Path("c"), "tls_key": Path("k"), "dial": "a:1"}, "tls_cert = 'c': needs tls_ca too"),
+        (PoolConfig, {"inference_device": "cuda:0,"}, "inference_device = 'cuda:0,': must be auto, or devices"),
+        (PoolConfig, {"inference_device": "cpu,auto"}, "inference_device = 'cpu,auto': must be auto, or devices"),
+        (PoolConfig, {"inference_device": "cpu, cpu"}, "inference_device = 'cpu, cpu': names a device twice"),
+        (RanksConfig, {"share_timeout_s": 300.0}, "share_timeout_s = 300.0: must be less than rank_timeout_s"),
         (RunConfig, {"xpid": "a/b"}, "xpid = 'a/b': must be a plain name"),
         (RunConfig, {"xpid": "ü" * 127}, "xpid = .*: must be printable and of at most 253 bytes"),
         (RunConfig, {"xpid": "a\nb"}, "xpid = .*: must be printable"),
@@ -197,6 +202,17 @@ def test_a_threshold_is_turned_off_by_null_in_a_file_and_none_in_a_flag(null: st
     assert flags[:2] == ["--clip-rho-threshold=None", "--clip-c-threshold=None"]
     config = tyro.cli(LossConfig, args=[*flags[:2], "--clip-pg-rho-threshold", "2.5"])
     assert (config.clip_rho_threshold, config.clip_c_threshold, config.clip_pg_rho_threshold) == (None, None, 2.5)
+
+
+def test_a_configuration_is_the_same_again_from_its_flags() -> None:
+    config = TrainConfig(
+        run=RunConfig(savedir=Path("runs"), disable_checkpoint=True),
+        loss=LossConfig(clip_rho_threshold=None),
+        model=ModelConfig(hidden_sizes=(8, 16)),
+        pool=PoolConfig(address="", linger=True),
+    )
+
+    assert tyro.cli(TrainConfig, args=as_flags(config), config=(tyro.conf.OmitArgPrefixes,)) == config
 
 
 def test_unclipped_thresholds_survive_the_files_of_a_run() -> None:

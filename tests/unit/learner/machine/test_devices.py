@@ -1,5 +1,7 @@
 """The device is chosen by the user, and inference gives the same numbers on each."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,13 @@ import torch
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.config import ConfigError
-from kubebeast_learner.training.build import choose_device
+from kubebeast_learner.ranks.devices import choose_device, choose_inference_devices
+from kubebeast_learner.ranks.place import Place
 from tests.unit.learner.actors.test_inference import A, FakePool
 from tests.unit.learner.algorithm.learning_data import make_mlp
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+needs_two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
 
 
 @pytest.mark.parametrize("name", ["cpu", "meta"])
@@ -29,17 +33,73 @@ def test_a_device_that_is_not_here_is_named(name: str) -> None:
         choose_device(name)
 
 
+@pytest.mark.parametrize(
+    ("names", "own"),
+    [
+        ((), [[], []]),
+        (("meta",), [["meta"], ["meta"]]),
+        (("cpu:0", "cpu:1", "cpu:2"), [["cpu:0", "cpu:2"], ["cpu:1"]]),
+    ],
+)
+def test_learners_of_a_machine_deal_out_the_devices_of_inference(names: tuple[str, ...], own: list[list[str]]) -> None:
+    places = [Place(rank=2 + index, num_ranks=4, local_rank=index, num_local_ranks=2) for index in range(2)]
+
+    assert [[str(device) for device in choose_inference_devices(names, place)] for place in places] == own
+
+
+def test_cuda_is_the_gpu_of_the_local_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [Place(rank=2 + index, num_ranks=4, local_rank=index, num_local_ranks=2) for index in range(2)]
+    monkeypatch.setattr(torch, "empty", lambda size, device: None)  # whether it is here
+
+    assert [choose_device("cuda", place) for place in places] == [torch.device("cuda:0"), torch.device("cuda:1")]
+    assert choose_device("cuda") == torch.device("cuda")
+    assert choose_device("cuda:1", places[0]) == torch.device("cuda:1")
+    for index, place in enumerate(places):
+        assert choose_inference_devices(["cuda"], place) == [torch.device(f"cuda:{index}")]
+        assert choose_inference_devices(["cuda:2", "cuda:3"], place) == [torch.device(f"cuda:{2 + index}")]
+
+
+def test_a_device_of_inference_that_is_not_here_is_named() -> None:
+    with pytest.raises(ConfigError, match="inference_device = 'cuda:99'"):
+        choose_inference_devices(["cpu", "cuda:99"])
+
+
+SETTINGS = [
+    # Where the learner's weights are, and the devices of inference. PyTorch tells cpu and cpu:0 apart.
+    ("cpu", ["cpu"]),
+    ("cpu", ["cpu", "cpu:0"]),
+    pytest.param("cuda", ["cuda"], marks=needs_cuda),
+    pytest.param("cuda", ["cpu"], marks=needs_cuda),
+    pytest.param("cpu", ["cpu", "cuda"], marks=needs_cuda),
+    pytest.param("cuda:1", ["cuda:0"], marks=needs_two_gpus),
+    pytest.param("cuda:1", ["cuda:0", "cuda:1"], marks=needs_two_gpus),
+]
+
+
 @pytest.mark.parametrize("use_lstm", [False, True])
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_cuda)])
-def test_inference_gives_the_models_numbers(device: str, use_lstm: bool) -> None:
-    pool, model = FakePool(), make_mlp(A, use_lstm=use_lstm)
-    weights = WeightPublisher(model, device=device, precision="fp32", version=3)
-    core_states = CoreStateTable(model, max_envs=4, device=device) if use_lstm else None
-    worker = InferenceWorker(pool, weights, core_states=core_states, device=device)
-    worker.start()
+@pytest.mark.parametrize(("learner", "devices"), SETTINGS)
+def test_inference_gives_the_models_numbers_on_every_device(learner: str, devices: list[str], use_lstm: bool) -> None:
+    pools, model = [FakePool() for _ in devices], make_mlp(A, use_lstm=use_lstm)
+    source = copy.deepcopy(model).to(learner)
+    home = devices[0] if len(devices) == 1 else "cpu"
+    core_states = CoreStateTable(source, max_envs=4, device=home) if use_lstm else None
+    weights = [WeightPublisher(source, device=device, precision="fp32", version=3) for device in devices]
+    workers = [
+        InferenceWorker(pool, published, core_states=core_states, device=device)
+        for pool, published, device in zip(pools, weights, devices, strict=True)
+    ]
+    for worker in workers:
+        worker.start()
     slots = [3, 1]
     core_state = model.initial_state(len(slots))
-    for step in range(3):
+    for step in range(6):
+        if step == 3:  # new weights, on all devices
+            for mine, trained in zip(model.parameters(), source.parameters(), strict=True):
+                torch.nn.init.normal_(mine)
+                trained.data.copy_(mine)
+            for published in weights:
+                published.publish(4)
+        pool = pools[step % len(pools)]  # a slot is served by each device in turn
         batch, reply = pool.ask(slots, is_first=[step == 0] * 2, unroll_start=[True] * 2)
         if use_lstm:
             assert reply.core_state is not None
@@ -50,5 +110,6 @@ def test_inference_gives_the_models_numbers(device: str, use_lstm: bool) -> None
             output, core_state = model(batch.model_inputs(), core_state)
         np.testing.assert_allclose(reply.policy_logits, output.policy_logits[0], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(reply.baseline, output.baseline[0], rtol=1e-4, atol=1e-5)
-        assert reply.policy_version == 3
-    worker.stop()
+        assert reply.policy_version == (3 if step < 3 else 4)
+    for worker in workers:
+        worker.stop()

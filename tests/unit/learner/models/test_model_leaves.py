@@ -91,7 +91,7 @@ def test_every_image_layout_gives_the_same_pixels(leaf: Leaf, order: tuple[int, 
     sides = [axis for axis in range(len(leaf.row_shape)) if axis not in order]
     assert (layout.height, layout.width) == tuple(leaf.row_shape[axis] for axis in sides)
     expected = image[0, 0].permute(*order, *sides).reshape(layout.channels, layout.height, layout.width)
-    torch.testing.assert_close(layout.to_nchw(image, torch.float32)[0], expected.float() / 255)
+    torch.testing.assert_close(layout.to_nchw(image, torch.float32)[0], expected.float())
 
 
 @pytest.mark.parametrize(
@@ -238,6 +238,40 @@ def test_images_of_float_keep_their_scale_and_are_not_overwritten() -> None:
     before = images.clone()
     torch.testing.assert_close(layout.to_nchw(images, torch.float32), before[0])
     torch.testing.assert_close(images, before)
+
+
+MASK = Leaf((A,), "bool", "mask", is_action_mask=True)
+
+
+@pytest.mark.parametrize(
+    ("observation", "interleaved"),
+    [
+        ([FRAMES], [True]),
+        ([VECTOR, MASK, FRAMES], [False, False, True]),
+        ([replace(FRAMES, dtype="float32")], [False]),
+        ([Leaf((84, 84, 3), "uint8")], [False]),
+        ([VECTOR], [False]),
+    ],
+)
+def test_stacks_of_byte_images_may_lie_interleaved_in_memory(observation: list[Leaf], interleaved: list[bool]) -> None:
+    model = make_model(observation, [discrete(A)], ModelConfig())
+    assert model.interleaved == interleaved
+
+    inputs = dummy_inputs(observation, model.distribution, 2, 3)
+    pairs = zip(inputs.observation, model.interleaved, strict=True)
+    native = [leaf.movedim(2, -1).contiguous() if last else leaf for leaf, last in pairs]
+    same = inputs._replace(observation=model.with_frames_first(native, axis=2))
+    for output, expected in zip(model(same, ())[0], model(inputs, ())[0], strict=True):
+        torch.testing.assert_close(output, expected)
+
+
+@pytest.mark.parametrize("torso", [ShallowTorso, DeepTorso, SmallTorso])
+def test_pixels_of_uint8_count_as_numbers_up_to_one(torso: type[ImageTorso]) -> None:
+    leaf = Leaf((4, 40, 38), "uint8", frame_stack=4)
+    layout = ImageLayout.of(leaf)
+    assert layout is not None
+    net, pixels = torso(layout), random_leaf(leaf, 2, 3)
+    torch.testing.assert_close(net(pixels), net(pixels.float() / 255))
 
 
 @pytest.mark.parametrize(

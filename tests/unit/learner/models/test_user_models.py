@@ -274,3 +274,11 @@ def test_loss_of_ones_own_is_what_the_learner_minimises(monkeypatch: pytest.Monk
     )
     assert own.total_loss == pytest.approx(2 * plain.total_loss)
     assert own.grad_norm == pytest.approx(2 * plain.grad_norm, rel=1e-5)
+
+
+def test_a_loss_of_several_ranks_must_be_finite_without_a_valid_transition() -> None:
+    config = LossConfig(loss=f"{MODULE}:carelessly_averaged_loss")
+
+    check_loss(config, make_mlp(A), [VECTOR])
+    with pytest.raises(ConfigError, match="total must be finite, it is nan where no transition is valid"):
+        check_loss(config, make_mlp(A), [VECTOR], several_ranks=True)

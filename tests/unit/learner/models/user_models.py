@@ -251,6 +251,13 @@ def loss_without_targets(output: ModelOutput, rollout: Rollout, config: LossConf
     return impala_loss(output, rollout, config, entropy_cost)._replace(value_targets=None)
 
 
+def carelessly_averaged_loss(
+    output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor
+) -> LossOutput:
+    loss = impala_loss(output, rollout, config, entropy_cost)
+    return loss._replace(total=loss.total / rollout.valid.sum())
+
+
 def detached_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
     return loss._replace(total=loss.total.detach())

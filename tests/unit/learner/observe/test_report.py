@@ -15,6 +15,7 @@ from kubebeast_learner.config.sources import as_settings
 from kubebeast_learner.machine.versions import describe_hardware, describe_versions
 from kubebeast_learner.observe.report import command
 from kubebeast_learner.observe.report.chart import Line, make_chart, short_text
+from kubebeast_learner.observe.report.figures import figures
 from kubebeast_learner.observe.report.out_log import MAX_LINES, MAX_MESSAGES, read_out_log
 from kubebeast_learner.observe.report.page import render, status
 from kubebeast_learner.observe.report.run_folder import read_run
@@ -68,6 +69,18 @@ def test_each_of_several_tasks_has_a_curve_and_its_share(tmp_path: Path) -> None
     page = page_of(tmp_path)
     assert "Return of Pong" in page.text and "Return of Qbert" in page.text
     assert "66.7% of all env-steps were its" in page.text and "33.3% of all env-steps were its" in page.text
+
+
+def test_each_of_several_learners_has_a_line(tmp_path: Path) -> None:
+    names = "sps/rank0,sps/rank1,streams/rank0,streams/rank1,empty_shares/rank0,empty_shares/rank1"
+    rows = [f"{tick},{tick},{300 * tick},30,10,20,2,3,0,{tick}" for tick in range(1, 4)]
+    (tmp_path / "logs.csv").write_text("\n".join([f"# _tick,_time,step,sps,{names}", *rows, ""]), encoding="utf-8")
+    groups = dict(figures(read_log(tmp_path)))
+    shown = {figure.title: figure.legend for figure in groups["Learners"]}
+    assert shown["Throughput of each learner, steps/s"] == [("rank 0", "10"), ("rank 1", "20")]
+    assert shown["Streams of each learner"] == [("rank 0", "2"), ("rank 1", "3")]
+    assert shown["Empty shares"] == [("rank 0", "0"), ("rank 1", "3")]
+    assert "Empty shares" in page_of(tmp_path).text
 
 
 def page_of(folder: Path) -> Reader:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kubebeast_learner.algorithm.learner import UpdateStats
-from kubebeast_learner.run.stats import WINDOW_S, RunStats
+from kubebeast_learner.run.stats import WINDOW_S, RankStats, RunStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES
 
 UPDATE = UpdateStats(
@@ -120,6 +120,21 @@ def test_inference_is_busy_as_its_threads_are_on_average(stats: RunStats, clock:
 def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats) -> None:
     looks = [stats.snapshot(pool(inference_batches=10, inference_rows=80)).rows_per_inference for _ in range(3)]
     assert looks == [8.0, 8.0, 8.0]
+
+
+def test_several_learners_tell_each_other_how_they_do(clock: Clock) -> None:
+    of_ranks = [RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock) for _ in range(2)]
+    pools = [pool(streams=1, envs=8, rollouts_queued=3), pool(streams=2, envs=4)]
+    clock.now += 2.0
+    told = [
+        stats.own_rank({**actors, "steps_delivered": 100 * (rank + 1)}, empty_shares=5 * rank)
+        for rank, (stats, actors) in enumerate(zip(of_ranks, pools, strict=True))
+    ]
+    of_ranks[0].note_ranks(told)
+    values = of_ranks[0].snapshot(pools[0]).flat()
+    assert [values[f"{name}/rank0"] for name in RankStats._fields] == [1, 8, 50.0, 3, 0]
+    assert [values[f"{name}/rank1"] for name in RankStats._fields] == [2, 4, 100.0, 0, 5]
+    assert not any("/rank" in name for name in of_ranks[1].snapshot(pools[1]).flat())
 
 
 def test_mean_return_is_over_the_newest_episodes(stats: RunStats) -> None:

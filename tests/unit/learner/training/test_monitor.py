@@ -72,3 +72,13 @@ def test_later_ones_may_not() -> None:
     assert monitor.problem() == "no progress of the training loop for 121 s"
     monitor.note_turn()
     assert monitor.problem() == ""
+
+
+def test_waiting_for_other_ranks_is_no_standstill_until_this_one_gives_up() -> None:
+    clock = Clock()
+    monitor = Monitor(clock, longest_wait_s=300.0)
+    monitor.note_update()
+    clock.now = 300.0 + LATER_UPDATE_S
+    assert monitor.problem() == ""
+    clock.now += 1.0
+    assert monitor.problem() == "no progress of the training loop for 421 s"

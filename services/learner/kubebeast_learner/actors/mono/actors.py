@@ -71,6 +71,9 @@ class MonoActors:
         self._shares = shares_of(self._config, made.num_agents)
         return made.spec
 
+    def expect(self, spec: EnvSpec) -> None:
+        """Nothing: a learner that trains alone hears of nobody else's."""
+
     def start(self, model: Model, device: torch.device, version: int) -> None:
         self._model = model
         self._layout = BlockLayout.of(self._spec, self._config.rollout.unroll_length, model)

@@ -1,4 +1,4 @@
-"""Env-servers as actors: their streams, batched by the native pool for one model on the learner's device."""
+"""Env-servers as actors: their streams, batched by the native pool for one model on one device or several."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,11 +7,11 @@ from dataclasses import asdict
 import torch
 
 from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.pool.stream_log import StreamLog
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
-from kubebeast_learner.actors.remote.stream_log import StreamLog
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
@@ -57,26 +57,35 @@ class RemoteActors:
             self._stream_tasks = StreamTasks(self._spec, self._config.tasks.tasks)
         return self._spec
 
+    def expect(self, spec: EnvSpec) -> None:
+        self._pool.expect(_native(spec))
+
     def start(self, model: Model, device: torch.device, version: int) -> None:
         assert self._spec is not None, "wait_env_spec comes first"
         self._model, self._version = model, version
-        self._weights = WeightPublisher(model, device=device, precision=self._config.run.precision, version=version)
-        max_envs = self._config.pool.max_envs
-        core_states = CoreStateTable(model, max_envs, device) if model.core_state_size else None
-        num_workers = self._config.pool.num_inference_threads
+        pool, precision = self._config.pool, self._config.run.precision
+        devices = [torch.device(name) for name in pool.inference_devices] or [device]
+        self._weights = [WeightPublisher(model, device=to, precision=precision, version=version) for to in devices]
+        home = devices[0] if len(devices) == 1 else "cpu"
+        core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
+        num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not sample again what it has sampled before.
         first_seed = (self._config.run.seed << 32) + version * num_workers
         self._workers = [
             InferenceWorker(
                 self._pool,
-                self._weights,
+                self._weights[index % len(devices)],
                 core_states=core_states,
-                device=device,
+                device=devices[index % len(devices)],
                 seed=first_seed + index,
             )
             for index in range(num_workers)
         ]
-        self._pool.open(num_logits=model.distribution.num_logits, core_state_size=model.core_state_size)
+        self._pool.open(
+            num_logits=model.distribution.num_logits,
+            core_state_size=model.core_state_size,
+            interleaved=model.interleaved,
+        )
         for worker in self._workers:
             worker.start()
 
@@ -92,7 +101,8 @@ class RemoteActors:
         return None if batch is None else rollout_from_native(batch, self._model)
 
     def publish(self, version: int) -> None:
-        self._weights.publish(version)
+        for weights in self._weights:
+            weights.publish(version)
         self._version = version
 
     def check(self) -> None:

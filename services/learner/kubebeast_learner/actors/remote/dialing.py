@@ -1,10 +1,11 @@
 """Whom the learner dials: the addresses that its targets' names stand for at the moment."""
 
 import logging
-import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
+
+from kubebeast_common.access.addresses import join_host_ports, resolve, split_host_ports
 
 logger = logging.getLogger(__name__)
 
@@ -13,15 +14,6 @@ RESOLVE_INTERVAL_S = 10.0
 
 Resolve = Callable[[str], Sequence[str]]
 """IP addresses of a host; OSError where there are none. May block."""
-
-
-def resolve(host: str) -> Sequence[str]:
-    """The host's IPv4 addresses, or its IPv6 ones where it has no other: both would be the same env-servers twice."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    for family in (socket.AF_INET, socket.AF_INET6):
-        if addresses := [str(where[0]) for kind, _, _, _, where in found if kind == family]:
-            return addresses
-    raise OSError("no address")
 
 
 class Dialer(threading.Thread):
@@ -78,7 +70,7 @@ class Dialer(threading.Thread):
                 return
 
     def _look_up(self) -> None:
-        for host in dict.fromkeys(_split(target)[0] for target in self._targets):
+        for host in dict.fromkeys(split_host_ports(target)[0] for target in self._targets):
             try:
                 self._addresses[host] = sorted(set(self._resolve(host)))
             except (OSError, UnicodeError) as error:  # a name that is no name is a UnicodeError
@@ -92,20 +84,13 @@ class Dialer(threading.Thread):
     def _all_endpoints(self) -> Iterator[tuple[str, str]]:
         """(address, name in its certificate), the name empty where a host is an address itself."""
         for target in self._targets:
-            host, ports = _split(target)
+            host, ports = split_host_ports(target)
             for address in self._addresses.get(host, ()):
-                where = f"[{address}]" if ":" in address else address
-                yield from ((f"{where}:{port}", "" if address == host else host) for port in ports)
+                name = "" if address == host else host
+                yield from ((endpoint, name) for endpoint in join_host_ports(address, ports))
 
     def _dial(self, endpoints: list[tuple[str, str]]) -> None:
         self._endpoints = endpoints
         if len(endpoints) > self._max_endpoints:
             logger.warning("dialling %d of %d addresses; see --max-streams", self._max_endpoints, len(endpoints))
         self._dial_endpoints(endpoints[: self._max_endpoints])
-
-
-def _split(target: str) -> tuple[str, Iterable[int]]:
-    """Host without brackets, and ports."""
-    host, _, ports = target.rpartition(":")
-    first, _, last = ports.partition("-")
-    return host.strip("[]"), range(int(first), int(last or first) + 1)

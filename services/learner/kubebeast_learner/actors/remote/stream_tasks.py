@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.pool.stream_log import MAX_TEXT, StreamEvent
 from kubebeast_common.text import printable
 from kubebeast_learner.actors.env_spec import EnvSpec, describe
-from kubebeast_learner.actors.remote.stream_log import MAX_TEXT, StreamEvent
 
 logger = logging.getLogger(__name__)
 

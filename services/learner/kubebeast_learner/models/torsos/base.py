@@ -22,6 +22,10 @@ class Torso(nn.Module):
         """The part that may compute in bfloat16."""
         return self if self.supports_bf16 else None
 
+    def reads_interleaved(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """For each leaf, whether the frames of its stack should lie innermost in memory."""
+        return [False for _ in observation]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """For people, what each leaf is taken for."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso, compute_dtype
+from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso
 
 _SECTION_CHANNELS = (16, 32, 32)
 
@@ -44,7 +44,7 @@ class DeepTorso(ImageTorso):
 
     def forward(self, rows: Tensor) -> Tensor:
         """float32 [T, B, 256] from [T, B, *row_shape]."""
-        x = self.image.to_nchw(rows, compute_dtype(self.fc.weight))
-        x = F.relu_(self.sections(x))
+        x = self.convolved(self.sections[0], rows)  # type: ignore[arg-type]
+        x = F.relu_(self.sections[1:](x))
         x = F.relu_(self.fc(x.flatten(1)))
         return x.float().view(*rows.shape[:2], -1)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.spec import LeafSpec
@@ -48,14 +49,11 @@ class ImageLayout:
         return f"{self.height}x{self.width} with {self.channels} channels"
 
     def to_nchw(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
-        """[T, B, *row_shape] to `dtype` [T * B, C, H, W] in channels_last memory; uint8 is scaled to [0, 1]."""
+        """[T, B, *row_shape] to `dtype` [T * B, C, H, W] in channels_last memory, with the values they have."""
         order = [2 + self.axes.index(axis) for axis in "kchw" if axis in self.axes]
         images = rows.permute(0, 1, *order).reshape(-1, self.channels, self.height, self.width)
         # Converting first and transposing then is twice as fast on a CPU as one converting transposition.
-        images = images.to(dtype, copy=True)
-        if rows.dtype == torch.uint8:
-            images.div_(255)
-        return images.contiguous(memory_format=torch.channels_last)
+        return images.to(dtype).contiguous(memory_format=torch.channels_last)
 
 
 class ImageTorso(Torso):
@@ -65,9 +63,20 @@ class ImageTorso(Torso):
         super().__init__()
         self.image = image
 
+    def reads_interleaved(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """As in Torso. A stack of plain frames is then in channels_last memory already."""
+        return [self.image.axes == "khw" and leaf.dtype == "uint8" for leaf in observation]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """As in Torso."""
         return [f"as an image of {self.image}" for _ in observation]
+
+    def convolved(self, conv: nn.Conv2d, rows: Tensor) -> Tensor:
+        """What `conv` makes of the images [T, B, *row_shape], [T * B, C, H, W]; uint8 pixels are scaled to [0, 1]."""
+        images = self.image.to_nchw(rows, _compute_dtype(conv.weight))
+        # The few weights are scaled instead of the many pixels, whose 0 to 255 bfloat16 holds exactly.
+        weight = conv.weight / 255 if rows.dtype == torch.uint8 else conv.weight
+        return F.conv2d(images, weight, conv.bias, conv.stride, conv.padding)
 
 
 def _colour_axes(shape: tuple[int, ...]) -> str | None:
@@ -78,7 +87,7 @@ def _colour_axes(shape: tuple[int, ...]) -> str | None:
     return "chw" if first < min(middle, last) or middle == last != first else None
 
 
-def compute_dtype(weight: Tensor) -> torch.dtype:
+def _compute_dtype(weight: Tensor) -> torch.dtype:
     """The dtype in which a layer with this weight computes: autocast's where it is on, else the weight's own."""
     device_type = weight.device.type
     return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype

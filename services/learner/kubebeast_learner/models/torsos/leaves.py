@@ -30,6 +30,11 @@ class LeavesTorso(Torso):
         parts = [part for encoder in self._encoders() if (part := encoder.low_precision_part) is not None]
         return nn.ModuleList(parts) if parts else None
 
+    def reads_interleaved(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """As in Torso."""
+        pairs = zip(self._encoders(), observation, strict=True)
+        return [encoder.reads_interleaved([leaf])[0] for encoder, leaf in pairs]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """As in Torso."""
         pairs = zip(self._encoders(), observation, strict=True)

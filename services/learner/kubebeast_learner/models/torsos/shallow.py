@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso, compute_dtype
+from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso
 
 
 class ShallowTorso(ImageTorso):
@@ -26,8 +26,7 @@ class ShallowTorso(ImageTorso):
 
     def forward(self, rows: Tensor) -> Tensor:
         """float32 [T, B, 512] from [T, B, *row_shape]."""
-        x = self.image.to_nchw(rows, compute_dtype(self.fc.weight))
-        x = F.relu_(self.conv1(x))
+        x = F.relu_(self.convolved(self.conv1, rows))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.conv3(x))
         x = F.relu_(self.fc(x.flatten(1)))

@@ -1,6 +1,5 @@
 """The torso for images too small for the shallow one: grid worlds, boards, small screens."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -26,8 +25,7 @@ class SmallTorso(ImageTorso):
 
     def forward(self, rows: Tensor) -> Tensor:
         """float32 [T, B, 128] from [T, B, *row_shape]."""
-        x = self.image.to_nchw(rows, torch.float32)
-        x = F.relu_(self.conv1(x))
+        x = F.relu_(self.convolved(self.conv1, rows))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.fc(x.flatten(1)))
         return x.view(*rows.shape[:2], -1)

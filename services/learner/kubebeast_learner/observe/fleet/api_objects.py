@@ -12,7 +12,7 @@ COMPONENT_SELECTOR = "app.kubernetes.io/name=kubebeast,app.kubernetes.io/compone
 RELEASE_LABEL = "app.kubernetes.io/instance"
 GROUP_LABEL = "kubebeast/group"
 HTTP_PORT = "http"
-"""Name of the container port with /metrics."""
+"""Name of the container port with /metrics; of a pod with several learners the others' are http-1, http-2, ..."""
 
 _STATUS_LISTS = (("Init:", "initContainerStatuses"), ("", "containerStatuses"))
 
@@ -34,6 +34,7 @@ def group_state(deployment: JsonObject) -> GroupState:
 def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
     """now: with its time zone."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
+    ports = _metrics_ports(spec, status)
     created_at = datetime.datetime.fromisoformat(metadata["creationTimestamp"])
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or [])
     return PodState(
@@ -46,7 +47,8 @@ def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
         restarts=sum(container["restartCount"] for _, container in _containers(status)),
         last_exit=_last_exit(status),
         age_s=max(0.0, (now - created_at).total_seconds()),
-        metrics_port=_metrics_port(spec, status),
+        metrics_port=ports[0] if ports else None,
+        further_metrics_ports=tuple(ports[1:]),
     )
 
 
@@ -107,9 +109,11 @@ def _exit_text(terminated: JsonObject) -> str:
     return f"exit {terminated['exitCode']}" if reason == "Error" else str(reason)
 
 
-def _metrics_port(spec: JsonObject, status: JsonObject) -> int | None:
-    """The port named http of a container that runs."""
+def _metrics_ports(spec: JsonObject, status: JsonObject) -> list[int]:
+    """The port named http of a container that runs, and those of further learners."""
     running = {c["name"] for _, c in _containers(status) if "running" in (c.get("state") or {})}
     containers = [container for container in spec["containers"] if container["name"] in running]
     ports = [port for container in containers for port in container.get("ports") or []]
-    return next((port["containerPort"] for port in ports if port.get("name") == HTTP_PORT), None)
+    numbers = {port.get("name", ""): port["containerPort"] for port in ports}
+    names = [HTTP_PORT, *(f"{HTTP_PORT}-{rank}" for rank in range(1, len(ports)))]
+    return [numbers[name] for name in names if name in numbers]

@@ -52,7 +52,7 @@ class Observer:
         ]
         selector = COMPONENT_SELECTOR.format(component="learner")
         selector += f",{RELEASE_LABEL}={self._release}" if self._release else ""
-        learners = list_pods(self._cluster, selector)
+        learners = [learner for pod in list_pods(self._cluster, selector) for learner in pod.learners()]
         notes = self._scrape([*learners, *(pod for group in groups for pod in group.pods)])
         if not groups:
             of_release = f" of release {self._release}" if self._release else ""

@@ -19,6 +19,9 @@ _STEP, _TOTAL_STEPS = "kubebeast_learner_step", "kubebeast_learner_total_steps"
 WANTED = frozenset({_PLAYED, _SAMPLED, _CONNECTED, _STREAMS, _STEP, _TOTAL_STEPS})
 """All that is kept of a page: there may be thousands."""
 
+Endpoint = tuple[str, int | None]
+"""A pod's uid, and the port of its metrics."""
+
 
 class Scraper:
     """Remembers the last two rounds. One thread calls it."""
@@ -28,8 +31,8 @@ class Scraper:
         self._fetch = fetch
         self._clock = clock
         self._threads = ThreadPoolExecutor(MAX_SCRAPES, thread_name_prefix="scrape")
-        self._before: Mapping[str, Scrape] = {}
-        self._now: Mapping[str, Scrape] = {}
+        self._before: Mapping[Endpoint, Scrape] = {}
+        self._now: Mapping[Endpoint, Scrape] = {}
         self._refusal: RefusedError | None = None
         self._problems: dict[str, str] = {}
 
@@ -45,15 +48,15 @@ class Scraper:
         self._problems |= {futures[future].name: "no answer in time" for future in late}
         self._problems |= {futures[f].name: str(f.exception()) for f in done if isinstance(f.exception(), WatchError)}
         self._before = self._now
-        self._now = {futures[future].uid: future.result() for future in done if future.exception() is None}
+        self._now = {_endpoint(futures[future]): future.result() for future in done if future.exception() is None}
 
     def has_seen(self, pod: PodState) -> bool:
         """Whether it answered in the last round."""
-        return pod.uid in self._now
+        return _endpoint(pod) in self._now
 
     def reading(self, pod: PodState) -> Reading:
         """What the last round says of the pod; its rate is over the time since the round before."""
-        return make_reading(self._before.get(pod.uid), self._now.get(pod.uid))
+        return make_reading(self._before.get(_endpoint(pod)), self._now.get(_endpoint(pod)))
 
     def notes(self) -> list[str]:
         """Why the last round is incomplete, one line a reason."""
@@ -89,5 +92,13 @@ def make_reading(before: Scrape | None, now: Scrape | None) -> Reading:
     if _CONNECTED in metrics:
         streams, speed = metrics.count(_CONNECTED), rate(before, now, _PLAYED)
     return Reading(
-        streams=streams, steps_per_second=speed, step=metrics.count(_STEP), total_steps=metrics.count(_TOTAL_STEPS)
+        streams=streams,
+        steps_per_second=speed,
+        step=metrics.count(_STEP),
+        total_steps=metrics.count(_TOTAL_STEPS),
+        rank=metrics.rank,
     )
+
+
+def _endpoint(pod: PodState) -> Endpoint:
+    return pod.uid, pod.metrics_port

@@ -1,7 +1,7 @@
 """What a fleet is like at one moment."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubebeast_learner.observe.numbers import total
@@ -18,6 +18,8 @@ class Reading:
     step: int | None = None
     """Env-steps that a learner has trained on."""
     total_steps: int | None = None
+    rank: str = ""
+    """Of a learner among several; "" of one that is alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +40,15 @@ class PodState:
     age_s: float
     metrics_port: int | None
     """Where a running container serves /metrics; None: nowhere."""
+    further_metrics_ports: tuple[int, ...] = ()
+    """Of the learners in it but the first."""
     reading: Reading = Reading()
+
+    def learners(self) -> Iterator["PodState"]:
+        """The pod once for each learner in it, with that one's port."""
+        yield replace(self, further_metrics_ports=())
+        for port in self.further_metrics_ports:
+            yield replace(self, metrics_port=port, further_metrics_ports=())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,14 +96,15 @@ def as_json(state: FleetState) -> dict[str, Any]:
     """What --json prints: namespace, notes, and two lists; null where a value is unknown.
 
     pods: pod, release, node, status, ready, restarts, last_exit, age_s, streams, steps_per_second.
-    learners: the same, step and total_steps.
+    learners: the same of each learner, of which a pod may have several, and rank, step and total_steps.
     groups: group, release, deployment, desired, ready, restarts, streams, steps_per_second, pods.
     """
     names = ("group", "release", "deployment", "desired", "ready", "restarts", "streams", "steps_per_second")
     return {
         "namespace": state.namespace,
         "learners": [
-            _pod(pod) | {"step": pod.reading.step, "total_steps": pod.reading.total_steps} for pod in state.learners
+            _pod(pod) | {name: getattr(pod.reading, name) for name in ("rank", "step", "total_steps")}
+            for pod in state.learners
         ],
         "groups": [
             {name: getattr(group, name) for name in names} | {"pods": [_pod(pod) for pod in group.pods]}

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kubebeast_learner.observe.fleet.state import FleetState, GroupState, PodState
-from kubebeast_learner.observe.numbers import age_text, number_text
+from kubebeast_learner.observe.numbers import age_text, number_text, total
 from kubebeast_learner.observe.table import Cells, draw_table
 
 PASSING = ("Running", "Pending", "ContainerCreating", "PodInitializing", "Terminating", "Init:PodInitializing")
@@ -24,8 +24,9 @@ def draw(state: FleetState, width: int, height: int | None = None) -> Renderable
     width: columns of the terminal. height: lines to fill at most; None: as needed.
     """
     rows: list[Cells] = []
-    for pod in state.learners:
-        rows += [_learner_row(pod, state), _pod_row(pod)]
+    for release in dict.fromkeys(pod.release for pod in state.learners):
+        learners = [pod for pod in state.learners if pod.release == release]
+        rows += [_learners_row(learners, state), *map(_pod_row, learners)]
     for group in state.groups:
         shown = _most_telling(group.pods, _pods_a_group(state, height))
         rows += [_group_row(group, state), *map(_pod_row, shown)]
@@ -36,10 +37,21 @@ def draw(state: FleetState, width: int, height: int | None = None) -> Renderable
     return Group(Text(f"namespace {state.namespace}", style="dim"), *table, *notes)
 
 
-def _learner_row(pod: PodState, state: FleetState) -> Cells:
-    step, total_steps = pod.reading.step, pod.reading.total_steps
+def _learners_row(learners: Sequence[PodState], state: FleetState) -> Cells:
+    """Of one release: how far it is, the same for all, and what the learners have together."""
+    first = max(learners, key=lambda pod: pod.reading.step or 0)
+    step, total_steps = first.reading.step, first.reading.total_steps
     progress = "" if step is None or total_steps is None else f"step {step:,} of {total_steps:,}"
-    return {"name": _title("learner" + _of_release(pod.release, state), progress)}
+    name = "learner" if len(learners) == 1 else f"{len(learners)} learners"
+    title = {"name": _title(name + _of_release(first.release, state), progress)}
+    if len(learners) == 1:
+        return title
+    streams = total(pod.reading.streams for pod in learners)
+    steps_per_second = total(pod.reading.steps_per_second for pod in learners)
+    return title | {
+        "streams": Text(number_text(streams), style="bold"),
+        "steps/s": Text(number_text(steps_per_second), style="bold"),
+    }
 
 
 def _group_row(group: GroupState, state: FleetState) -> Cells:
@@ -58,7 +70,7 @@ def _pod_row(pod: PodState) -> Cells:
     status = "ready" if pod.is_ready else "not ready" if pod.status == "Running" else pod.status
     style = "green" if pod.is_ready else "yellow" if pod.status in PASSING else "red"
     return {
-        "name": Text(f"  {pod.name}"),
+        "name": Text(f"  {pod.name}" + (f" rank {pod.reading.rank}" if pod.reading.rank else "")),
         "status": Text(status, style=style),
         "restarts": Text(f"{pod.restarts:,}"),
         "last exit": Text(pod.last_exit),

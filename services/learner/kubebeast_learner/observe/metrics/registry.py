@@ -6,10 +6,11 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
-from kubebeast_common.metrics import Distribution, TableCollector, Values
+from kubebeast_common.metrics import Distribution, Labelling, TableCollector, Values
 from kubebeast_learner.observe.metrics.actors import ACTORS
 from kubebeast_learner.observe.metrics.machine import MACHINE, machine_reader
 from kubebeast_learner.observe.metrics.training import TRAINING
+from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.task_returns import TaskReturn
 from kubebeast_learner.training.monitor import Monitor
 
@@ -22,13 +23,17 @@ class WatchedActors(Protocol):
     def task_returns(self) -> Mapping[str, TaskReturn]: ...
 
 
-def make_registry(actors: WatchedActors, monitor: Monitor, run_id: str) -> CollectorRegistry:
-    """The metrics of one training and of its process."""
+def make_registry(actors: WatchedActors, monitor: Monitor, run_id: str, place: Place = ALONE) -> CollectorRegistry:
+    """The metrics of one training and of its process; of several ranks all have the label `rank`."""
     registry = CollectorRegistry()
-    registry.register(TableCollector(ACTORS, lambda: _of_actors(actors)))
-    registry.register(TableCollector(TRAINING, lambda: _of_training(monitor)))
-    registry.register(TableCollector(MACHINE, machine_reader(run_id)))
-    ProcessCollector(registry=registry)
+    collectors = (
+        TableCollector(ACTORS, lambda: _of_actors(actors)),
+        TableCollector(TRAINING, lambda: _of_training(monitor)),
+        TableCollector(MACHINE, machine_reader(run_id)),
+        ProcessCollector(registry=None),
+    )
+    for collector in collectors:
+        registry.register(collector if place.is_alone else Labelling(collector, rank=str(place.rank)))
     return registry
 
 
@@ -43,8 +48,9 @@ def _of_actors(actors: WatchedActors) -> Values:
 
 
 def _of_training(monitor: Monitor) -> Values:
-    newest = monitor.snapshot
+    newest, turns = monitor.snapshot, monitor.turns
     return {
+        **({} if turns is None else {"empty_shares": turns.num_empty}),
         **({} if newest is None else newest.flat()),
         "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},
         **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},

@@ -32,6 +32,12 @@ LEARNER = (
         "Updates skipped for a loss that was not finite.",
         "process_skipped_updates",
     ),
+    Row(
+        COUNTER,
+        "kubebeast_empty_shares",
+        "Updates of several learners that this one joined without a batch of its own.",
+        "empty_shares",
+    ),
     Row(GAUGE, "kubebeast_run_updates", "Updates of the weights, over all lives of the run.", "num_updates"),
     Row(GAUGE, "kubebeast_run_updates_skipped", "Skipped updates, over all lives of the run.", "num_skipped_updates"),
     Row(

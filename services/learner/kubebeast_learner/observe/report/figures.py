@@ -8,6 +8,8 @@ from kubebeast_learner.observe.report.series import band_of
 from kubebeast_learner.run.log_table import LogTable
 
 LARGE, SMALL = (1040, 290), (340, 170)
+MAX_RANKS = 4
+"""Learners that have a line; more cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     """The groups that have something to show, in order."""
-    chosen = {"Tasks": _of_tasks(log), **GROUPS}
+    chosen = {"Tasks": _of_tasks(log), **GROUPS, "Learners": _of_ranks(log)}
     groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in chosen.items()]
     return [(name, members) for name, members in groups if members]
 
@@ -111,6 +113,22 @@ def _of_tasks(log: LogTable) -> list[Figure]:
             f"Mean of its newest 100 episodes. {steps[task] / max(all_steps, 1.0):.1%} of all env-steps were its.",
         )
         for task in steps
+    ]
+
+
+def _of_ranks(log: LogTable) -> list[Figure]:
+    """A line for each of several learners; what the run has in all stands in the other groups."""
+    num_ranks = sum(name.startswith("streams/rank") for name in log.columns)
+    ranks = range(min(num_ranks, MAX_RANKS))
+
+    def each(title: str, column: str, hint: str) -> Figure:
+        return Figure(title, {f"{column}/rank{rank}": f"rank {rank}" for rank in ranks}, hint)
+
+    return [
+        each("Throughput of each learner, steps/s", "sps", "Env-steps of its own batches, over half a minute."),
+        each("Streams of each learner", "streams", "Connected at the moment of each row."),
+        each("Rollout queue of each learner", "learner_queue_size", "Unrolls that wait; empty where it starves."),
+        each("Empty shares", "empty_shares", "Updates that it joined without a batch, since its process started."),
     ]
 
 

@@ -1,5 +1,6 @@
 """One look at a learner, and the thread that looks again and again."""
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from kubebeast_common.text import printable
 from kubebeast_learner.observe.fleet.errors import NotFoundError, WatchError
 from kubebeast_learner.observe.fleet.state import GroupState, PodState
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics
+from kubebeast_learner.observe.top.ranks import RankRow, parse_ranks
 from kubebeast_learner.observe.top.source import MAX_REASON, Source
 from kubebeast_learner.observe.top.streams_json import StreamReading, parse_streams
 
@@ -30,6 +32,8 @@ class Look(Scrape):
     """What was looked at, for people."""
     streams: tuple[StreamReading, ...] | None
     """None where the learner does not tell."""
+    ranks: tuple[RankRow, ...] = ()
+    """Of several learners, whichever of them was looked at."""
     pods: Mapping[str, PodState]
     """Of env-servers, by name; empty outside of Kubernetes."""
     groups: Sequence[GroupState] = ()
@@ -67,12 +71,19 @@ def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
         notes.append("this learner does not tell of its streams, it is older than this command")
     except ValueError as error:
         notes.append(f"streams are unknown: {error}")
+    ranks: tuple[RankRow, ...] = ()
+    try:
+        with contextlib.suppress(NotFoundError):  # an older one, which is alone
+            ranks = parse_ranks(source.page("ranks"))
+    except ValueError as error:
+        notes.append(f"other learners are unknown: {error}")
     pods, groups = source.fleet()
     return Look(
         taken_at_s=taken_at_s,
         source=source.name,
         metrics=metrics,
         streams=streams,
+        ranks=ranks,
         pods=pods,
         groups=groups,
         notes=tuple(notes),

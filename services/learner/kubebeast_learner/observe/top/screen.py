@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubebeast_learner.observe.numbers import age_text, number_text, time_text
+from kubebeast_learner.observe.top.ranks import MAX_RANKS, draw_ranks
 from kubebeast_learner.observe.top.rows import Order, sorted_rows
 from kubebeast_learner.observe.top.table import draw_rows
 from kubebeast_learner.observe.top.tasks import MAX_ROWS, draw_tasks
@@ -36,6 +37,9 @@ def draw(
     if view.tasks:
         numbers += [Text(), draw_tasks(view.tasks, width)]
         num_lines += 2 + min(len(view.tasks), MAX_ROWS)
+    if view.ranks:
+        numbers += [Text(), draw_ranks(view.ranks, width)]
+        num_lines += 2 + min(len(view.ranks), MAX_RANKS)
     foot = [Text(), Text(keys, style="dim", no_wrap=True)] if keys else []
     on_screen = height is not None  # where a line that folds would push the last one out
     troubles = ", ".join(f"{name}: {count:,.0f}" for name, count in view.troubles.items())

@@ -4,9 +4,11 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from kubebeast_common.text import printable
+
+ReadingT = TypeVar("ReadingT")
 
 MAX_TEXT = 253
 """Characters of a text that are kept."""
@@ -43,24 +45,34 @@ class StreamReading:
 
 def parse_streams(text: str) -> tuple[StreamReading, ...]:
     """The streams of the answer's JSON. ValueError names what is wrong with it."""
+    return parse_list(text, "streams", StreamReading)
+
+
+def parse_list(text: str, name: str, kind: type[ReadingT]) -> tuple[ReadingT, ...]:
+    """The list called `name` of a page of the same name, of a dataclass of texts, counts and numbers. ValueError names
+    what is wrong with it.
+    """
     try:
         content = json.loads(text)
     except RecursionError as error:
-        raise ValueError("/streams is nested too deeply") from error
+        raise ValueError(f"/{name} is nested too deeply") from error
     except ValueError as error:
-        raise ValueError(f"/streams is not JSON: {error}") from error
-    streams = content.get("streams") if isinstance(content, dict) else None
-    if not isinstance(streams, list):
-        raise ValueError("/streams has no list named streams")
-    return tuple(_stream(stream, f"streams[{index}]") for index, stream in enumerate(streams))
+        raise ValueError(f"/{name} is not JSON: {error}") from error
+    items = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(items, list):
+        raise ValueError(f"/{name} has no list named {name}")
+    return tuple(_read(kind, item, f"{name}[{index}]") for index, item in enumerate(items))
 
 
-def _stream(stream: Any, where: str) -> StreamReading:
-    if not isinstance(stream, dict):
+def _read(kind: type[ReadingT], item: Any, where: str) -> ReadingT:
+    if not isinstance(item, dict):
         raise ValueError(f"{where} is not an object")
     read: dict[Any, Callable[[Any, str], Any]] = {str: _text, int: _count, float: _number}
-    values = {one.name: read[one.type](stream.get(one.name), f"{where}.{one.name}") for one in fields(StreamReading)}
-    return StreamReading(**values)
+    values = {
+        one.name: read[one.type](item.get(one.name), f"{where}.{one.name}")
+        for one in fields(kind)  # type: ignore[arg-type]
+    }
+    return kind(**values)
 
 
 def _text(value: Any, where: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubebeast_learner.observe.numbers import mean
 from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
 from kubebeast_learner.observe.top.poller import Look, Looks
+from kubebeast_learner.observe.top.ranks import RankRow
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows
 from kubebeast_learner.observe.top.tasks import TaskRow, task_rows
 from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, make_loads
@@ -71,6 +72,10 @@ class View:
     gpus: list[Gpu]
     tasks: list[TaskRow]
     """Where there are several."""
+    ranks: list[RankRow]
+    """All learners, in the order of their ranks, where there are several; what stands above is either of them all
+    (steps, episodes, updates, checkpoints) or of the one that was looked at.
+    """
     env_servers: list[EnvServer]
     notes: list[str]
     """What could not be seen, and why."""
@@ -139,6 +144,7 @@ def make_view(looks: Looks) -> View:
         troubles=_troubles(metrics),
         gpus=_gpus(metrics),
         tasks=task_rows(before, now),
+        ranks=list(now.ranks),
         env_servers=rows,
         notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *now.notes],
     )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubebeast_learner.actors.remote.dialing import Dialer, resolve
+from kubebeast_common.access.addresses import resolve
+from kubebeast_learner.actors.remote.dialing import Dialer
 
 PATIENCE_S = 60.0
 Endpoints = Sequence[tuple[str, str]]

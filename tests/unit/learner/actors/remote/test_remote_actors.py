@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from kubebeast_learner.actors.inference import InferenceError
 from kubebeast_learner.actors.remote import actors as remote_actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.config import LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig
-from tests.unit.learner.actors.remote.test_stream_log import Event
+from tests.unit.common.pool.test_stream_log import Event
 from tests.unit.learner.algorithm.learning_data import VECTOR, make_mlp
 from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, PATIENCE_MS, Client, next_batch
 
@@ -188,7 +188,7 @@ class IdlePool:
         action = native.LeafSpec("", "int64", (), num_categories=NUM_ACTIONS)
         return native.EnvSpec("Test-v0", [observation], [action])
 
-    def open(self, num_logits: int, core_state_size: int) -> None:
+    def open(self, num_logits: int, core_state_size: int, interleaved: Sequence[bool]) -> None:
         pass
 
     def next_inference(self, timeout_ms: int) -> None:
@@ -264,7 +264,7 @@ def test_who_came_is_logged_and_who_is_waited_for_is_named(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(remote_actors, "HINT_INTERVAL_S", 0.0)
-    caplog.set_level("INFO", "kubebeast_learner")
+    caplog.set_level("INFO")
     pool = IdlePool()
     pool.events = [Event(kind="joined", env_id="Test-v0")]
     config = LearnerConfig(pool=PoolConfig(dial="fleet:7000-7003"))

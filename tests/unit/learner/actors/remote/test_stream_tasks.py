@@ -7,7 +7,7 @@ import pytest
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
 from kubebeast_learner.actors.remote.stream_tasks import MAX_TASKS, StreamTasks, read_env_config
-from tests.unit.learner.actors.remote.test_stream_log import Event
+from tests.unit.common.pool.test_stream_log import Event
 
 OBSERVATION, ACTION = (Leaf("", "float32", (4,), 1, 0),), (Leaf("", "int64", (), 1, 2),)
 EASY, HARD = EnvConfig(preset="none", kwargs={"size": 5}), EnvConfig(preset="none", kwargs={"size": 15})

@@ -109,6 +109,18 @@ def test_pods_that_are_not_ready_are_asked_last() -> None:
     assert asked[-1] == "late"
 
 
+def test_learners_of_one_pod_are_read_each() -> None:
+    def fetch(name: str, port: int) -> str:
+        return f'kubebeast_streams{{rank="{port - 9090}"}} {port}.0\n'
+
+    scraper, pods = Scraper(fetch), list(pod_state(metrics_port=9090, further_metrics_ports=(9091,)).learners())
+    scraper.scrape(pods)
+    assert [scraper.reading(pod) for pod in pods] == [
+        Reading(streams=9090, rank="0"),
+        Reading(streams=9091, rank="1"),
+    ]
+
+
 def test_a_pod_without_a_metrics_port_is_not_asked() -> None:
     def fetch(name: str, port: int) -> str:
         raise UnavailableError("was asked")

@@ -41,6 +41,14 @@ def test_a_running_pod_is_ready_and_has_a_metrics_port() -> None:
     assert (state.metrics_port, state.restarts, state.last_exit) == (9091, 0, "")
 
 
+def test_a_pod_has_a_metrics_port_for_each_of_its_learners() -> None:
+    item = pod("p", labels("learner"))
+    names = {"grpc": 4431, "http": 9090, "grpc-1": 4432, "http-1": 9091, "http-2": 9092}
+    item["spec"]["containers"][0]["ports"] = [{"name": name, "containerPort": names[name]} for name in names]
+    ports = [learner.metrics_port for learner in pod_state(item, NOW).learners()]
+    assert ports == [9090, 9091, 9092]
+
+
 @pytest.mark.parametrize(
     ("container", "status", "last_exit"),
     [

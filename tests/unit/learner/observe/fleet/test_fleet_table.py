@@ -52,6 +52,19 @@ def test_every_learner_group_and_pod_has_a_row() -> None:
     ]
 
 
+def test_the_spread_of_streams_over_learners_is_shown() -> None:
+    ranks = [
+        pod_state(name, reading=replace(LEARNER.reading, streams=streams, rank=rank))
+        for name, streams, rank in (("kb-learner-0", 5, "0"), ("kb-learner-0", 3, "1"), ("kb-peers-0", 4, "2"))
+    ]
+    assert lines(replace(FLEET, learners=ranks))[2:6] == [
+        ["3", "learners", "step", "1,000", "of", "50,000", "12", "3,703"],
+        ["kb-learner-0", "rank", "0", "ready", "0", "5", "1,234", "node1", "90s"],
+        ["kb-learner-0", "rank", "1", "ready", "0", "3", "1,234", "node1", "90s"],
+        ["kb-peers-0", "rank", "2", "ready", "0", "4", "1,234", "node1", "90s"],
+    ]
+
+
 def test_a_pod_that_runs_and_is_not_ready_says_so() -> None:
     waiting = group(replace(SERVING, is_ready=False))
     assert ["kb-envserver-a", "not", "ready"] in [row[:3] for row in lines(replace(FLEET, groups=[waiting]))]

@@ -67,6 +67,17 @@ def test_several_tasks_have_a_line_each() -> None:
     assert len(lines(view, height=24)) <= 24
 
 
+def test_several_learners_have_a_line_each() -> None:
+    look = scrape(metrics(), stream(), ranks=[{}, {"streams": 0, "envs": 0, "sps": 0.0, "empty_shares": 7}])
+    drawn = lines(view_of(None, look))
+    titles = next(index for index, line in enumerate(drawn) if line.startswith("rank"))
+    assert [line.split() for line in drawn[titles + 1 : titles + 3]] == [
+        ["0", "2", "16", "250", "3", "0"],
+        ["1", "0", "0", "0", "3", "7"],
+    ]
+    assert len(lines(view_of(None, look), height=24)) <= 24
+
+
 def test_advice_that_does_not_fit_beside_the_verdict_stands_below() -> None:
     view = busy_view(learner_starved_ratio=0.5, inference_busy_ratio=1.0)
     advice = "more env-servers would only wait: a GPU, a smaller model or larger batches would help"

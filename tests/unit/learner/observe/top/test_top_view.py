@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,19 +11,23 @@ import pytest
 
 from kubebeast_learner.observe.scrape import parse_metrics, quantiles
 from kubebeast_learner.observe.top.poller import Look, Looks
+from kubebeast_learner.observe.top.ranks import parse_ranks
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows, sorted_rows
 from kubebeast_learner.observe.top.streams_json import parse_streams
 from kubebeast_learner.observe.top.view import View, make_view
 from tests.unit.learner.observe.fleet.fleet_objects import pod_state
-from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, stream, streams_page
+from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, ranks_page, stream, streams_page
 
 
-def scrape(metrics_text: str, *streams: dict[str, Any], taken_at_s: float = 0.0) -> Look:
+def scrape(
+    metrics_text: str, *streams: dict[str, Any], taken_at_s: float = 0.0, ranks: Sequence[dict[str, Any]] = ()
+) -> Look:
     return Look(
         taken_at_s=taken_at_s,
         source="here",
         metrics=parse_metrics(metrics_text),
         streams=parse_streams(streams_page(*streams)),
+        ranks=parse_ranks(ranks_page(*ranks)),
         pods={},
     )
 
@@ -67,6 +73,27 @@ def test_an_older_learner_leaves_values_unknown() -> None:
     unknown = (view.starved_ratio, view.slots, view.rows_per_batch, view.steps_dropped, view.inference_model.p50_s)
     assert unknown == (None,) * 5
     assert (view.verdict.code, view.troubles, view.env_servers) == ("unknown", {}, [])
+
+
+def test_one_of_several_learners_tells_the_same_numbers_with_its_rank_on_each() -> None:
+    def of_rank(text: str) -> str:
+        labelled = re.sub(r"^(kubebeast_\w+)\{", r'\1{rank="1",', text, flags=re.MULTILINE)
+        return re.sub(r"^(kubebeast_\w+) ", r'\1{rank="1"} ', labelled, flags=re.MULTILINE)
+
+    alone, others = ([scrape(made(metrics(batches=n)), taken_at_s=n) for n in (100, 300)] for made in (str, of_rank))
+    assert 'kubebeast_learner_step{rank="1"} 1000' in of_rank(metrics())
+    assert view_of(*others) == view_of(*alone)
+
+
+def test_several_learners_stand_in_the_order_of_their_ranks() -> None:
+    view = view_of(None, scrape(metrics(), ranks=[{"sps": 100.5}, {"streams": 0, "empty_shares": 7}]))
+    assert [(row.streams, row.sps, row.empty_shares) for row in view.ranks] == [(2, 100.5, 0), (0, 250.0, 7)]
+
+
+@pytest.mark.parametrize("ranks", [{"sps": "fast"}, {"streams": -1}, {"empty_shares": None}])
+def test_a_learner_that_cannot_be_read_is_named(ranks: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"ranks\[1\].{next(iter(ranks))} is not a finite number"):
+        parse_ranks(ranks_page({}, ranks))
 
 
 def test_a_learner_that_started_anew_has_no_rates() -> None:

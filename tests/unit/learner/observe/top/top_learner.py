@@ -37,6 +37,12 @@ def streams_page(*streams: dict[str, Any]) -> str:
     return json.dumps({"run_id": "run-1", "streams": list(streams)})
 
 
+def ranks_page(*ranks: dict[str, Any]) -> str:
+    """Of learners that differ from one with two streams."""
+    alike = {"streams": 2, "envs": 16, "sps": 250.0, "learner_queue_size": 3, "empty_shares": 0}
+    return json.dumps({"ranks": [alike | rank for rank in ranks]})
+
+
 def histogram(name: str, counts: tuple[int, ...], labels: str = "") -> str:
     """Cumulative counts for BOUNDS."""
     comma = "," if labels else ""

@@ -1,0 +1,117 @@
+"""Programs in C++ and C, built outside of the repository's own builds, play on a real learner."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.certificates import issue, make_ca
+from tests.integration.client_library import BUILD_TIMEOUT_S, ROOT, Kind, built_against, installed_client
+from tests.integration.playing_pool import WELL_SPEC, PlayingPool
+from tests.integration.test_learner_command import env_server, learner
+from tests.integration.training_process import TIMEOUT_S
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_TIMEOUT_S + 3 * TIMEOUT_S)]
+
+EXAMPLES = ROOT / "examples"
+SYMBOLS_OF_ITS_OWN = ("kubebeast",)
+
+VERSION_IN_C = "#include <kubebeast_client.h>\nint main(void) { return kubebeast_code_name(KUBEBEAST_OK)[0] != 111; }\n"
+
+
+@pytest.fixture
+def client() -> Path:
+    return installed_client("shared")
+
+
+@contextlib.contextmanager
+def playing(program: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that ends with status 0 at SIGTERM."""
+    process = subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+        assert process.poll() is None, "it has ended by itself"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_cartpole_in_c_trains_beside_gymnasiums(client: Path, tmp_path: Path) -> None:
+    program = built_against(client, EXAMPLES / "c_cartpole", tmp_path / "cartpole") / "cartpole"
+    with (
+        learner(tmp_path) as running,
+        env_server("--env=CartPole-v1", f"--address={running.address}", "--envs-per-stream=1"),
+        playing(program, running.address),
+    ):
+        snapshot = running.wait_for_snapshot(streams=2, step=5_000, mean_episode_return=40)
+        assert snapshot["env_failures"] == 0
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_another_project_finds_the_package(kind: Kind, tmp_path: Path) -> None:
+    client = installed_client(kind)
+    for name, program in (("cpp_catch", "catch"), ("c_cartpole", "cartpole")):
+        if kind == "static" and name == "c_cartpole":
+            continue  # what is linked in C++ is linked by a C++ compiler
+        built = built_against(client, EXAMPLES / name, tmp_path / name) / program
+        assert subprocess.run([built], capture_output=True, timeout=TIMEOUT_S).returncode == 2, "its usage"
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_pkg_config_tells_a_compiler_all_it_needs(kind: Kind, tmp_path: Path) -> None:
+    client = installed_client(kind)
+    source, program = tmp_path / "main.c", tmp_path / "main"
+    source.write_text(VERSION_IN_C)
+    (libraries,) = client.glob("lib*")
+    variables = {
+        **os.environ,
+        "PKG_CONFIG_PATH": str(next(client.rglob("pkgconfig"))),
+        "LD_LIBRARY_PATH": str(libraries),
+    }
+    words = ["pkg-config", "--cflags", "--libs", "kubebeast_client", *(["--static"] if kind == "static" else [])]
+    flags = subprocess.run(words, env=variables, capture_output=True, text=True, check=True).stdout.split()
+    subprocess.run(["cc", "-std=c11", source, "-o", program, *flags], check=True, timeout=TIMEOUT_S)
+
+    assert subprocess.run([program], env=variables, timeout=TIMEOUT_S).returncode == 0
+
+
+def play_by_the_c_interface(client: Path, tmp_path: Path, **texts: object) -> str:
+    """Plays 20 steps with a pool that demands a certificate and a token; returns the name of the last code."""
+    ca = make_ca(tmp_path)
+    listener, dialer = issue(ca, tmp_path, "listener"), issue(ca, tmp_path, "dialer")
+    (tmp_path / "token").write_text("secret")
+    security = {"tls_cert": str(listener.cert), "tls_key": str(listener.key), "tls_ca": str(ca.pem)}
+    with PlayingPool(WELL_SPEC, token_file=str(tmp_path / "token"), **security) as pool:
+        own = {"tls_authorities": ca.pem, "tls_certificate": dialer.cert, "tls_key": dialer.key}
+        options = {"address": pool.address, **own, "token_file": tmp_path / "token", **texts}
+        library = next(client.rglob("libkubebeast_client.so"))
+        words = [sys.executable, "-m", "tests.integration.c_interface", str(library), "20"]
+        words += [f"{name}={value}" for name, value in options.items()]
+        with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            pool.play_until(lambda: process.poll() is not None)
+            assert process.stdout is not None
+            return process.stdout.read().strip()
+
+
+def test_another_language_plays_by_the_c_interface_with_tls_and_a_token(client: Path, tmp_path: Path) -> None:
+    assert play_by_the_c_interface(client, tmp_path) == "ok"
+
+
+def test_a_wrong_token_is_refused(client: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("other")
+    assert play_by_the_c_interface(client, tmp_path, token_file=tmp_path / "other") == "refused"
+
+
+def test_the_shared_library_exports_nothing_but_its_own(client: Path) -> None:
+    library = next(client.rglob("libkubebeast_client.so"))
+    words = ["nm", "--dynamic", "--defined-only", "--demangle", "--format=just-symbols", str(library)]
+    symbols = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert [symbol for symbol in symbols if not symbol.startswith(SYMBOLS_OF_ITS_OWN)] == []
