@@ -1,11 +1,13 @@
-# An env-server: environments and the way to the learner; no torch, no compiler. From the repository's root:
+# An env-server: environments and the way to the learner, compiled here; no torch, no compiler. From the repository's root:
 #
 #   docker build -f docker/envserver.Dockerfile -t localhost/kubebeast/envserver:0.2.0 .
 #
-# ENVSERVER_EXTRAS: extras of the distribution; empty leaves out ale-py, which is GPL-2.0. "legacy,legacy-atari" is for
-# environments of older gym and atari-py; KubeBeast's own code is the same.
+# ENVSERVER_EXTRAS: extras of the distribution; "native" alone leaves out ale-py, which is GPL-2.0. Without native messages go
+# by grpcio, and the image is 27 MB smaller. "native,legacy,legacy-atari" is for environments of older gym and atari-py;
+# KubeBeast's own code is the same.
 # PIP_PACKAGES: further packages with environments, e.g. "minigrid"; no lock has their hashes.
-# PYTHON_IMAGE: an index of images for several architectures.
+# PYTHON_IMAGE: an index of images for several architectures; with native it must be of Debian 12, whose gRPC that is linked
+# with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON_IMAGE} AS build
@@ -16,18 +18,24 @@ COPY locks/pip.txt locks/build.txt locks/
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
  && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
 
-ARG ENVSERVER_EXTRAS=atari
+ARG ENVSERVER_EXTRAS=atari,native
 ARG PIP_PACKAGES=""
 COPY constraints.txt docker/slim ./
 COPY locks/requirements.py locks/envserver.txt locks/envserver-legacy.txt locks/
 COPY protos/pyproject.toml protos/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
-# atari-py is compiled.
-RUN case ",${ENVSERVER_EXTRAS}," in *,legacy-atari,*) \
+COPY native/pyproject.toml native/
+# These are compiled: atari-py and the native core.
+RUN case ",${ENVSERVER_EXTRAS}," in *,legacy-atari,*) atari="make zlib1g-dev" ;; esac \
+ && case ",${ENVSERVER_EXTRAS}," in *,native,*) \
+      native="libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
+        python3-dev" \
+      ;; esac \
+ && if [ -n "${atari}${native}" ]; then \
       apt-get update -qq \
-      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends cmake g++ make zlib1g-dev >/dev/null \
-      ;; esac
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends cmake g++ ${atari} ${native} >/dev/null \
+      ; fi
 RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) lock=locks/envserver-legacy.txt ;; *) lock=locks/envserver.txt ;; esac \
  && python3 locks/requirements.py --lock "$lock" "services/envserver[${ENVSERVER_EXTRAS}]" >requirements.txt \
  && export PIP_PYTHON=/opt/kubebeast/bin/python PIP_BUILD_CONSTRAINT=/src/constraints.txt \
@@ -40,14 +48,26 @@ RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) lock=locks/envserver-legacy.txt ;
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/kubebeast
 
 COPY protos protos
+COPY native native
+RUN case ",${ENVSERVER_EXTRAS}," in *,native,*) \
+      /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
+        --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native \
+      ;; esac
 COPY services/common services/common
 COPY services/envserver services/envserver
 RUN /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels ./protos ./services/common ./services/envserver \
  && PIP_PYTHON=/opt/kubebeast/bin/python /opt/build/bin/pip install -q --no-compile --no-deps --no-index --find-links /wheels \
-    --prefix /opt/code kubebeast-protos kubebeast-common kubebeast-envserver \
+    --prefix /opt/code $(ls /wheels | sed 's/-.*//') \
  && /opt/kubebeast/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/code
 
 FROM ${PYTHON_IMAGE}
+ARG ENVSERVER_EXTRAS=atari,native
+RUN case ",${ENVSERVER_EXTRAS}," in *,native,*) \
+      apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        libgrpc++1.51 liblz4-1 libprotobuf32 >/dev/null \
+      && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/cache/ldconfig/aux-cache /var/log/* \
+      ;; esac
 COPY --from=build /opt/kubebeast /opt/kubebeast
 COPY --from=build /opt/code /opt/kubebeast
 ENV PATH=/opt/kubebeast/bin:$PATH PYTHONUNBUFFERED=1 HOME=/tmp

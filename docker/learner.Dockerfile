@@ -8,7 +8,7 @@
 # image's pip configuration.
 # LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
 # `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
-# atari, which is GPL-2.0, is for Atari games.
+# atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer.
 # PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
 # is linked with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
@@ -34,6 +34,7 @@ COPY protos/pyproject.toml protos/
 COPY native/pyproject.toml native/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
+COPY services/fleet/pyproject.toml services/fleet/
 COPY services/learner/pyproject.toml services/learner/
 ARG TORCH_VARIANT=cpu
 ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
@@ -53,6 +54,7 @@ RUN PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /w
     --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native
 COPY services/common services/common
 COPY services/envserver services/envserver
+COPY services/fleet services/fleet
 COPY services/learner services/learner
 RUN own=$(python3 locks/requirements.py --own "services/learner[${LEARNER_EXTRAS}]" | grep -vx ./native) \
  && PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels $own \

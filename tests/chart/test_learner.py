@@ -6,7 +6,7 @@ import yaml
 
 from kubebeast_learner.cli import COMMANDS
 from kubebeast_learner.config.sources import layer_flags
-from tests.chart.chart import CHART, Object, container, render, render_error
+from tests.chart.chart import CHART, Object, container, render
 
 
 def stateful_set(values: dict[str, Any] | None = None, **options: Any) -> Object:
@@ -27,9 +27,8 @@ def volume(template: Object, name: str) -> Object:
     return {key: value for key, value in found.items() if key != "name"}
 
 
-def test_there_should_be_at_most_one_learner() -> None:
+def test_there_should_be_one_learner() -> None:
     assert stateful_set()["spec"]["replicas"] == 1
-    assert "replicas" in render_error({"learner": {"replicas": 2}})
 
 
 def test_settings_should_arrive_as_they_were_written() -> None:
@@ -169,6 +168,42 @@ def test_what_users_add_should_be_there() -> None:
     assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpu"
     assert template["metadata"]["labels"]["team"] == "games"
     assert template["metadata"]["annotations"]["note"] == "long run"
+
+
+def test_another_command_should_replace_the_learners_and_be_told_where_it_serves() -> None:
+    command = ["python", "/code/train.py", "--address=$(KUBEBEAST_ADDRESS)"]
+    added = {"command": command, "extraArgs": ["--seed=2"], "extraEnv": [{"name": "A", "value": "b"}]}
+    learner = container(pod({"learner": added, "token": {"enabled": True, "value": "a"}}), "learner")
+
+    assert (learner["command"], learner["args"]) == (command, ["--seed=2"])
+    assert {variable["name"]: variable["value"] for variable in learner["env"]} == {
+        "KUBEBEAST_ADDRESS": "0.0.0.0:4431",
+        "KUBEBEAST_HTTP_ADDRESS": "0.0.0.0:9090",
+        "KUBEBEAST_TOKEN_FILE": "/etc/kubebeast/access/token",
+        "A": "b",
+    }
+    assert learner["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
+
+
+def test_another_command_should_find_the_certificates() -> None:
+    tls = {"enabled": True, "mutual": True, "existingSecret": "mine", "client": {"existingSecret": "theirs"}}
+    learner = container(pod({"learner": {"command": ["train"]}, "tls": tls}), "learner")
+
+    assert "args" not in learner
+    assert {variable["name"]: variable["value"] for variable in learner["env"]} == {
+        "KUBEBEAST_ADDRESS": "0.0.0.0:4431",
+        "KUBEBEAST_HTTP_ADDRESS": "0.0.0.0:9090",
+        "KUBEBEAST_TLS_CERT": "/etc/kubebeast/access/tls.crt",
+        "KUBEBEAST_TLS_KEY": "/etc/kubebeast/access/tls.key",
+        "KUBEBEAST_TLS_CA": "/etc/kubebeast/access/ca.crt",
+    }
+
+
+def test_the_learner_itself_should_get_no_command_and_no_variables() -> None:
+    learner = container(pod(), "learner")
+
+    assert learner["args"][0] == "learner"
+    assert "command" not in learner and "env" not in learner
 
 
 def test_settings_should_reach_the_pod_at_once_or_when_it_is_deleted() -> None:

@@ -150,15 +150,16 @@ def test_every_port_should_name_its_protocol(manifests: Manifests) -> None:
 
 
 @every_scenario
-def test_every_service_should_select_one_workload_and_name_its_ports(manifests: Manifests) -> None:
-    pods = manifests.pod_templates()
+def test_every_service_should_select_pods_of_one_kind_and_name_their_ports(manifests: Manifests) -> None:
+    pods = manifests.pod_templates().values()
 
     for service in manifests.of_kind("Service"):
         selector = service["spec"]["selector"].items()
-        selected = [name for name, pod in pods.items() if selector <= pod["metadata"]["labels"].items()]
-        assert len(selected) == 1
-        named = {port["name"] for part in pods[selected[0]]["spec"]["containers"] for port in part.get("ports", [])}
-        assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
+        selected = [pod for pod in pods if selector <= pod["metadata"]["labels"].items()]
+        assert len({pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in selected}) == 1
+        for pod in selected:
+            named = {port["name"] for part in pod["spec"]["containers"] for port in part.get("ports", [])}
+            assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
 
 
 def test_a_registry_should_be_put_before_every_image() -> None:

@@ -50,7 +50,7 @@ def schema() -> dict[str, Any]:
         ({"learner": {"persistence": {"retention": {"whenDeleted": "Keep"}}}}, "whenDeleted"),
         ({"learner": {"externalService": {"type": "Loadbalancer"}}}, "learner.externalService.type"),
         ({"learner": {"address": "learner.example.com"}}, "learner.address"),
-        ({"learner": {"gpu": {"count": 2}}}, "learner.gpu.count"),
+        ({"learner": {"gpu": {"count": -1}}}, "learner.gpu.count"),
         ({"learner": {"podLabels": {"year": 2030}}}, "learner.podLabels.year"),
         ({"envserverDefaults": {"config": {"env_timeout": 3}}}, "env_timeout"),
         ({"envserverDefaults": {"preset": "atari"}}, "envserverDefaults.preset"),

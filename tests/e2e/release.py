@@ -61,16 +61,23 @@ class Release:
         self.helm("uninstall", self.name, "--wait", f"--timeout={READY_S:.0f}s")
 
     def learner(self) -> dict[str, Any]:
-        """The learner's pod."""
-        (pod,) = self.namespace.pods(instance=self.name, component="learner")
+        """The pod of the only learner."""
+        (pod,) = self.learners()
         return pod
+
+    def learners(self) -> list[dict[str, Any]]:
+        return self.namespace.pods(instance=self.name, component="learner")
 
     def envservers(self, group: str = "envserver") -> list[dict[str, Any]]:
         return self.namespace.pods(instance=self.name, component="envserver", group=group)
 
     def metrics(self) -> Metrics:
-        """The learner's samples, by name and label values: "kubebeast_steps_total/sampled"."""
-        return _samples(self.namespace.raw(self.learner()["metadata"]["name"], 9090, "/metrics"))
+        """The samples of the only learner, by name and label values: "kubebeast_steps_total/sampled"."""
+        return self.learner_metrics(self.learner()["metadata"]["name"])
+
+    def learner_metrics(self, pod: str) -> Metrics:
+        """As metrics, without the label of the rank."""
+        return _samples(self.namespace.raw(pod, 9090, "/metrics"))
 
     def envserver_metrics(self, pod: str) -> Metrics:
         return _samples(self.namespace.raw(pod, 9091, "/metrics"))
@@ -118,7 +125,7 @@ def check_books(metrics: Metrics) -> None:
 
 def _samples(text: str) -> Metrics:
     return {
-        "/".join([sample.name, *sample.labels.values()]): sample.value
+        "/".join([sample.name, *(value for label, value in sample.labels.items() if label != "rank")]): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }

@@ -7,11 +7,12 @@ _SAVED_AT = "kubebeast_checkpoint_last_success_timestamp_seconds"
 CHECKPOINTS = {
     "KubeBeastCheckpointStale": Alert(
         severity="warning",
-        # The age is unknown until a process has saved for the first time; that of the process stands in for it.
+        # The age is unknown until a process has saved for the first time; that of the process stands in for it. Of
+        # several ranks the first saves.
         # The interval is the mean of those within the history; until there is one, three times the default counts.
         expr=unfinished(f"""\
 max by (cluster, namespace, job) (
-  (kubebeast_checkpoint_age_seconds or time() - process_start_time_seconds)
+  (kubebeast_checkpoint_age_seconds or time() - process_start_time_seconds{{rank=~"0?"}})
   > (
     3 * ({_SAVED_AT} - min_over_time({_SAVED_AT}[$history]))
     / (changes({_SAVED_AT}[$history]) > 0)

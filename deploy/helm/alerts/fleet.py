@@ -41,6 +41,24 @@ max by (cluster, namespace, job) (
             "Pods that are Pending ask for nodes; env-servers that are throttled (CPU limits) for more CPU.",
         ],
     ),
+    "KubeBeastRankStarved": Alert(
+        severity="warning",
+        expr=unfinished("""\
+max by (cluster, namespace, job, rank) (
+  increase(kubebeast_empty_shares_total[$window])
+  / (increase(kubebeast_updates_total[$window]) > 0)
+) > 0.5"""),
+        hold="$patient",
+        summary=f"A learner of {WHERE} has too few env-servers.",
+        says="Rank {{ $labels.rank }} brought nothing to {{ $value | humanizePercentage }} of the updates.",
+        meaning="The others train without its share: batches are smaller, and a GPU computes nothing.",
+        panels=["Streams", "Updates without a share", "Time spent waiting"],
+        steps=[
+            "kubebeast fleet shows the streams of each learner. Streams choose a learner by chance: with few of them "
+            "raise numStreams or the env-servers' replicas.",
+            "A learner without any: can env-servers reach its pod? Their log names the address.",
+        ],
+    ),
     "KubeBeastFleetIdle": Alert(
         severity="info",
         expr=unfinished(f"max by (cluster, namespace, job) ({parked_share('$window', of='')}) > 0.5"),
@@ -58,7 +76,12 @@ max by (cluster, namespace, job) (
         severity="warning",
         expr=unfinished("""\
 sum by (cluster, namespace, job) (increase(kubebeast_streams_ended_total{reason!~"bye|closed"}[$window]))
-> clamp_min(max by (cluster, namespace, job) (avg_over_time(kubebeast_streams[$window])), 1)"""),
+> clamp_min(
+  sum by (cluster, namespace, job) (
+    max by (cluster, namespace, job, rank) (avg_over_time(kubebeast_streams[$window]))
+  ),
+  1
+)"""),
         hold="$patient",
         summary=f"Streams of {WHERE} come and go.",
         says="About {{ $value | humanize }} streams were lost in $window, more than there are.",

@@ -51,8 +51,11 @@ unless on (cluster, namespace, job) (
     ),
     "KubeBeastLearnerRestarting": Alert(
         severity="warning",
-        # A pod that is made again has another address, and so another series.
-        expr=unfinished(f"sum by (cluster, namespace, job) (1 + {_STARTS}) - 1 >= 3"),
+        # A pod that is made again has another address, and so another series. All ranks start together.
+        expr=unfinished(f"""\
+max by (cluster, namespace, job) (
+  sum by (cluster, namespace, job, rank) (1 + {_STARTS}) - 1
+) >= 3"""),
         summary=f"The learner of {WHERE} restarts again and again.",
         says="It has started {{ $value | humanize }} times more within the last $loop.",
         meaning="What was learnt since the newest checkpoint is repeated each time.",
@@ -148,7 +151,7 @@ and
         severity="info",
         expr="""\
 count by (cluster, namespace, job) (
-  kubebeast_gpu_memory_total_bytes
+  max by (cluster, namespace, job, pod, device) (kubebeast_gpu_memory_total_bytes)
   and on (cluster, namespace, job) kubebeast_learner_step >= kubebeast_learner_total_steps
 )""",
         hold="$lenient",

@@ -26,10 +26,14 @@ min by (cluster, namespace, job, env_id) (
   {_PRESENT}
 )"""
 
-# Streams that there were and are not, without those that said Bye. Counted by the learner, which hears the goodbyes.
+# Streams that there were and are not, without those that said Bye, as those do that go from rank to rank. Told by
+# the learner, which hears the goodbyes.
 _MISSED = """\
 clamp_min(
-  max by (cluster, namespace, job) (max_over_time(kubebeast_streams[$long]) - kubebeast_streams)
+  max by (cluster, namespace, job) (
+    max_over_time(sum by (cluster, namespace, job) (kubebeast_streams)[$long:$resolution])
+    - sum by (cluster, namespace, job) (kubebeast_streams)
+  )
   - sum by (cluster, namespace, job) (increase(kubebeast_streams_ended_total{reason="bye"}[$long])),
   0
 )

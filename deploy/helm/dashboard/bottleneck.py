@@ -1,7 +1,7 @@
 """The row about whether learner, inference and fleet fit each other, and where a step's time goes."""
 
 from dashboard.grafana import WAITING, Panel, Panels
-from dashboard.promql import demand, parked_share, quantile, rate, stage_loads
+from dashboard.promql import demand, of_release, parked_share, quantile, rate, stage_loads
 
 
 def spread(histogram: str, legend: str, by: str = "") -> dict[str, str]:
@@ -91,12 +91,18 @@ BOTTLENECK: Panels = {
         good="Forward and backward take most. To device: the bus to the GPU, or observations larger than they need to "
         "be. Publish: the model is large for its batches.",
         unit="s",
-        width=16,
         queries=spread("kubebeast_update_seconds", "{{phase}}", by="phase"),
     ),
     "Updates": Panel(
         good="Level. Falls with the env-steps when the fleet is short, alone when the learner is slow.",
         unit="ops",
-        queries={"of the weights": rate("kubebeast_updates_total")},
+        queries={"of the weights": of_release(rate("kubebeast_updates_total"))},
+    ),
+    "Updates without a share": Panel(
+        good="Of several learners: 0. A learner without a batch of its own has too few streams.",
+        unit="percentunit",
+        ceiling=1,
+        queries={"of all updates": f"{rate('kubebeast_empty_shares_total')} / ({rate('kubebeast_updates_total')} > 0)"},
+        levels=WAITING,
     ),
 }

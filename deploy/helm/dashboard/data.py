@@ -1,7 +1,7 @@
 """The row about what the learner learns from, and whether the optimisation is sound."""
 
 from dashboard.grafana import Level, Panel, Panels
-from dashboard.promql import rate
+from dashboard.promql import of_release, rate
 
 _DROPPED, _SAMPLED, _DELIVERED = (
     rate("kubebeast_steps_total", f"outcome{matched}") for matched in ('=~"dropped_.*"', '="sampled"', '="delivered"')
@@ -46,17 +46,17 @@ DATA: Panels = {
     "Gradient norm": Panel(
         good="Level within a factor of ten. Growing without end: lower learning_rate or grad_norm_clipping before "
         "updates are skipped.",
-        queries={"before clipping": "kubebeast_gradient_norm{%s}"},
+        queries={"before clipping": of_release("kubebeast_gradient_norm{%s}")},
     ),
     "Skipped updates": Panel(
         good="0: losses and gradients are finite. Ten in a row end the run; the learner's log names the steps.",
         width=12,
-        queries={"in an hour": "increase(kubebeast_updates_skipped_total{%s}[1h])"},
+        queries={"in an hour": of_release("increase(kubebeast_updates_skipped_total{%s}[1h])")},
     ),
     "Learning rate": Panel(
         good="The schedule that was asked for, also after a restart.",
         unit="sci",
         width=12,
-        queries={"learning rate": "kubebeast_learning_rate{%s}"},
+        queries={"learning rate": of_release("kubebeast_learning_rate{%s}")},
     ),
 }

@@ -23,7 +23,7 @@ GLANCE: Panels = {
     ),
     "Speed": Stat(
         good="As high as it was. Lower than before: the verdict says who is to blame.",
-        queries={"env-steps a second": "kubebeast_learner_steps_per_second{%s}"},
+        queries={"env-steps a second": of_release("kubebeast_learner_steps_per_second{%s}")},
     ),
     "Return": Stat(
         good="Rises. Mean unclipped return of the newest episodes of each task.",

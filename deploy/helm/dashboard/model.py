@@ -78,8 +78,8 @@ def _panel(title: str, panel: Panel, matchers: str) -> Model:
                 "refId": ascii_uppercase[number],
                 "datasource": DATASOURCE,
                 "expr": expr.replace("%s", matchers),
-                # The job tells apart runs that share a graph; a table has a column for it.
-                "legendFormat": legend if is_table else f"{{{{job}}}} {legend}",
+                # The job tells apart runs that share a graph, the rank several learners; a table has columns for them.
+                "legendFormat": legend if is_table else f"{{{{job}}}} {legend} {{{{rank}}}}",
                 "instant": not over_time,
                 "range": over_time,
                 "format": "table" if is_table else "time_series",

@@ -4,7 +4,7 @@ from dashboard.bottleneck import spread
 from dashboard.grafana import FILLED, Panel, Panels, Stat
 from dashboard.promql import of_release, total
 
-_STARTS = f"{total('1 + changes(kubebeast_learner_start_time_seconds{%s}[1h])')} - 1"
+_STARTS = f"{of_release(total('1 + changes(kubebeast_learner_start_time_seconds{%s}[1h])', 'rank'))} - 1"
 
 SAFETY: Panels = {
     "Age of the last checkpoint": Panel(
@@ -54,11 +54,13 @@ SAFETY: Panels = {
         good="One version of learner and env-servers, except during an upgrade.",
         width=24,
         queries={
-            "learner {{version}}, torch {{torch}} on {{device}}": "kubebeast_build_info{%s}",
+            "learner {{version}}, torch {{torch}} on {{device}}": of_release(
+                "kubebeast_build_info{%s}", "version, torch, device", aggregate="count"
+            ),
             "env-servers {{version}}, {{env_id}}": of_release(
                 "kubebeast_envserver_build_info{%s}", "version, env_id", aggregate="count"
             ),
-            "run {{run_id}}": "kubebeast_run_info{%s}",
+            "run {{run_id}}": of_release("kubebeast_run_info{%s}", "run_id"),
         },
         names_only=True,
     ),

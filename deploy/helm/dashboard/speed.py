@@ -34,15 +34,17 @@ SPEED: Panels = {
         good="Grows steadily up to 100 %.",
         unit="percentunit",
         ceiling=1,
-        queries={"of all steps": "kubebeast_learner_step{%s} / kubebeast_learner_total_steps{%s}"},
+        queries={"of all steps": of_release("kubebeast_learner_step{%s} / kubebeast_learner_total_steps{%s}")},
         width=4,
     ),
     "Time left": Stat(
         good="Shrinks as fast as time goes by. Nothing is shown while the training stands still.",
         unit="s",
         queries={
-            "at the present speed": "clamp_min(kubebeast_learner_total_steps{%s} - kubebeast_learner_step{%s}, 0) / "
-            "(kubebeast_learner_steps_per_second{%s} > 0)"
+            "at the present speed": of_release(
+                "clamp_min(kubebeast_learner_total_steps{%s} - kubebeast_learner_step{%s}, 0) / "
+                "(kubebeast_learner_steps_per_second{%s} > 0)"
+            )
         },
         width=4,
     ),

@@ -81,8 +81,13 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
 {{- if or (eq .side "envserver") .root.Values.tls.mutual -}}
 {{- $_ := set $settings "tls_ca" (printf "%s/ca.crt" $folder) -}}
 {{- end -}}
-{{- if and (eq .side "envserver") .root.Values.tls.serverName -}}
-{{- $_ := set $settings "tls_server_name" .root.Values.tls.serverName -}}
+{{- $serverName := .root.Values.tls.serverName -}}
+{{- if include "kubebeast.learner.isSeveral" .root -}}
+{{- /* Env-servers dial pods; the certificate is for the Service. */ -}}
+{{- $serverName = $serverName | default (printf "%s.%s.svc" (include "kubebeast.learner.fullname" .root) .root.Release.Namespace) -}}
+{{- end -}}
+{{- if and (eq .side "envserver") $serverName -}}
+{{- $_ := set $settings "tls_server_name" $serverName -}}
 {{- end -}}
 {{- end -}}
 {{- with $settings }}{{ toYaml . }}{{ end -}}

@@ -8,7 +8,7 @@ has no autoscaler.
 {{- define "kubebeast.envservers" -}}
 {{- $groups := list -}}
 {{- $names := list -}}
-{{- $fullnames := list (include "kubebeast.learner.fullname" .) -}}
+{{- $fullnames := list (include "kubebeast.learner.fullname" .) (include "kubebeast.peers.fullname" .) -}}
 {{- range include "kubebeast.envservers.entries" . | fromJsonArray -}}
 {{- $group := include "kubebeast.envserver.merged" (dict "defaults" $.Values.envserverDefaults "entry" .) | fromJson -}}
 {{- $long := printf "%s-%s" (include "kubebeast.fullname" $) .name -}}

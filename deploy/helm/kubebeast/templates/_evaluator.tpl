@@ -17,7 +17,11 @@ the learner's node what lets it go there.
 {{- $learner := .Values.learner -}}
 {{- $pod := merge (dict "podSecurityContext" $learner.podSecurityContext "lostNodeSeconds" $learner.lostNodeSeconds) .Values.evaluator -}}
 {{- if include "kubebeast.evaluator.sharesNode" . -}}
-{{- $selector := dict "matchLabels" (include "kubebeast.selectorLabels" (dict "root" . "component" "learner") | fromYaml) -}}
+{{- $labels := include "kubebeast.selectorLabels" (dict "root" . "component" "learner") | fromYaml -}}
+{{- if include "kubebeast.learner.isSeveral" . -}}
+{{- $_ := set $labels "statefulset.kubernetes.io/pod-name" (printf "%s-0" (include "kubebeast.learner.fullname" .)) -}}
+{{- end -}}
+{{- $selector := dict "matchLabels" $labels -}}
 {{- $term := dict "labelSelector" $selector "topologyKey" "kubernetes.io/hostname" -}}
 {{- $_ := set $pod "affinity" (dict "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term))) -}}
 {{- $_ := set $pod "tolerations" (concat $learner.tolerations .Values.evaluator.tolerations | uniq) -}}

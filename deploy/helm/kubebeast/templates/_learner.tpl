@@ -28,6 +28,36 @@ linger: true
 {{- end }}
 {{- end -}}
 
+{{/* Command of the container in place of the image's, as a JSON array: another trainer, or torchrun. */}}
+{{- define "kubebeast.learner.command" -}}
+{{- $torchrun := list -}}
+{{- if include "kubebeast.learner.isSeveral" . }}{{ $torchrun = list "python" "-m" "torch.distributed.run" }}{{ end -}}
+{{- .Values.learner.command | default $torchrun | toJson -}}
+{{- end -}}
+
+{{/* Flags of the command that the chart has for the container, as a JSON array: dict "root" . "isFirst" BOOL. */}}
+{{- define "kubebeast.learner.args" -}}
+{{- $recipe := include "kubebeast.learner.recipe" .root -}}
+{{- $args := list "learner" "--config=/etc/kubebeast/config/learner.yaml" (printf "--recipe=%s" $recipe) -}}
+{{- if include "kubebeast.learner.isSeveral" .root -}}
+{{- $args = concat (include "kubebeast.learner.torchrun" . | fromJsonArray) $args -}}
+{{- end -}}
+{{- empty .root.Values.learner.command | ternary $args list | toJson -}}
+{{- end -}}
+
+{{/* Variables of the container, as a JSON array: what learner.yaml says to a command that does not read it, or torchrun's. */}}
+{{- define "kubebeast.learner.variables" -}}
+{{- $variables := list -}}
+{{- if .Values.learner.command -}}
+{{- $settings := include "kubebeast.access.settings" (dict "root" . "side" "learner") | fromYaml -}}
+{{- range $name, $value := merge (dict "address" "0.0.0.0:4431" "http_address" "0.0.0.0:9090") $settings -}}
+{{- $variables = append $variables (dict "name" (printf "KUBEBEAST_%s" (upper $name)) "value" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- if include "kubebeast.learner.isSeveral" . }}{{ $variables = include "kubebeast.learner.torchrunVariables" . | fromJsonArray }}{{ end -}}
+{{- toJson $variables -}}
+{{- end -}}
+
 {{- define "kubebeast.learner.serviceAccountName" -}}
 {{- $own := include "kubebeast.learner.fullname" . -}}
 {{- .Values.learner.serviceAccount.name | default (ternary $own "default" .Values.learner.serviceAccount.create) -}}
@@ -40,9 +70,13 @@ linger: true
 {{- if and (eq 1 (len (uniq $ids))) (not .Values.learner.config.env) }}{{ first $ids }}{{ end -}}
 {{- end -}}
 
-{{/* Where env-servers dial. */}}
+{{/* Where env-servers dial; of several learners each stream chooses one among the addresses of their pods. */}}
 {{- define "kubebeast.learner.address" -}}
-{{- if .Values.learner.enabled -}}
+{{- if include "kubebeast.learner.isSeveral" . -}}
+{{- $last := add 4430 (include "kubebeast.learner.ranksPerPod" .) -}}
+{{- $ports := eq 4431 (int $last) | ternary "4431" (printf "4431-%d" $last) -}}
+{{- printf "dns:%s.%s.svc:%s" (include "kubebeast.learner.headlessName" .) .Release.Namespace $ports -}}
+{{- else if .Values.learner.enabled -}}
 {{- printf "%s.%s.svc:%d" (include "kubebeast.learner.fullname" .) .Release.Namespace (int .Values.learner.service.port) -}}
 {{- else -}}
 {{- .Values.learner.address -}}

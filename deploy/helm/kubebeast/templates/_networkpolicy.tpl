@@ -15,6 +15,16 @@ matchExpressions:
 {{- with .metricsFrom }}{{ toYaml . }}{{ else }}- namespaceSelector: {}{{ end -}}
 {{- end -}}
 
+{{/* Ports of a learner's pod as YAML: dict "root" . "kind" "grpc" or "http". */}}
+{{- define "kubebeast.networkPolicy.learnerPorts" -}}
+{{- $ports := list -}}
+{{- $kind := .kind -}}
+{{- range include "kubebeast.learner.ports" .root | fromJsonArray -}}
+{{- if eq .kind $kind }}{{ $ports = append $ports (dict "port" .number "protocol" "TCP") }}{{ end -}}
+{{- end -}}
+{{- toYaml $ports -}}
+{{- end -}}
+
 {{/* Where environments may connect: everywhere, or to DNS and what the values add. */}}
 {{- define "kubebeast.networkPolicy.environmentEgress" -}}
 {{- with .Values.networkPolicy.envserver -}}
