@@ -12,20 +12,18 @@ All of them need `pip install './services/envserver[atari,envpool]' opencv-pytho
 import contextlib
 import dataclasses
 import itertools
-import statistics
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 import tyro
 
 from benchmarks import report
 from benchmarks.pong import FRAME_SKIP, FRAME_STACK, NOOP_MAX, SCREEN_SIZE
+from benchmarks.turns import Player, Row, compare
 from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
 
-WARMUP_STEPS = 50
 SINGLE, VECTOR = "benchmarks.pong:Pong84-v0", "benchmarks.pong:vector/Pong84-v0"
 ALE = {
     "repeat_action_probability": 0.0,
@@ -69,55 +67,14 @@ class Settings:
     """B, environments that step together."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    backend: str
-    num_envs: int
-    steps_per_s: float | None = None
-    """Median over the rounds."""
-    cpu_us_per_step: float | None = None
-    """Of all processes and threads; median."""
-    ratio: float | None = None
-    """Steps per second over the reference's in the same round; median."""
-    ratio_lowest: float | None = None
-    ratio_highest: float | None = None
-    not_run: str = ""
-    """Why."""
+def _random_actions(env: HostedEnv) -> Iterator[list[Any]]:
+    (action,) = env.spec_action
+    random = np.random.default_rng(1)
+    return itertools.cycle([[random.integers(action.num_categories, size=env.num_envs)] for _ in range(256)])
 
 
-class Speed(NamedTuple):
-    steps_per_s: float
-    cpu_us_per_step: float
-
-
-class Player:
-    """One backend that plays on from measurement to measurement."""
-
-    def __init__(self, env: HostedEnv, seconds: float) -> None:
-        self.env = env
-        self._seconds = seconds
-        (action,) = env.spec_action
-        random = np.random.default_rng(1)
-        self._actions = itertools.cycle(
-            [[random.integers(action.num_categories, size=env.num_envs)] for _ in range(256)]
-        )
-        env.reset()
-        for _ in range(WARMUP_STEPS):
-            env.step(next(self._actions))
-
-    def measure(self) -> Speed:
-        num_calls, cpu_s, started = 0, _cpu_s(), time.perf_counter()
-        while time.perf_counter() - started < self._seconds:
-            self.env.step(next(self._actions))
-            num_calls += 1
-        num_steps = num_calls * self.env.num_envs
-        return Speed(num_steps / (time.perf_counter() - started), (_cpu_s() - cpu_s) / num_steps * 1e6)
-
-
-def _cpu_s() -> float:
-    """Of this process and its children so far: while one backend plays the others rest."""
-    this = psutil.Process()
-    return sum(sum(process.cpu_times()[:2]) for process in (this, *this.children(recursive=True)))
+def _act(env: HostedEnv, actions: Iterator[list[Any]]) -> None:
+    env.step(next(actions))
 
 
 @contextlib.contextmanager
@@ -129,7 +86,8 @@ def players(num_envs: int, seconds: float) -> Iterator[dict[str, Player | str]]:
             try:
                 env = make_vector_env(env_id, num_envs, env_kwargs=env_kwargs, seed=1, full_stacks=False)
                 stack.callback(env.close)
-                made[name] = Player(env, seconds)
+                env.reset()
+                made[name] = Player(partial(_act, env, _random_actions(env)), num_envs, seconds)
             except (ValueError, EnvironmentFailure) as error:
                 made[name] = str(error)
         yield made
@@ -137,35 +95,7 @@ def players(num_envs: int, seconds: float) -> Iterator[dict[str, Player | str]]:
 
 def measure(num_envs: int, settings: Settings) -> list[Row]:
     with players(num_envs, settings.seconds) as made:
-        reasons = {name: player for name, player in made.items() if isinstance(player, str)}
-        playing = {name: player for name, player in made.items() if isinstance(player, Player)}
-        rounds: list[dict[str, Speed]] = []
-        for turn in range(settings.rounds):
-            # In turns from both ends, so that what drifts on the machine falls on all.
-            order = list(playing) if turn % 2 == 0 else list(playing)[::-1]
-            rounds.append({name: playing[name].measure() for name in order})
-    return [
-        Row(backend=name, num_envs=num_envs, not_run=reasons[name])
-        if name in reasons
-        else summary(name, num_envs, rounds)
-        for name in made
-    ]
-
-
-def summary(name: str, num_envs: int, rounds: Sequence[dict[str, Speed]]) -> Row:
-    """Of one backend's rounds; without ratios where the reference has not run."""
-    speeds = [each[name] for each in rounds]
-    reference = BACKENDS[0].name
-    ratios = [each[name].steps_per_s / each[reference].steps_per_s for each in rounds if reference in each]
-    return Row(
-        backend=name,
-        num_envs=num_envs,
-        steps_per_s=statistics.median(speed.steps_per_s for speed in speeds),
-        cpu_us_per_step=statistics.median(speed.cpu_us_per_step for speed in speeds),
-        ratio=statistics.median(ratios) if ratios else None,
-        ratio_lowest=min(ratios, default=None),
-        ratio_highest=max(ratios, default=None),
-    )
+        return compare(made, num_envs, settings.rounds)
 
 
 def main() -> None:

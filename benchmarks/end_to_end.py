@@ -81,14 +81,14 @@ def _moments(process: "subprocess.Popen[str]") -> Iterator[_Moment]:
     learner = psutil.Process(process.pid)
     for line in process.stdout:
         if line.startswith("{"):
-            actors = [_busy_s(child.cpu_times()) for child in learner.children(recursive=True)]
-            own, machine = _busy_s(learner.cpu_times()), _busy_s(psutil.cpu_times())
+            actors = [busy_s(child.cpu_times()) for child in learner.children(recursive=True)]
+            own, machine = busy_s(learner.cpu_times()), busy_s(psutil.cpu_times())
             yield _Moment(json.loads(line), own, sum(actors), machine)
 
 
-def _busy_s(times: Any) -> float:
-    """User and system seconds of one of psutil's records."""
-    return float(times.user + times.system)
+def busy_s(times: Any) -> float:
+    """User and system seconds of one of psutil's records; those of niced processes stand apart in the machine's."""
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
 
 
 def _later(moments: Iterator[_Moment], since: _Moment, seconds: float) -> _Moment:

@@ -13,23 +13,34 @@ from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.models.dummy import dummy_inputs
 
 WARMUP_CALLS = 3
 
 
 def measure_all(
-    env: str, *, num_envs: int, num_rows: int, unroll_length: int, batch_size: int, model: str, seconds: float
+    env: str,
+    *,
+    num_envs: int,
+    num_rows: int,
+    unroll_length: int,
+    batch_size: int,
+    model: str,
+    interleaved: bool,
+    seconds: float,
 ) -> dict[str, float]:
     """CPU microseconds per env-step of env, inference and update, each over `seconds`, in this process.
 
-    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name.
+    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name. interleaved:
+    frames lie in memory as the native pool lays them for this network.
     """
     torch.set_num_threads(1)
     envs = make_vector_env(env, num_envs, seed=1, full_stacks=False)
     spec = EnvSpec.of(env, envs.spec_observation, envs.spec_action)
     network = make_model(spec.observation, spec.action, ModelConfig(model=model))
+    if not interleaved:
+        network.interleaved = ()
     pieces = {
         "env": (_env(envs), num_envs),
         "inference": (_inference(network, spec, num_rows), num_rows),
@@ -60,10 +71,19 @@ def _env(envs: HostedEnv) -> Callable[[], object]:
     return lambda: envs.step(next(turns))
 
 
+def _rows(network: Model, spec: EnvSpec, num_rows: int, batch_size: int) -> ModelInputs:
+    rows = dummy_inputs(spec.observation, network.distribution, num_rows, batch_size)
+    if not network.interleaved:
+        return rows
+    pairs = zip(rows.observation, network.interleaved, strict=True)
+    native = [leaf.movedim(2, -1).contiguous() if interleaved else leaf for leaf, interleaved in pairs]
+    return rows._replace(observation=network.with_frames_first(native, axis=2))
+
+
 def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], object]:
     weights = WeightPublisher(network)
     generator = torch.Generator().manual_seed(1)
-    inputs = dummy_inputs(spec.observation, network.distribution, 1, num_rows)
+    inputs = _rows(network, spec, 1, num_rows)
     core_state = network.initial_state(num_rows)
 
     def act() -> np.ndarray:
@@ -77,9 +97,15 @@ def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], obj
 
 def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
     learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1)
-    rows = dummy_inputs(spec.observation, network.distribution, unroll_length + 1, batch_size)
+    rollout = made_up_batch(network, spec, unroll_length, batch_size)
+    return lambda: learner.update(rollout, step=0)
+
+
+def made_up_batch(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Rollout:
+    """A batch of random rows in the middle of episodes."""
+    rows = _rows(network, spec, unroll_length + 1, batch_size)
     never = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
-    rollout = Rollout(
+    return Rollout(
         observation=rows.observation,
         rewards=rows.reward,
         terminated=never,
@@ -93,4 +119,3 @@ def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) 
         core_state=network.initial_state(batch_size),
         distribution=network.distribution,
     )
-    return lambda: learner.update(rollout, step=0)

@@ -1,24 +1,36 @@
 """Pong84-v0: Pong with frames like those of the Atari presets, made by gymnasium's wrappers.
 
-Needs ale-py and OpenCV. Their grey levels differ from those of ALE's own preprocessing; the work is the same.
+Needs ale-py and OpenCV. Their grey levels differ from those of ALE's own preprocessing; the work is the same. Also for
+gymnasium below 1.0, which some other systems need.
 """
 
 from typing import Any
 
 import ale_py
 import gymnasium
-from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+import numpy as np
+from gymnasium import wrappers
 
 FRAME_SKIP, SCREEN_SIZE, FRAME_STACK, NOOP_MAX = 4, 84, 4, 30
 
-gymnasium.register_envs(ale_py)
+if hasattr(gymnasium, "register_envs"):
+    gymnasium.register_envs(ale_py)
 
 
 def make_pong() -> gymnasium.Env[Any, Any]:
     """Observations uint8 [4, 84, 84], each a maximum over two frames; four frames an action."""
     game = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0)
-    frames = AtariPreprocessing(game, noop_max=NOOP_MAX, frame_skip=FRAME_SKIP, screen_size=SCREEN_SIZE)
-    return FrameStackObservation(frames, FRAME_STACK)
+    frames = wrappers.AtariPreprocessing(game, noop_max=NOOP_MAX, frame_skip=FRAME_SKIP, screen_size=SCREEN_SIZE)
+    if hasattr(wrappers, "FrameStackObservation"):
+        return wrappers.FrameStackObservation(frames, FRAME_STACK)
+    return _ArrayObservation(wrappers.FrameStack(frames, FRAME_STACK))
+
+
+class _ArrayObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """The frames of the older FrameStack, which come one by one, in one array."""
+
+    def observation(self, observation: Any) -> np.ndarray:
+        return np.asarray(observation)
 
 
 gymnasium.register("Pong84-v0", entry_point=f"{__name__}:make_pong", disable_env_checker=True)

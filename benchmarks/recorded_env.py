@@ -6,10 +6,11 @@ import numpy as np
 
 from benchmarks import frames
 from benchmarks.cell import Cell
+from kubebeast_envserver.config import TransportName
 from kubebeast_envserver.rows.rows import Array, StepRows
 from kubebeast_envserver.rows.spaces import Leaf
-from kubebeast_envserver.stream.connection import open_stream
 from kubebeast_envserver.stream.session import Identity, Session
+from kubebeast_envserver.stream.transport import open_stream
 
 
 def observation_leaves(cell: Cell) -> list[Leaf]:
@@ -52,10 +53,10 @@ class RecordedEnv:
         )
 
 
-def run(cell: Cell, streams: range, address: str, recording: Path) -> None:
+def run(cell: Cell, streams: range, address: str, recording: Path, transport: TransportName = "auto") -> None:
     """Streams one environment vector, as one env-server process does, until the stream ends, which is an error."""
     (stream,) = streams
     identity = Identity(env_server_id=f"recorded-{stream}", instance_id=f"recorded-{stream}", env_id="Recorded-v0")
     env = RecordedEnv(cell, recording)
-    with open_stream(address) as connection:
+    with open_stream(address, transport=transport) as connection:
         Session(connection, env, identity, lz4=cell.codec == "lz4", welcome_timeout_s=60.0).run()

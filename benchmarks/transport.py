@@ -17,11 +17,9 @@ encrypted take turns, and the ratios are of neighbours.
 """
 
 import dataclasses
-import functools
 import itertools
 import statistics
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -29,8 +27,8 @@ from typing import Literal
 import tyro
 
 from benchmarks import frames, grpcio_server, native_server, recorded_env, replay_client, report
-from benchmarks.cell import Cell, Snapshot, Tls
-from benchmarks.processes import loading, running
+from benchmarks.cell import Cell, Tls
+from benchmarks.step_cost import step_cost
 from tests.integration.certificates import issue, make_ca
 
 SERVERS = {"native": native_server.serve, "grpcio": grpcio_server.serve}
@@ -96,34 +94,21 @@ class TlsCost:
 def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Settings, recording: Path) -> Row:
     """Puts the cell's load on a fresh server and measures it once it is warm. RuntimeError when it stands still."""
     num_processes = cell.streams if clients == "env-server" else min(cell.streams, NUM_REPLAY_PROCESSES)
-    shares = [range(first, cell.streams, num_processes) for first in range(num_processes)]
-    with (
-        running(SERVERS[server], cell) as (address, snapshot),
-        loading(CLIENTS[clients], shares, cell, address, recording) as client_cpu_s,
-    ):
-        while snapshot().steps < 4 * cell.streams * cell.num_envs:
-            client_cpu_s()
-            time.sleep(0.1)
-        time.sleep(settings.warmup_seconds)
-        before, client_before = snapshot(), client_cpu_s()
-        time.sleep(settings.seconds)
-        after, client_after = snapshot(), client_cpu_s()
-    row = functools.partial(Row, server=server, clients=clients, streams=cell.streams, num_envs=cell.num_envs)
-    return row(
+    times = (settings.seconds, settings.warmup_seconds)
+    cost = step_cost(SERVERS[server], CLIENTS[clients], cell, *times, recording, num_processes)
+    return Row(
+        server=server,
+        clients=clients,
+        streams=cell.streams,
+        num_envs=cell.num_envs,
         codec=cell.codec,
         frame_stack=cell.frame_stack,
         tls=cell.tls is not None,
-        client_us_per_step=(client_after - client_before) / num_steps(before, after) * 1e6,
-        server_us_per_step=(after.cpu_s - before.cpu_s) / num_steps(before, after) * 1e6,
-        steps_per_s=num_steps(before, after) / (after.time_s - before.time_s),
-        bytes_per_step=(after.bytes_received - before.bytes_received) / num_steps(before, after),
+        client_us_per_step=cost.client_us,
+        server_us_per_step=cost.server_us,
+        steps_per_s=cost.steps_per_s,
+        bytes_per_step=cost.bytes_per_step,
     )
-
-
-def num_steps(before: Snapshot, after: Snapshot) -> int:
-    if after.steps == before.steps or after.steps_delivered == before.steps_delivered:
-        raise RuntimeError(f"the server stands still: {before}, then {after}")
-    return after.steps - before.steps
 
 
 def measure_servers(settings: Settings, recording: Path) -> list[Row]:

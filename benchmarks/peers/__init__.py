@@ -1,0 +1,1 @@
+"""Other systems at the same work: `python -m benchmarks.peers`."""

@@ -1,0 +1,93 @@
+"""The systems: what each is installed from, and how it trains Pong with the shallow network."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.peers.settings import Settings
+
+Command = Callable[[Path, Settings], Sequence[str]]
+"""The words that train until they are stopped: of the Python of the system's venv, and the settings."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    name: str
+    requirements: Sequence[str] = ()
+    """What pip installs beside torch, into a venv of its own; none: the venv that runs here."""
+    command: Command
+    needs_checkout: bool = False
+    """Whether it runs in the checkout of TorchBeast, instead of the root of this repository."""
+    step: str = r'"step": (\d+)'
+    """Finds env-steps so far in a line of its output."""
+    note: str = ""
+    """In what its work is not that of the others."""
+
+
+def _kubebeast(name: str, *flags: str) -> Command:
+    def command(python: Path, settings: Settings) -> Sequence[str]:
+        words = [str(python), "-m", "kubebeast_learner", name, "--env", "PongNoFrameskip-v4", "--model", "shallow"]
+        words += ["--progress", "json", "--log-interval-s", "0.5", "--disable-checkpoint", "--xpid", "peer"]
+        words += ["--savedir", str(settings.work / "runs"), "--total-steps", "1000000000", *flags]
+        return [*words, "--num-actors", "32", "--unroll-length", "20", "--batch-size", "8"]
+
+    return command
+
+
+def _program(name: str) -> Command:
+    return lambda python, settings: [str(python), "-m", f"benchmarks.peers.programs.{name}", str(settings.epochs)]
+
+
+def _torchbeast(module: str, *flags: str) -> Command:
+    def command(python: Path, settings: Settings) -> Sequence[str]:
+        words = [str(python), "-m", f"torchbeast.{module}", "--env", "PongNoFrameskip-v4", "--xpid", "peer"]
+        words += ["--savedir", str(settings.work / "runs"), "--total_steps", "1000000000", "--disable_checkpoint"]
+        return [*words, "--unroll_length", "20", "--batch_size", "8", *flags]
+
+    return command
+
+
+_ATARI = ("ale-py==0.11.2", "opencv-python-headless==4.11.0.86")
+_GYM = ("gym==0.18.3", "atari-py==0.2.6", "opencv-python-headless==4.11.0.86", "numpy<2", "gitpython")
+_SPS = r"Steps? (\d+) @"
+
+PEERS = (
+    *(
+        Peer(
+            name=f"kubebeast {command}, {precision}", command=_kubebeast(command, f"--precision={precision}", processes)
+        )
+        for precision in ("bf16", "fp32")
+        for command, processes in (("train", "--num-servers=3"), ("mono", "--num-actor-processes=3"))
+    ),
+    Peer(
+        name="Stable-Baselines3 PPO",
+        requirements=("stable-baselines3==2.9.2", "gymnasium==1.3.0", *_ATARI),
+        command=_program("sb3"),
+        note="no V-trace; rollouts and updates take turns",
+    ),
+    Peer(
+        name="Sample Factory APPO",
+        requirements=("sample-factory==2.1.1", "gymnasium==0.29.1", "setuptools<81", *_ATARI),
+        command=_program("sample_factory"),
+    ),
+    Peer(
+        name="RLlib IMPALA",
+        requirements=("ray[rllib]==2.60.0", *_ATARI),
+        command=_program("rllib"),
+    ),
+    Peer(
+        name="MonoBeast",
+        requirements=_GYM,
+        command=_torchbeast("monobeast", "--num_actors", "2", "--num_threads", "1"),
+        needs_checkout=True,
+        step=_SPS,
+    ),
+    Peer(
+        name="PolyBeast",
+        requirements=_GYM,
+        command=_torchbeast("polybeast", "--num_servers", "8", "--num_actors", "8"),
+        needs_checkout=True,
+        step=_SPS,
+        note="needs its C++ extensions",
+    ),
+)
