@@ -27,7 +27,7 @@ BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site examples locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
 # The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
-CPP_SOURCES = $(shell find native/src native/fuzz -name '*.h' -o -name '*.cc')
+CPP_SOURCES = $(shell find native/src native/fuzz native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
 
 .PHONY: help
 help: ## Show this list

@@ -1,7 +1,7 @@
 """Checks what pip has installed: `installed.py REPORT SHA256SUMS LIMIT_MB`.
 
-REPORT is that of `pip install --report`. KubeBeast's archives must have the checksums of SHA256SUMS, and everything but
-PyTorch together may have LIMIT_MB (of 10^6 bytes). Prints the sizes.
+REPORT is that of `pip install --report`. KubeBeast's archives must have the checksums of SHA256SUMS, and the archives
+of everything but PyTorch together may have LIMIT_MB (of 10^6 bytes). Prints the size of each, and of what it became.
 """
 
 import importlib.metadata
@@ -9,46 +9,48 @@ import json
 import pathlib
 import sys
 import urllib.parse
+import urllib.request
+from typing import Any
 
 
-def checksum_errors(report: pathlib.Path, sums: pathlib.Path) -> list[str]:
-    """Archives of KubeBeast that are not those of SHA256SUMS."""
+def checksum_errors(downloads: dict[str, Any], sums: pathlib.Path) -> list[str]:
+    """Archives of KubeBeast that are not those of SHA256SUMS; downloads are the report's download_info by name."""
     expected = {name: digest for digest, name in (line.split() for line in sums.read_text().splitlines())}
-    sources = [item["download_info"] for item in json.loads(report.read_text())["install"]]
     digests = {
-        urllib.parse.unquote(source["url"]).rpartition("/")[2]: source["archive_info"]["hashes"]["sha256"]
-        for source in sources
+        urllib.parse.unquote(download["url"]).rpartition("/")[2]: download["archive_info"]["hashes"]["sha256"]
+        for name, download in downloads.items()
+        if name.startswith("kubebeast")
     }
-    ours = {name: digest for name, digest in digests.items() if name.startswith("kubebeast")}
-    if not ours:
+    if not digests:
         return ["nothing of KubeBeast was installed"]
-    return [f"{name}: sha256 is {digest}" for name, digest in ours.items() if expected.get(name) != digest]
+    return [f"{name}: sha256 is {digest}" for name, digest in digests.items() if expected.get(name) != digest]
 
 
-def sizes_mb() -> dict[str, float]:
-    """Of every installed distribution, as it lies on the disk, compiled files included."""
-    return {
-        distribution.metadata["Name"]: sum(
-            path.stat().st_size
-            for file in distribution.files or ()
-            if (path := pathlib.Path(str(file.locate()))).is_file()
-        )
-        / 1e6
-        for distribution in importlib.metadata.distributions()
-    }
+def archive_mb(url: str) -> float:
+    """As the server, or the file system, says it."""
+    with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as answer:
+        return int(answer.headers["Content-Length"]) / 1e6
+
+
+def installed_mb(name: str) -> float:
+    """As it lies on the disk, compiled files included."""
+    paths = (pathlib.Path(str(file.locate())) for file in importlib.metadata.files(name) or ())
+    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
 def main() -> None:
     report, sums, limit_mb = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), float(sys.argv[3])
-    sizes = sizes_mb()
-    for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        print(f"{size:8.1f} MB  {name}")
-    total = sum(size for name, size in sizes.items() if name not in ("torch", "pip", "setuptools"))
-    print(f"{total:8.1f} MB  without torch, pip and setuptools")
-    errors = checksum_errors(report, sums)
-    if total > limit_mb:
-        errors.append(f"more than {limit_mb:g} MB")
-    sys.exit("\n".join(errors))
+    downloads = {item["metadata"]["name"]: item["download_info"] for item in json.loads(report.read_text())["install"]}
+    sizes = {name: (archive_mb(download["url"]), installed_mb(name)) for name, download in downloads.items()}
+    for name, (archive, installed) in sorted(sizes.items(), key=lambda item: -item[1][0]):
+        print(f"{archive:8.1f} MB, installed {installed:8.1f} MB  {name}")
+    archives, installed = map(sum, zip(*(size for name, size in sizes.items() if name != "torch"), strict=True))
+    print(f"{archives:8.1f} MB, installed {installed:8.1f} MB  without torch")
+    errors = checksum_errors(downloads, sums)
+    if archives > limit_mb:
+        errors.append(f"archives of more than {limit_mb:g} MB")
+    if errors:
+        sys.exit("\n".join(errors))
 
 
 if __name__ == "__main__":
