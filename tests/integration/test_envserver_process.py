@@ -18,6 +18,18 @@ from tests.integration.envserver_learner import ROOT, TIMEOUT_S, free_address, l
 pytestmark = pytest.mark.usefixtures("transport")
 
 MODULE = "tests.integration.envserver_faults"
+TIDY_GAME = """
+import atexit, os
+from kubebeast_envserver import catch
+
+class Global:
+    def __del__(self, mkdir=os.mkdir):
+        mkdir("finalized")
+
+left_to_the_interpreter = Global()
+atexit.register(os.mkdir, "hook")
+"""
+"""A module whose global object is deleted when the interpreter is finalized."""
 
 
 def test_sigterm_says_bye_and_exits_with_0() -> None:
@@ -115,6 +127,18 @@ def test_the_module_of_an_environment_is_found_in_the_working_directory(tmp_path
         with subprocess.Popen(command, cwd=tmp_path) as process:
             assert server.next("hello").env_id == "beside_me:Catch-v0"
             process.terminate()
+
+
+def test_a_process_ends_by_the_hooks_of_its_environments_and_takes_no_interpreter_down(tmp_path: Path) -> None:
+    (tmp_path / "tidy_game.py").write_text(TIDY_GAME)
+    program = "import sys; from kubebeast_envserver.__main__ import main; sys.exit(main())"
+    with learner() as server:
+        command = [sys.executable, "-c", program, "--env=tidy_game:Catch-v0", f"--address={server.address}"]
+        with subprocess.Popen(command, cwd=tmp_path) as process:
+            server.next("observations")
+            process.terminate()
+    assert process.returncode == ExitCode.OK
+    assert (tmp_path / "hook").exists() and not (tmp_path / "finalized").exists()
 
 
 def test_an_unknown_environment_is_reported_in_the_exit_status() -> None:

@@ -1,5 +1,6 @@
 """The process of one stream: started, watched, replaced when it dies or hangs, given up when that happens too often."""
 
+import atexit
 import faulthandler
 import logging
 import math
@@ -27,6 +28,7 @@ STREAM_GRACE_S = 4.0
 
 def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
     """Entry of a stream process."""
+    atexit.register(_end_after_the_verdict, status)  # what is registered first runs last
     log.configure(config.log_level, config.log_format)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S)
@@ -44,6 +46,17 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
         sys.exit(1)
     status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
     sys.exit(code)
+
+
+def _end_after_the_verdict(status: StreamStatus) -> None:
+    """Leaves out the finalization of the interpreter, in which Python before 3.14 unwinds a thread that asks for the
+    GIL: where C++ has called it, as a thread of gRPC's or of an environment's, that aborts the process
+    (https://docs.python.org/3/c-api/init.html#cautions-regarding-runtime-finalization).
+    """
+    if status.verdict:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status.verdict - 1)
 
 
 def _end_with_parent() -> None:
