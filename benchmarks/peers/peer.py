@@ -47,8 +47,9 @@ def _torchbeast(module: str, *flags: str) -> Command:
     return command
 
 
-_ATARI = ("ale-py==0.11.2", "opencv-python-headless==4.11.0.86")
-_GYM = ("gym==0.18.3", "atari-py==0.2.6", "opencv-python-headless==4.11.0.86", "numpy<2", "gitpython")
+_OPENCV = "opencv-python-headless==4.11.0.86"
+_ATARI = ("ale-py==0.11.2", _OPENCV)
+_GYM = ("gym==0.17.3", "atari-py==0.2.6", _OPENCV, "numpy<2", "gitpython")
 _SPS = r"Steps? (\d+) @"
 
 PEERS = (
@@ -67,7 +68,7 @@ PEERS = (
     ),
     Peer(
         name="Sample Factory APPO",
-        requirements=("sample-factory==2.1.1", "gymnasium==0.29.1", "setuptools<81", *_ATARI),
+        requirements=("sample-factory==2.1.1", "gymnasium==0.29.1", "setuptools<81", "ale-py==0.10.1", _OPENCV),
         command=_program("sample_factory"),
     ),
     Peer(

@@ -7,6 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+_BUILD_CONSTRAINTS = "setuptools<66\nwheel<0.39\n"
+"""What packages are built with that have no wheel: gym's own metadata is no longer valid for newer ones."""
+_PIP = "pip>=25.3"
+"""Has constraints of builds."""
 _TORCH = f"torch=={importlib.metadata.version('torch').partition('+')[0]}"
 
 
@@ -22,12 +26,19 @@ def python_with(requirements: Sequence[str], folder: Path) -> Path:
     python, complete = venv / "bin" / "python", venv / "complete"
     if not complete.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", *wanted]
-        run = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if run.returncode:
-            raise RuntimeError(f"pip install {' '.join(wanted)}: {_last_lines(run.stdout)}")
+        constraints = venv / "build-constraints.txt"
+        constraints.write_text(_BUILD_CONSTRAINTS)
+        _install(python, [_PIP])
+        _install(python, [f"--build-constraint={constraints}", *wanted])
         complete.touch()
     return python
+
+
+def _install(python: Path, words: Sequence[str]) -> None:
+    command = [str(python), "-m", "pip", "install", "--quiet", *words]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"pip install {' '.join(words)}: {_last_lines(run.stdout)}")
 
 
 def _last_lines(text: str) -> str:

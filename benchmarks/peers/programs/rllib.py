@@ -50,7 +50,8 @@ def main() -> None:
     algorithm = config.build_algo()
     while True:
         result = algorithm.train()
-        progress.report(int(result["learners"]["__all_modules__"]["num_env_steps_trained_lifetime"]))
+        if "learners" in result:  # else the iteration was over before the first update was
+            progress.report(int(result["learners"]["__all_modules__"]["num_env_steps_trained_lifetime"]))
 
 
 if __name__ == "__main__":
