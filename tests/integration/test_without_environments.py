@@ -70,7 +70,7 @@ def test_a_fleet_is_watched_without_environments(command: str) -> None:
     assert process.returncode == 0, process.stderr
 
 
-@pytest.mark.parametrize("command", ["mono", "train", "eval"])
+@pytest.mark.parametrize("command", ["mono", "train", "tune", "eval"])
 def test_a_command_that_needs_environments_says_in_one_line_what_is_missing(
     command: str, kubebeast: list[str], tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from kubebeast_learner.config import (
     TopConfig,
     TrainConfig,
     TrainingConfig,
+    TuneConfig,
 )
 from kubebeast_learner.config.command_line import Voice, parse
 from kubebeast_learner.config.sources import layer_flags, log_format_of, setting_types
@@ -56,6 +57,9 @@ COMMANDS = {
     "mono": _command("Train on this machine without env-servers and native code.", MonoConfig, "commands.mono:train"),
     "learner": _command(
         "Run the learner; env-servers elsewhere dial it, or it dials them.", LearnerConfig, "commands.train:learn"
+    ),
+    "tune": _command(
+        "Measure this machine and write the settings for kubebeast train.", TuneConfig, "commands.tune:run"
     ),
     "eval": _command("Play whole episodes with a checkpoint.", EvalConfig, "play.command:run"),
     "render": _command("Make a video of whole episodes.", RenderConfig, "play.render:run"),

@@ -19,8 +19,8 @@ ORDER = {
     "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
-        "spec config machine profiling ranks distributions models algorithm run actors training play observe commands "
-        "cli __main__"
+        "spec config machine profiling ranks distributions models algorithm run actors training play observe tune "
+        "commands cli __main__"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""
@@ -32,7 +32,7 @@ FOREIGN = {
     "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver"},
 }
 """Distributions that each may import."""
-ENVIRONMENTS = ("actors.mono", "play", "cli")
+ENVIRONMENTS = ("actors.mono", "play", "tune", "cli")
 """Rooms of the learner that make environments; all others do without the env-server's package."""
 MAX_FILES = 15
 CORE = ROOT / "native" / "src" / "core"

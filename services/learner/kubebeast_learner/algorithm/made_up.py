@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.models import LeafSpec, Model
@@ -12,31 +13,44 @@ from kubebeast_learner.models.dummy import dummy_inputs
 T, B = 3, 2
 
 
-def made_up_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
-    """Two unrolls: one inside an episode, one whose episode terminates at row 1 and is followed by the next.
+def made_up_rollout(
+    model: Model, observation: Sequence[LeafSpec], unroll_length: int = T, batch_size: int = B
+) -> Rollout:
+    """Unrolls inside an episode, the last of them one whose episode terminates at row 1 and is followed by the next.
 
-    On the model's device.
+    On the model's device; frames lie in memory as the native pool lays them for the model.
     """
-    rows = dummy_inputs(observation, model.distribution, T + 1, B, num_tasks=model.num_tasks)
-    ended = torch.zeros(T + 1, B, dtype=torch.bool)
-    ended[1, 1] = True
+    rows = dummy_inputs(observation, model.distribution, unroll_length + 1, batch_size, num_tasks=model.num_tasks)
+    ended = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
+    ended[1, -1] = True
     rollout = Rollout(
-        observation=rows.observation,
+        observation=model.with_frames_first(interleaved(model, rows.observation), axis=2),
         rewards=rows.reward,
         terminated=ended,
         truncated=torch.zeros_like(ended),
         is_first=ended.roll(1, dims=0),
         last_action=rows.last_action,
         action=rows.last_action[1:],
-        policy_logits=torch.zeros(T, B, model.distribution.num_logits),
+        policy_logits=torch.zeros(unroll_length, batch_size, model.distribution.num_logits),
         valid=~ended[:-1],
-        policy_version=torch.zeros(T, B, dtype=torch.int64),
-        core_state=model.initial_state(B),
+        policy_version=torch.zeros(unroll_length, batch_size, dtype=torch.int64),
+        core_state=model.initial_state(batch_size),
         distribution=model.distribution,
         task=None if rows.task is None else rows.task[:1],
     )
     device = next(model.parameters()).device
     return map_tensors(lambda tensor: tensor.to(device), rollout)
+
+
+def interleaved(model: Model, observation: Sequence[Tensor]) -> list[Tensor]:
+    """Leaves [T, B, *row_shape] as the native pool hands them to `model`: the frames of a stack last, where it reads
+    them so; `Model.with_frames_first` shows them as they were.
+    """
+    chosen = model.interleaved or [False] * len(observation)
+    return [
+        leaf.movedim(2, -1).contiguous() if frames_last else leaf
+        for leaf, frames_last in zip(observation, chosen, strict=True)
+    ]
 
 
 def empty_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:

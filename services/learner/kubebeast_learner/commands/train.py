@@ -52,11 +52,7 @@ LONGEST_SOCKET_PATH = 100
 
 def train(config: TrainConfig) -> int:
     """`kubebeast train`: the learner and its env-servers on this machine. Returns the exit status."""
-    for name in ("dial", "tls_cert", "tls_key", "tls_ca", "token_file"):
-        value = getattr(config.pool, name)
-        require(
-            not value, name, str(value), "is for kubebeast learner; the env-servers of kubebeast train know no such"
-        )
+    refuse_settings_of_strangers(config.pool)
     _require_packages(config.pool)
     importlib.import_module("kubebeast_envserver")  # its processes run it, this one does without
     place = Place.read(os.environ)
@@ -112,6 +108,14 @@ def learn(config: LearnerConfig) -> int:
         place=place,
         ranks=config.ranks,
     )
+
+
+def refuse_settings_of_strangers(pool: PoolConfig) -> None:
+    """ConfigError where something is set that only env-servers elsewhere need."""
+    for name in ("dial", "tls_cert", "tls_key", "tls_ca", "token_file"):
+        value = getattr(pool, name)
+        reason = "is for kubebeast learner; the env-servers of kubebeast train know no such"
+        require(not value, name, str(value), reason)
 
 
 def of_rank(config: ConfigT, place: Place) -> ConfigT:

@@ -35,6 +35,7 @@ from kubebeast_learner.config.tools import (
     ReportConfig,
     TopConfig,
 )
+from kubebeast_learner.config.tuning import TuneConfig, TuningConfig
 
 __all__ = [
     "ActorProcessesConfig",
@@ -68,4 +69,6 @@ __all__ = [
     "TopConfig",
     "TrainConfig",
     "TrainingConfig",
+    "TuneConfig",
+    "TuningConfig",
 ]

@@ -29,6 +29,7 @@ from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
 from kubebeast_envserver.stream.codec import encode_observations, offer_compression
 from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_learner.spec import LeafSpec
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = FaultPolicy(max_failures=3)
@@ -128,7 +129,7 @@ def try_env(config: CheckEnvConfig) -> Trial:
 
 
 def random_actions(
-    leaves: Sequence[Leaf], allowed: NDArray[np.bool_] | None, num_envs: int, generator: np.random.Generator
+    leaves: Sequence[LeafSpec], allowed: NDArray[np.bool_] | None, num_envs: int, generator: np.random.Generator
 ) -> list[NDArray[Any]]:
     """One array [B, *shape] a leaf: any category that is allowed, or numbers around 0, between -1 and 1 where bounded.
 

@@ -150,6 +150,11 @@ class LocalFleet:
             f"--http-address={server.http_address}",  # even if empty: the learner's own may be in the environment
         ]
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that were started and not found dead."""
+        return [server.process.pid for server in self._servers if server.process is not None]
+
     def targets(self) -> list[dict[str, Any]]:
         """Where the metrics of every env-server are, whether it runs or not; from any thread.
 

@@ -1,0 +1,72 @@
+"""`kubebeast tune`: measures this machine and writes the settings that a training on it should have."""
+
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from kubebeast_common import log
+from kubebeast_learner.actors.base import ActorsError
+from kubebeast_learner.actors.inference import InferenceError
+from kubebeast_learner.commands.train import private_address, refuse_settings_of_strangers
+from kubebeast_learner.config import ConfigError, TuneConfig
+from kubebeast_learner.play.output import output_to_stderr
+from kubebeast_learner.ranks.devices import choose_device
+from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect, most_actors
+from kubebeast_learner.tune.measure import measure
+from kubebeast_learner.tune.pieces import Pieces
+from kubebeast_learner.tune.settings_file import chosen_settings, render
+from kubebeast_learner.tune.voice import make_voice
+
+logger = logging.getLogger(__name__)
+
+EXIT_FAILED = 1
+DISTURBED = 0.1
+"""Share of the cores that others used from which the figures are not to be trusted."""
+
+
+def run(config: TuneConfig) -> int:
+    """The command. Returns the exit status; ConfigError for settings that make no training."""
+    refuse_settings_of_strangers(config.pool)
+    choose_device(config.run.device)
+    # What assembling a learner says is for a run's log.
+    log.configure("debug" if config.run.log_level == "debug" else "warning", config.run.log_format)
+    voice = make_voice(config.run, config.tuning.seconds)
+    try:
+        with output_to_stderr(), tempfile.TemporaryDirectory() as folder:
+            pieces = measure(config, voice, private_address, Path(folder), config.tuning.seconds)
+    except (ActorsError, InferenceError) as error:
+        logger.error("nothing could be measured: %s", error)
+        return EXIT_FAILED
+    if pieces.cores_used_by_others > DISTURBED * pieces.cores:
+        text = "others used %.1f of %d cores meanwhile: what is expected is too little, and the choice may be another's"
+        logger.warning(text, pieces.cores_used_by_others, pieces.cores)
+    expected = [expect(each, pieces) for each in choices(pieces, _most_actors(config))]
+    best = choose(expected)
+    settings = chosen_settings(best, pieces, config)
+    voice.tell(best_of_each_size(expected), best, settings)
+    _write(render(settings, config, _heading(config, pieces, best.steps_per_s, best.saturates)), config.tuning.out)
+    return 0
+
+
+def _most_actors(config: TuneConfig) -> int:
+    return most_actors(config.replay.num_fresh(config.rollout.batch_size), config.fleet.num_actors)
+
+
+def _heading(config: TuneConfig, pieces: Pieces, steps_per_s: float, saturates: str) -> str:
+    verb = "saturate" if saturates == "environments" else "saturates"
+    return (
+        f"Settings for {config.fleet.env} on {pieces.cores} cores, by kubebeast tune.\n"
+        f"About {steps_per_s:,.0f} env-steps a second are expected; first {saturates} {verb}."
+    )
+
+
+def _write(text: str, out: Path | None) -> None:
+    """ConfigError where the file cannot be written."""
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        out.expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"out = {str(out)!r}: {error.strerror}") from error

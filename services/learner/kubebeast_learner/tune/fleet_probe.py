@@ -1,0 +1,135 @@
+"""What a step costs in an env-server and in the learner's pool: a real env-server, and a model that costs nothing."""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubebeast_envserver.envs.factory import num_agents_of
+from kubebeast_learner.actors.base import ActorsError
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.remote.actors import make_pool
+from kubebeast_learner.actors.remote.local_fleet import LocalFleet
+from kubebeast_learner.config import ConfigError, TrainConfig
+from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
+from kubebeast_learner.models import Model, ModelSpecError, make_model
+from kubebeast_learner.play.trial import random_actions
+from kubebeast_learner.tune.pieces import EnvServerCost
+from kubebeast_native import ActorPool, InferenceBatch
+
+LEAST_STEPS = 4
+"""Vector steps that are measured, however long they take; as many before them are not."""
+_POLL_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    cost: EnvServerCost
+    spec: EnvSpec
+
+
+def unit_of(config: TrainConfig) -> int:
+    """Agents of one environment. ConfigError for one that cannot be made."""
+    making = config.fleet.making
+    try:
+        return num_agents_of(config.fleet.env, making["env_kwargs"], making["wrappers"])
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float) -> Measured:
+    """One env-server with num_envs environments, for so many seconds from its first steps on.
+
+    address: where it is to dial. folder: for its log. ActorsError when it does not work.
+    """
+    fleet_config = replace(config.fleet, num_servers=1, num_actors=num_envs)
+    pool = make_pool(config, address, opening_env=config.fleet.env)
+    pool.start()
+    fleet = LocalFleet(
+        fleet_config, address=pool.address, seed=config.run.seed, version=0, log_path=folder / "env-server.log"
+    )
+    with fleet, contextlib.closing(pool):
+        spec = _wait_for_spec(pool, fleet, config.fleet.env_timeout_s)
+        try:
+            model = make_model(spec.observation, spec.action, config.model)
+        except ModelSpecError as error:
+            raise ConfigError(f"model = {config.model.model!r}: {error}") from error
+        player = _Player(pool, fleet, spec, model, num_envs)
+        player.play(0.0)
+        return Measured(player.play(seconds), spec)
+
+
+class _Player:
+    """Answers the rows of one stream at once, with random actions, and takes the rollouts away."""
+
+    def __init__(self, pool: ActorPool, fleet: LocalFleet, spec: EnvSpec, model: Model, num_envs: int) -> None:
+        self._pool, self._fleet, self._spec, self._num_envs = pool, fleet, spec, num_envs
+        self._num_logits, self._core_state_size = model.distribution.num_logits, model.core_state_size
+        self._generator = np.random.default_rng(0)
+        pool.open(num_logits=self._num_logits, core_state_size=self._core_state_size, interleaved=model.interleaved)
+
+    def play(self, seconds: float) -> EnvServerCost:
+        """For so long, and LEAST_STEPS at least."""
+        self._pool.take_step_traces()
+        server_cpu_s, own_cpu_s, ends_at = self._server_cpu_s(), time.process_time(), time.monotonic() + seconds
+        num_steps, env_s, latency_s = 0, list[float](), list[float]()
+        while num_steps < LEAST_STEPS or time.monotonic() < ends_at:
+            self._pool.trace_next_step()
+            batch = self._pool.next_inference(_POLL_MS)
+            if batch is None:
+                self._fleet.check()
+                continue
+            self._answer(batch)
+            self._pool.next_rollouts(0)
+            num_steps += 1
+            for trace in self._pool.take_step_traces():
+                env_s.append(trace.env_ns / 1e9)
+                latency_s.append((trace.received_ns - trace.actions_sent_ns - trace.env_ns) / 1e9)
+        env_steps = num_steps * self._num_envs
+        own_cpu_s, server_cpu_s = time.process_time() - own_cpu_s, self._server_cpu_s() - server_cpu_s
+        return EnvServerCost(
+            num_envs=self._num_envs,
+            env_step_s=_median(env_s) / self._num_envs,
+            process_cpu_s=server_cpu_s / env_steps,
+            pool_cpu_s=own_cpu_s / env_steps,
+            latency_s=_median(latency_s),
+        )
+
+    def _server_cpu_s(self) -> float:
+        self._fleet.check()
+        if self._fleet.num_restarts or not self._fleet.pids:
+            raise ActorsError("the env-server ended while it was measured")
+        return sum(map(cpu_seconds_of_tree, self._fleet.pids))
+
+    def _answer(self, batch: InferenceBatch) -> None:
+        rows = batch.num_rows
+        masks = [
+            mask for mask, leaf in zip(batch.observation, self._spec.observation, strict=True) if leaf.is_action_mask
+        ]
+        allowed: NDArray[np.bool_] | None = masks[0].astype(np.bool_) if masks else None
+        actions: Sequence[NDArray[Any]] = random_actions(self._spec.action, allowed, rows, self._generator)
+        core_state = None
+        if self._core_state_size:
+            core_state = np.zeros((int(batch.unroll_start.sum()), self._core_state_size), np.float32)
+        logits = np.zeros((rows, self._num_logits), np.float32)
+        batch.reply(actions, logits, np.zeros(rows, np.float32), 0, core_state)
+
+
+def _wait_for_spec(pool: ActorPool, fleet: LocalFleet, timeout_s: float) -> EnvSpec:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        spec = pool.wait_env_spec(_POLL_MS)
+        if spec is not None:
+            return EnvSpec.of(spec.env_id, spec.observation, spec.action)
+        fleet.check()
+    raise ActorsError(f"no env-server has come within env_timeout_s = {timeout_s:g} s")
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else 0.0

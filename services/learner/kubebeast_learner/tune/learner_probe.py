@@ -1,0 +1,165 @@
+"""What an update and an inference batch take: the learner and the inference thread of a training on made-up rows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.learner import Learner
+from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout
+from kubebeast_learner.algorithm.precision import PrecisionChoice
+from kubebeast_learner.algorithm.rollout import map_tensors
+from kubebeast_learner.config import TrainConfig
+from kubebeast_learner.models import Model
+from kubebeast_learner.models.dummy import dummy_inputs
+from kubebeast_learner.training.build import assemble_learner
+from kubebeast_learner.tune.pieces import Call, LearnerCost
+from kubebeast_learner.tune.timing import Laps, time_calls
+
+ROWS = (1, 8, 32, 128)
+"""Sizes of an inference batch."""
+TINY_LEARNING_RATE = 1e-12
+"""Made-up rewards must not make the weights diverge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an update and inference are measured with."""
+
+    device: str
+    precision: PrecisionChoice
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.device}, {self.precision}, {self.threads} thread{'s' * (self.threads > 1)}"
+
+
+def setups(config: TrainConfig, model: Model, cores: int) -> list[Setup]:
+    """All that come into question: what the user has set is not tried otherwise."""
+    run = config.run
+    devices = [run.device] if run.device != "auto" else ["cuda"] * torch.cuda.is_available() + ["cpu"]
+    precisions: Sequence[PrecisionChoice] = [run.precision] if run.precision != "auto" else ["fp32", "bf16"]
+    if model.low_precision_part is None:
+        precisions = ["fp32"]
+    return [
+        Setup(device, precision, threads)
+        for device in devices
+        for precision in precisions
+        for threads in _numbers_of_threads(run.learner_threads, device, cores)
+    ]
+
+
+def measure(config: TrainConfig, spec: EnvSpec, setup: Setup, seconds: float) -> LearnerCost:
+    """All of it in so many seconds. ConfigError as a training's."""
+    run = replace(config.run, device=setup.device, precision=setup.precision, compile=_compile(config, setup))
+    optimizer = replace(config.optimizer, learning_rate=TINY_LEARNING_RATE, learning_rate_schedule="constant")
+    learner = assemble_learner(replace(config, run=run, optimizer=optimizer), spec, None)
+    share_s = seconds / (1 + len(ROWS))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(setup.threads)
+    try:
+        weights = WeightPublisher(learner.model, device=learner.device, precision=setup.precision)
+        update = _measure_update(config, spec, learner, weights, share_s)
+        inference = {rows: _measure_inference(spec, learner, weights, rows, share_s) for rows in ROWS}
+    finally:
+        torch.set_num_threads(threads)
+    return LearnerCost(
+        device=setup.device,
+        precision=setup.precision,
+        threads=setup.threads,
+        update=update,
+        inference=inference,
+    )
+
+
+def _measure_update(
+    config: TrainConfig, spec: EnvSpec, learner: Learner, weights: WeightPublisher, seconds: float
+) -> Call:
+    shape = config.rollout
+    rollout = made_up_rollout(learner.model, spec.observation, shape.unroll_length, shape.batch_size)
+    rollout = map_tensors(lambda tensor: tensor.cpu(), rollout)
+
+    def update() -> None:
+        learner.update(rollout.to(learner.device), step=0)
+        weights.publish(learner.version)
+
+    return time_calls(update, seconds)
+
+
+def _measure_inference(spec: EnvSpec, learner: Learner, weights: WeightPublisher, rows: int, seconds: float) -> Call:
+    model, device = learner.model, learner.device
+    pool = _EndlessRows(made_up_batch(spec, model, rows), seconds)
+    core_states = CoreStateTable(model, rows, device) if model.core_state_size else None
+    worker = InferenceWorker(pool, weights, core_states=core_states, device=device)
+    pool.worker = worker
+    worker.start()
+    worker.join()
+    worker.stop()
+    return pool.laps.result()
+
+
+@dataclass(slots=True)
+class MadeUpBatch:
+    """Of kubebeast_native.InferenceBatch what an inference thread reads; every row is in the middle of its episode."""
+
+    observation: list[NDArray[Any]]
+    rewards: NDArray[np.float32]
+    last_actions: list[NDArray[Any]]
+    is_first: NDArray[np.bool_]
+    slots: NDArray[np.int32]
+    unroll_start: NDArray[np.bool_]
+    task: NDArray[np.int64]
+
+    def reply(self, *answer: object) -> None:
+        """Nobody waits for it."""
+
+
+def made_up_batch(spec: EnvSpec, model: Model, rows: int) -> MadeUpBatch:
+    """Random rows as the native pool lays them for the model."""
+    inputs = dummy_inputs(spec.observation, model.distribution, 1, rows)
+    return MadeUpBatch(
+        observation=[leaf[0].numpy() for leaf in interleaved(model, inputs.observation)],
+        rewards=inputs.reward[0].numpy(),
+        last_actions=model.distribution.to_leaves(inputs.last_action[0]),
+        is_first=inputs.is_first[0].numpy(),
+        slots=np.arange(rows, dtype=np.int32),
+        unroll_start=np.zeros(rows, np.bool_),
+        task=np.zeros(rows, np.int64),
+    )
+
+
+class _EndlessRows:
+    """An inference pool that has the same batch ready again and again, until the time is over."""
+
+    worker: InferenceWorker
+
+    def __init__(self, batch: MadeUpBatch, seconds: float) -> None:
+        self.laps = Laps(seconds)
+        self._batch = batch
+
+    def next_inference(self, timeout_ms: int) -> Any:
+        if self.laps.next():
+            return self._batch
+        self.worker.stopping.set()
+        return None
+
+
+def _numbers_of_threads(wanted: int, device: str, cores: int) -> Iterable[int]:
+    """Powers of two up to the cores, and all cores; one where a GPU computes."""
+    if wanted:
+        return [wanted]
+    if device != "cpu":
+        return [1]
+    powers: Mapping[int, None] = dict.fromkeys([2**power for power in range(cores.bit_length())] + [cores])
+    return sorted(powers)
+
+
+def _compile(config: TrainConfig, setup: Setup) -> Any:
+    """The compiler takes longer than the measurement: left out unless it is asked for."""
+    return "on" if config.run.compile == "on" else "off"

@@ -1,0 +1,84 @@
+"""All measurements, one after the other, within the time that there is."""
+
+import resource
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from kubebeast_learner.config import TrainConfig
+from kubebeast_learner.machine.allocator import keep_freed_memory
+from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.models import make_model
+from kubebeast_learner.observe.metrics.cpu import read_cpu_time
+from kubebeast_learner.tune import fleet_probe, learner_probe
+from kubebeast_learner.tune.pieces import Pieces
+from kubebeast_learner.tune.voice import Voice
+
+FLEET_SHARE = 0.3
+"""Of the time: the env-server with one environment, and with MANY."""
+MANY = 16
+
+
+def usable_cores() -> int:
+    """That processes of ours may use at once: what the container may have, at least one."""
+    limit = read_cpu_time()
+    return max(1, min(num_cores(), int(limit.num_cpus) if limit is not None else num_cores()))
+
+
+def measure(
+    config: TrainConfig,
+    voice: Voice,
+    open_address: Callable[[], AbstractContextManager[str]],
+    folder: Path,
+    seconds: float,
+) -> Pieces:
+    """The pieces of a training with `config`. Raises ConfigError, ActorsError.
+
+    open_address: where an env-server of this machine may dial, a new one each time. folder: for its log. seconds: for
+    all together, beside what starting takes.
+    """
+    keep_freed_memory()
+    others = _Others()
+    cores, unit = usable_cores(), fleet_probe.unit_of(config)
+    servers = []
+    for num_envs in (unit, MANY * unit):
+        share_s = seconds * FLEET_SHARE / 2
+        text = f"an env-server with {num_envs} environment{'s' * (num_envs > 1)}"
+        with voice.measuring(text, share_s), open_address() as address:
+            measured = fleet_probe.measure(config, address, folder, num_envs, share_s)
+        servers.append(measured.cost)
+    spec = measured.spec
+    model = make_model(spec.observation, spec.action, config.model)
+    setups = learner_probe.setups(config, model, cores)
+    learners = []
+    for setup in setups:
+        share_s = seconds * (1 - FLEET_SHARE) / len(setups)
+        with voice.measuring(f"update and inference: {setup}", share_s):
+            learners.append(learner_probe.measure(config, spec, setup, share_s))
+    return Pieces(
+        cores=cores,
+        env_servers=servers,
+        learners=learners,
+        steps_per_update=config.steps_per_batch,
+        unit=unit,
+        cores_used_by_others=others.cores_used(),
+    )
+
+
+class _Others:
+    """CPU time that is not of this process and of the children that it has seen end, from now on."""
+
+    def __init__(self) -> None:
+        self._began, self._used_s = time.monotonic(), self._used()
+
+    def cores_used(self) -> float:
+        """On average; 0 where the system does not tell."""
+        return max(0.0, (self._used() - self._used_s) / (time.monotonic() - self._began))
+
+    def _used(self) -> float:
+        everybody = read_cpu_time()
+        if everybody is None:
+            return 0.0
+        ours = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return everybody.used_s - sum(each.ru_utime + each.ru_stime for each in ours)

@@ -1,0 +1,113 @@
+"""What `kubebeast tune` says while it measures and of what it found: on a terminal for people, elsewhere as JSON."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from kubebeast_common.log import JsonFormatter, line, make_handler
+from kubebeast_learner.config import RunConfig
+from kubebeast_learner.tune.choice import Expected
+from kubebeast_learner.tune.settings_file import Setting
+
+MAX_ROWS = 16
+"""Of the table: the fastest choices."""
+
+
+class Voice(Protocol):
+    """To standard error; standard output is for the settings."""
+
+    def measuring(self, what: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Around a measurement that is to take so long."""
+
+    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+        """What the choice was made from, and what it is."""
+
+
+def make_voice(run: RunConfig, total_s: float) -> Voice:
+    """total_s: of all measurements together."""
+    speaks_json = run.progress == "json" or isinstance(make_handler("info", run.log_format).formatter, JsonFormatter)
+    if speaks_json and run.progress != "table":
+        return JsonVoice(total_s, is_silent=run.progress == "none")
+    return TerminalVoice(total_s, is_silent=run.progress == "none")
+
+
+class JsonVoice:
+    """A line of the log for each measurement as it begins, for each choice and for each setting."""
+
+    def __init__(self, total_s: float, *, is_silent: bool) -> None:
+        self._left_s, self._is_silent = total_s, is_silent
+
+    @contextlib.contextmanager
+    def measuring(self, what: str, seconds: float) -> Iterator[None]:
+        if not self._is_silent:
+            self._say("progress", measuring=what, eta_s=round(self._left_s, 1))
+        yield
+        self._left_s -= seconds
+
+    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+        for each in considered:
+            self._say("choice", chosen=each is best, **_plain(each))
+        for setting in settings:
+            self._say("setting", **asdict(setting))
+
+    def _say(self, message: str, **values: object) -> None:
+        print(line(__name__, message, JsonFormatter().format, **values), file=sys.stderr, flush=True)
+
+
+class TerminalVoice:
+    """A bar with the time that is left, then a table of the choices and a line for every setting."""
+
+    def __init__(self, total_s: float, *, is_silent: bool) -> None:
+        self._console = Console(stderr=True)
+        self._total_s, self._done_s, self._is_silent = total_s, 0.0, is_silent
+
+    @contextlib.contextmanager
+    def measuring(self, what: str, seconds: float) -> Iterator[None]:
+        text = f"{what}, about {self._total_s - self._done_s:.0f} s left"
+        if self._console.is_terminal:
+            columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}", markup=False))
+            with Progress(*columns, console=self._console, transient=True, disable=self._is_silent) as progress:
+                progress.add_task(text, total=self._total_s, completed=int(self._done_s))
+                yield
+        else:
+            if not self._is_silent:
+                self._say(text)
+            yield
+        self._done_s += seconds
+
+    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+        table = Table(title="expected env-steps a second, the chosen settings marked", title_justify="left")
+        for name in ("", "device", "precision", "threads", "servers", "actors", "steps/s", "limit"):
+            table.add_column(name, justify="right" if name in ("threads", "servers", "actors", "steps/s") else "left")
+        for each in _shown(considered, best):
+            choice = each.choice
+            numbers = (choice.learner_threads, choice.num_servers, choice.num_actors, round(each.steps_per_s))
+            mark = "->" if each is best else ""
+            table.add_row(mark, choice.device, choice.precision, *(f"{n:,}" for n in numbers), each.saturates)
+        self._console.print(table)
+        for setting in settings:
+            self._say(f"{setting.name} {setting.value}: {setting.reason}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(considered: Sequence[Expected], best: Expected) -> list[Expected]:
+    shown = list(considered[:MAX_ROWS])
+    return shown if best in shown else [*shown, best]
+
+
+def _plain(each: Expected) -> dict[str, object]:
+    paces = {f"{stage}_steps_per_s".lower(): round(pace, 1) for stage, pace in each.paces.items()}
+    return {
+        **asdict(each.choice),
+        "steps_per_s": round(each.steps_per_s, 1),
+        "saturates": each.saturates,
+        **paces,
+    }
