@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from kubebeast_learner.actors.weights import WeightPublisher
-from kubebeast_learner.algorithm.rollout import to_device
+from kubebeast_learner.algorithm.rollout import to_device, to_host
 from kubebeast_learner.models import Model, ModelInputs, ModelOutput
 from kubebeast_learner.profiling.trace import span
 
@@ -116,7 +117,7 @@ class InferenceWorker(threading.Thread):
                 self._error = error
 
     def _answer(self, batch: "InferenceBatch") -> None:
-        core_state = None
+        core_state: tuple[Tensor, ...] = ()
         with self._weights.acquire() as (model, version):
             inputs = self._inputs(batch, model)
             if self._core_states is None:
@@ -124,12 +125,15 @@ class InferenceWorker(threading.Thread):
             else:
                 home = self._core_states.device
                 output, before = self._core_states.step(model, inputs, to_device(batch.slots, home).long())
-                core_state = before[to_device(batch.unroll_start, home)].cpu().numpy()
+                # By numbers, not by a mask: how many rows it chooses, a GPU would have to be asked.
+                starts = to_device(np.flatnonzero(batch.unroll_start), home)
+                core_state = (before.index_select(0, starts),)
             policy_logits = output.policy_logits[0]
             action = model.distribution.sample(policy_logits, self._generator)
-            leaves = model.distribution.to_leaves(action)
-            policy_logits, baseline = policy_logits.cpu().numpy(), output.baseline[0].cpu().numpy()
-        batch.reply(leaves, policy_logits, baseline, version, core_state)
+            on_host = to_host(action, policy_logits, output.baseline[0], *core_state)
+        action, *others = on_host
+        leaves, arrays = model.distribution.to_leaves(action), [tensor.numpy() for tensor in others]
+        batch.reply(leaves, arrays[0], arrays[1], version, arrays[2] if core_state else None)
 
     def _inputs(self, batch: "InferenceBatch", model: Model) -> ModelInputs:
         last_action = model.distribution.from_leaves(batch.last_actions)

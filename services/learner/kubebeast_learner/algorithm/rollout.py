@@ -81,9 +81,7 @@ class Rollout:
     def to(self, device: torch.device | str) -> "Rollout":
         """On `device`: itself on a CPU; to a GPU in asynchronous copies on the current stream, from pinned memory."""
         device = torch.device(device)
-        if device.type != "cuda" or self.rewards.device == device:
-            return self
-        return map_tensors(lambda tensor: tensor.pin_memory().to(device, non_blocking=True), self)
+        return self if device.type != "cuda" else map_tensors(lambda tensor: to_device(tensor, device), self)
 
 
 def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Rollout, **changes: Any) -> Rollout:
@@ -122,6 +120,18 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
 
 
 def to_device(source: NDArray[np.generic] | Tensor, device: torch.device) -> Tensor:
-    """A writable array or a tensor on `device`: the same memory on a CPU, an asynchronous pinned copy on a GPU."""
+    """A writable array or a tensor on `device`: the same memory on a CPU, an asynchronous pinned copy on a GPU, unless
+    it is there already.
+    """
     tensor = torch.as_tensor(source)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+    if device.type != "cuda":
+        return tensor
+    return (tensor if tensor.is_cuda else tensor.pin_memory()).to(device, non_blocking=True)
+
+
+def to_host(*tensors: Tensor) -> list[Tensor]:
+    """The tensors on the CPU: the same memory there; from a GPU in copies that are waited for together, once."""
+    copies = [tensor.detach().to("cpu", non_blocking=True) for tensor in tensors]
+    for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
+        torch.cuda.current_stream(device).synchronize()
+    return copies

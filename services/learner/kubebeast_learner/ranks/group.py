@@ -31,15 +31,15 @@ def open_group(place: Place, device: torch.device, timeout_s: float) -> Iterator
     """Meets the other ranks where MASTER_ADDR and MASTER_PORT say; nothing where this one is alone.
 
     Gloo carries what lies on CPUs, NCCL what lies on GPUs. timeout_s: longest that any collective waits for a rank;
-    ConfigError when they do not meet.
+    ConfigError when they do not meet. The device is this thread's current one from now on.
     """
+    if device.type == "cuda" and device.index is not None:
+        # Else pinned memory and streams would take a part of the first GPU, which may be another's.
+        torch.cuda.set_device(device)
     if place.is_alone:
         yield
         return
-    backend = "gloo"
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        backend = "cpu:gloo,cuda:nccl"
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     timeout = datetime.timedelta(seconds=timeout_s)
     try:
         store = _store_of_this_start(timeout)

@@ -21,8 +21,8 @@ BUSY_CORES = 0.9
 """Of the cores: stages that wait for one another leave some idle now and then."""
 TOLERANCE = 0.03
 """Settings that are this little slower than the fastest count as equal, and the smallest of them is chosen."""
-MAX_BATCHES_IN_FLIGHT = 4
-"""Environments, in batches of the learner: with more what is trained on gets older, and nothing faster."""
+MAX_BATCHES_IN_FLIGHT = 2
+"""Environments, in batches of the learner, as recipes have them: with more, what is trained on gets older."""
 MAX_ENVS_PER_SERVER = 128
 
 

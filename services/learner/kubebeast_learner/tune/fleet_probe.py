@@ -95,7 +95,8 @@ class _Player:
         own_cpu_s, server_cpu_s = time.process_time() - own_cpu_s, self._server_cpu_s() - server_cpu_s
         return EnvServerCost(
             num_envs=self._num_envs,
-            env_step_s=_median(env_s) / self._num_envs,
+            # On a machine that others use, too, the env-server has waited for a core in the middle of a step.
+            env_step_s=min(_median(env_s) / self._num_envs, server_cpu_s / env_steps),
             process_cpu_s=server_cpu_s / env_steps,
             pool_cpu_s=own_cpu_s / env_steps,
             latency_s=_median(latency_s),

@@ -8,11 +8,13 @@ import torch
 
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.rollout import to_host
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.ranks.devices import choose_device, choose_inference_devices
-from kubebeast_learner.ranks.place import Place
+from kubebeast_learner.ranks.group import open_group
+from kubebeast_learner.ranks.place import ALONE, Place
 from tests.unit.learner.actors.test_inference import A, FakePool
-from tests.unit.learner.algorithm.learning_data import make_mlp
+from tests.unit.learner.algorithm.learning_data import make_mlp, random_rollout
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 needs_two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
@@ -62,6 +64,33 @@ def test_cuda_is_the_gpu_of_the_local_rank(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_device_of_inference_that_is_not_here_is_named() -> None:
     with pytest.raises(ConfigError, match="inference_device = 'cuda:99'"):
         choose_inference_devices(["cpu", "cuda:99"])
+
+
+@pytest.mark.parametrize(("name", "chosen"), [("cuda:1", ["cuda:1"]), ("cuda", []), ("cpu", [])])
+def test_a_learner_that_is_alone_takes_nothing_of_another_gpu(
+    name: str, chosen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current: list[str] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: current.append(str(device)))
+
+    with open_group(ALONE, torch.device(name), timeout_s=1.0):
+        assert current == chosen
+
+
+def test_what_is_on_the_cpu_already_is_not_copied() -> None:
+    tensors = [torch.arange(3), torch.ones(2, 2)]
+
+    assert [copy.data_ptr() for copy in to_host(*tensors)] == [tensor.data_ptr() for tensor in tensors]
+
+
+@needs_cuda
+def test_a_batch_goes_to_the_gpu_and_stays_there() -> None:
+    rollout = random_rollout()
+    there = rollout.to("cuda")
+
+    assert there.rewards.is_cuda and there.to("cuda").rewards.data_ptr() == there.rewards.data_ptr()
+    for mine, back in zip(rollout.observation, to_host(*there.observation), strict=True):
+        assert torch.equal(mine, back)
 
 
 SETTINGS = [

@@ -24,7 +24,14 @@ def test_each_gpu_tells_its_memory_and_how_busy_it_is(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("two_gpus")
-@pytest.mark.parametrize("error", [ModuleNotFoundError("nvidia-ml-py"), RuntimeError("the driver does not tell")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("nvidia-ml-py"),
+        RuntimeError("the driver does not tell"),
+        Exception("of NVML, whose errors have no other base: not supported on a part of a GPU"),
+    ],
+)
 def test_without_a_way_to_ask_only_the_busy_share_is_missing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(index: int) -> int:
         raise error

@@ -60,7 +60,7 @@ def test_every_process_has_the_same_number_of_whole_environments_and_all_stay_wi
 
 
 def test_the_bound_of_environments_follows_the_batch_and_what_was_asked_for() -> None:
-    assert most_actors(batch_size=16, num_actors=32) == 64
+    assert most_actors(batch_size=16, num_actors=8) == 32
     assert most_actors(batch_size=4, num_actors=32) == 32
 
 

@@ -79,6 +79,6 @@ def _gpus(num_devices: int) -> dict[str, Labelled]:
         used[label], total[label] = float(total_bytes - free_bytes), float(total_bytes)
         try:
             busy[label] = torch.cuda.utilization(index) / 100
-        except (ModuleNotFoundError, RuntimeError):  # no nvidia-ml-py, or a driver that does not tell
-            continue
+        except Exception:  # no nvidia-ml-py, or a driver that does not tell, as of a part of a GPU: NVML's errors have
+            continue  # no base but this
     return {"gpu_used": used, "gpu_total": total, "gpu_busy": busy}
