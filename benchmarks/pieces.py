@@ -11,7 +11,7 @@ from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
-from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.models.dummy import dummy_inputs
@@ -71,19 +71,15 @@ def _env(envs: HostedEnv) -> Callable[[], object]:
     return lambda: envs.step(next(turns))
 
 
-def _rows(network: Model, spec: EnvSpec, num_rows: int, batch_size: int) -> ModelInputs:
-    rows = dummy_inputs(spec.observation, network.distribution, num_rows, batch_size)
-    if not network.interleaved:
-        return rows
-    pairs = zip(rows.observation, network.interleaved, strict=True)
-    native = [leaf.movedim(2, -1).contiguous() if interleaved else leaf for leaf, interleaved in pairs]
-    return rows._replace(observation=network.with_frames_first(native, axis=2))
+def _rows(network: Model, spec: EnvSpec, num_rows: int) -> ModelInputs:
+    rows = dummy_inputs(spec.observation, network.distribution, 1, num_rows)
+    return rows._replace(observation=network.with_frames_first(interleaved(network, rows.observation), axis=2))
 
 
 def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], object]:
     weights = WeightPublisher(network)
     generator = torch.Generator().manual_seed(1)
-    inputs = _rows(network, spec, 1, num_rows)
+    inputs = _rows(network, spec, num_rows)
     core_state = network.initial_state(num_rows)
 
     def act() -> np.ndarray:
@@ -97,25 +93,5 @@ def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], obj
 
 def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
     learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1)
-    rollout = made_up_batch(network, spec, unroll_length, batch_size)
+    rollout = made_up_rollout(network, spec.observation, unroll_length, batch_size)
     return lambda: learner.update(rollout, step=0)
-
-
-def made_up_batch(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Rollout:
-    """A batch of random rows in the middle of episodes."""
-    rows = _rows(network, spec, unroll_length + 1, batch_size)
-    never = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
-    return Rollout(
-        observation=rows.observation,
-        rewards=rows.reward,
-        terminated=never,
-        truncated=never,
-        is_first=rows.is_first,
-        last_action=rows.last_action,
-        action=rows.last_action[1:],
-        policy_logits=torch.zeros(unroll_length, batch_size, network.distribution.num_logits),
-        valid=~never[1:],
-        policy_version=torch.zeros(unroll_length, batch_size, dtype=torch.int64),
-        core_state=network.initial_state(batch_size),
-        distribution=network.distribution,
-    )

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.pieces import made_up_batch
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
+from kubebeast_learner.algorithm.made_up import made_up_rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import make_model
 from kubebeast_learner.profiling.trace import RECORDED_UPDATES, SKIPPED_UPDATES, Profiler
@@ -34,7 +34,7 @@ def measure(
     env = make_vector_env(NULL_ENV, 1, seed=1, full_stacks=False)
     spec = EnvSpec.of(NULL_ENV, env.spec_observation, env.spec_action)
     network = make_model(spec.observation, spec.action, ModelConfig(model=model))
-    rollout = made_up_batch(network, spec, unroll_length, batch_size)
+    rollout = made_up_rollout(network, spec.observation, unroll_length, batch_size)
     learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1, compile="off")
     turns, num_valid = Turns(place.num_ranks, patience_s=60.0), int(rollout.valid.sum())
 

@@ -30,7 +30,8 @@ def test_train_trains_with_the_file_that_tune_writes(tmp_path: Path) -> None:
 
 
 def test_a_recurrent_network_is_measured_and_the_log_has_what_was_considered() -> None:
-    process = run(command("tune", "--env=CartPole-v1", "--use-lstm", "--learner-threads=1", "--seconds=0.5"))
+    flags = ["--env=CartPole-v1", "--use-lstm", "--learner-threads=1", "--unroll-length=1", "--batch-size=1"]
+    process = run(command("tune", *flags, "--seconds=0.5"))
     assert process.returncode == 0, process.stderr
     settings = yaml.safe_load(process.stdout)
     assert (settings["learner_threads"], settings["precision"], settings["use_lstm"]) == (1, "fp32", True)

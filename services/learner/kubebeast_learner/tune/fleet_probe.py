@@ -82,11 +82,12 @@ class _Player:
         while num_steps < LEAST_STEPS or time.monotonic() < ends_at:
             self._pool.trace_next_step()
             batch = self._pool.next_inference(_POLL_MS)
+            while self._pool.next_rollouts(0) is not None:
+                pass  # a full queue would park the stream
             if batch is None:
                 self._fleet.check()
                 continue
             self._answer(batch)
-            self._pool.next_rollouts(0)
             num_steps += 1
             for trace in self._pool.take_step_traces():
                 env_s.append(trace.env_ns / 1e9)

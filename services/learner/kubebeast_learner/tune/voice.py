@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Protocol
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
@@ -15,6 +15,7 @@ from kubebeast_learner.config import RunConfig
 from kubebeast_learner.tune.choice import Expected
 from kubebeast_learner.tune.settings_file import Setting
 
+NUMBERS = ("threads", "servers", "actors", "steps/s")
 MAX_ROWS = 16
 """Of the table: the fastest choices."""
 
@@ -82,9 +83,11 @@ class TerminalVoice:
         self._done_s += seconds
 
     def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
-        table = Table(title="expected env-steps a second, the chosen settings marked", title_justify="left")
+        title = "expected env-steps a second; -> is chosen"
+        table = Table(title=title, title_justify="left", box=None)
         for name in ("", "device", "precision", "threads", "servers", "actors", "steps/s", "limit"):
-            table.add_column(name, justify="right" if name in ("threads", "servers", "actors", "steps/s") else "left")
+            justify: JustifyMethod = "right" if name in NUMBERS else "left"
+            table.add_column(name, justify=justify, no_wrap=True)
         for each in _shown(considered, best):
             choice = each.choice
             numbers = (choice.learner_threads, choice.num_servers, choice.num_actors, round(each.steps_per_s))
