@@ -175,14 +175,15 @@ def _pip(arguments: list[str]) -> str:
 
 
 def _python(arguments: list[str]) -> str:
-    """A module of this repository, which names the flags, or a file."""
+    """A module or package of this repository, which names the flags, or a file."""
     module = arguments[1] if arguments[0] == "-m" else ""
     file = ROOT / f"{module.replace('.', '/')}.py" if module else ROOT / arguments[0]
     if module == "venv":
         return ""
-    if not file.is_file():
+    files = list(file.with_suffix("").glob("*.py")) if file.with_suffix("").is_dir() else [file]
+    if not all(each.is_file() for each in files):
         return f"no such file: {file.name}"
-    text = file.read_text(encoding="utf-8")
+    text = "\n".join(each.read_text(encoding="utf-8") for each in files)
     flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
     missing = [flag for flag in flags if flag not in text and flag.removeprefix("--").replace("-", "_") not in text]
     return f"{file.name} does not name {', '.join(missing)}" if missing else ""

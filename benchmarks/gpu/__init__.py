@@ -1,0 +1,1 @@
+"""How busy a learner keeps its GPU, and what waits for what: `python -m benchmarks.gpu`."""

@@ -1,0 +1,64 @@
+"""Pong for some minutes: how good the agent gets on this machine."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+from benchmarks.gpu.busy import GpuUse, GpuWatch
+from benchmarks.gpu.loads import fleet_flags, local_training, wait_for_updates
+from benchmarks.gpu.settings import Settings
+
+SAMPLE_S = 5.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    seconds: float
+    """Since the training began."""
+    step: int
+    mean_return: float | None
+    """Of the newest 100 games; None before the first has ended."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Pong:
+    seconds: float
+    steps: int
+    steps_per_s: float
+    mean_return: float | None
+    gpu_busy_percent: float | str
+
+
+def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
+    """RuntimeError, with the learner's log, where it does not train."""
+    with local_training(folder, *fleet_flags(settings), f"--device={settings.device}") as learner:
+        wait_for_updates(learner)
+        with GpuWatch() as watch:
+            time.sleep(settings.pong_seconds)
+        points = thinned([point_of(line.values) for line in learner.history])
+    return summary(points, watch.use), points
+
+
+def point_of(values: dict[str, float | None]) -> Point:
+    """Of a progress line."""
+    return Point(values["elapsed_s"] or 0.0, int(values["step"] or 0), values["mean_episode_return"])
+
+
+def thinned(points: list[Point]) -> list[Point]:
+    """One every SAMPLE_S, and the last."""
+    kept: list[Point] = []
+    for point in points:
+        if not kept or point.seconds >= kept[-1].seconds + SAMPLE_S:
+            kept.append(point)
+    return kept if kept[-1] is points[-1] else [*kept, points[-1]]
+
+
+def summary(points: list[Point], gpu: GpuUse | None) -> Pong:
+    last = points[-1]
+    return Pong(
+        seconds=last.seconds,
+        steps=last.step,
+        steps_per_s=last.step / last.seconds if last.seconds else 0.0,
+        mean_return=last.mean_return,
+        gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",
+    )

@@ -1,0 +1,58 @@
+"""Bytes that go from the host to a GPU for each env-step: once to be acted on, once to be trained on."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from benchmarks.cell import Cell
+from benchmarks.gpu.settings import NETWORKS, Network
+from benchmarks.recorded_env import action_leaves, observation_leaves
+from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.algorithm.made_up import made_up_rollout
+from kubebeast_learner.config import ModelConfig
+from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.tune.learner_probe import made_up_batch
+
+FRAME_STACK = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Transfers:
+    """By the shapes of what is copied; where the learner computes on a CPU nothing is."""
+
+    inference_bytes_per_step: float
+    training_bytes_per_step: float
+    """Row T of an unroll is row 0 of the next: it is copied twice."""
+
+
+def transfers(network: Network, unroll_length: int, batch_size: int) -> Transfers:
+    """Of 84 x 84 frames in stacks of four."""
+    cell = Cell(streams=1, num_envs=1, frame_stack=FRAME_STACK)
+    spec = EnvSpec.of("Recorded-v0", observation_leaves(cell), action_leaves())
+    model = make_model(spec.observation, spec.action, _model_config(network))
+    rollout = made_up_rollout(model, spec.observation, unroll_length, batch_size)
+    training = sum(tensor.nbytes for tensor in _tensors(rollout)) / (unroll_length * batch_size)
+    return Transfers(_inference_bytes(spec, model), training)
+
+
+def _model_config(network: Network) -> ModelConfig:
+    name = next(flag.partition("=")[2] for flag in NETWORKS[network] if flag.startswith("--model="))
+    return ModelConfig(model=name, use_lstm="--use-lstm" in NETWORKS[network])
+
+
+def _inference_bytes(spec: EnvSpec, model: Model) -> float:
+    batch = made_up_batch(spec, model, 1)
+    arrays = [*batch.observation, batch.rewards, *batch.last_actions, batch.is_first]
+    if model.core_state_size:
+        arrays += [batch.slots, batch.unroll_start]
+    return float(sum(array.nbytes for array in arrays))
+
+
+def _tensors(rollout: Any) -> Iterator[Tensor]:
+    for field in dataclasses.fields(rollout):
+        value = getattr(rollout, field.name)
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Tensor):
+                yield each

@@ -1,0 +1,102 @@
+"""What a learner's own metrics say of a stretch of time: its speed, and the shares of what waits for what."""
+
+import dataclasses
+
+from benchmarks.gpu.busy import GpuUse
+from benchmarks.gpu.settings import Settings, Variant
+from benchmarks.gpu.transfers import transfers
+from kubebeast_learner.observe.scrape import Scrape, growth, quantiles
+from kubebeast_learner.profiling.phases import PHASES
+
+INFERENCE_PHASES = ("gather", "model", "reply")
+STREAM_STATES = ("env", "action", "parked")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One learner; no gpu: there is none."""
+
+    load: str
+    network: str
+    precision: str
+    compile: str
+    steps_per_s: float
+    updates_per_s: float
+    gpu_busy_percent: float | str
+    gpu_memory_mib: float | str
+    h2d_bytes_per_step: float
+    """What a GPU is sent: for acting and for training."""
+    rows_per_inference: float
+    model_p50_ms: float | None
+    """Of an inference batch in the model, copies to the device and back included."""
+    model_p99_ms: float | None
+    action_p50_ms: float | None
+    """From a stream's observations to its actions."""
+    action_p99_ms: float | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Shares:
+    """Of the time of the training thread, of inference threads and of streams; each sums up to 1 with its rest."""
+
+    variant: str
+    learner: dict[str, float]
+    """waiting for rollouts, and the phases of updates."""
+    inference: dict[str, float]
+    """gather, model, reply; else they wait for rows."""
+    streams: dict[str, float]
+    """env: they are waited for, action: the model is, parked: the learner is."""
+
+
+def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: GpuUse | None) -> Row:
+    seconds = now.taken_at_s - before.taken_at_s
+    sent = transfers(variant.network, settings.unroll_length, settings.batch_size)
+    batches = _growth(before, now, "kubebeast_inference_batches_total")
+    model = _quantiles(before, now, "kubebeast_inference_seconds", phase="model")
+    action = _quantiles(before, now, "kubebeast_stream_action_seconds")
+    return Row(
+        load=variant.load,
+        network=variant.network,
+        precision=variant.precision,
+        compile=variant.compile,
+        steps_per_s=_growth(before, now, "kubebeast_learner_step") / seconds,
+        updates_per_s=_growth(before, now, "kubebeast_updates_total") / seconds,
+        gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",
+        gpu_memory_mib=gpu.memory_mib if gpu else "no GPU",
+        h2d_bytes_per_step=sent.inference_bytes_per_step + sent.training_bytes_per_step,
+        rows_per_inference=_growth(before, now, "kubebeast_inference_rows_total") / max(1.0, batches),
+        model_p50_ms=model[0],
+        model_p99_ms=model[1],
+        action_p50_ms=action[0],
+        action_p99_ms=action[1],
+    )
+
+
+def shares(variant: Variant, before: Scrape, now: Scrape) -> Shares:
+    seconds = now.taken_at_s - before.taken_at_s
+    learner = {"waiting": _growth(before, now, "kubebeast_learner_waiting_seconds_total") / seconds}
+    for phase in PHASES:
+        learner[phase] = _growth(before, now, "kubebeast_update_seconds_sum", phase=phase) / seconds
+    threads = now.metrics.value("kubebeast_inference_threads") or 1.0
+    inference = {
+        phase: _growth(before, now, "kubebeast_inference_seconds_sum", phase=phase) / seconds / threads
+        for phase in INFERENCE_PHASES
+    }
+    states = {state: _growth(before, now, f"kubebeast_stream_{state}_seconds_sum") for state in STREAM_STATES}
+    total = sum(states.values()) or 1.0
+    return Shares(
+        variant=str(variant),
+        learner=learner,
+        inference=inference,
+        streams={state: value / total for state, value in states.items()},
+    )
+
+
+def _growth(before: Scrape, now: Scrape, name: str, **labels: str) -> float:
+    return growth(before, now, name, **labels) or 0.0
+
+
+def _quantiles(before: Scrape, now: Scrape, name: str, **labels: str) -> list[float | None]:
+    """p50 and p99 in milliseconds."""
+    counts_before, counts = (each.metrics.buckets(name, **labels) for each in (before, now))
+    return [None if value is None else 1000 * value for value in quantiles(counts_before, counts, (0.5, 0.99))]

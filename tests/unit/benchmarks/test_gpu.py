@@ -1,0 +1,85 @@
+"""The benchmark of GPUs at its smallest size, on a CPU."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import report
+from benchmarks.gpu import busy
+from benchmarks.gpu.__main__ import main
+from benchmarks.gpu.pong import Point, point_of, summary, thinned
+from benchmarks.gpu.settings import Settings, variants
+from benchmarks.gpu.transfers import transfers
+
+
+@pytest.mark.timeout(180)
+def test_every_load_trains_a_learner_whose_time_is_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    main(["--tiny"])
+
+    (path,) = tmp_path.glob("gpu-tiny-*.json")
+    results = json.loads(path.read_text())["results"]
+    assert path.with_suffix(".png").stat().st_size > 0
+    assert [row["load"] for row in results["rows"]] == ["null", "atari"]
+    for row, shares in zip(results["rows"], results["shares"], strict=True):
+        assert row["steps_per_s"] > 0 and row["updates_per_s"] > 0 and row["rows_per_inference"] >= 1
+        assert 0 < row["model_p50_ms"] <= row["model_p99_ms"]
+        assert 0 < row["action_p50_ms"] <= row["action_p99_ms"]
+        assert row["gpu_busy_percent"] == "no GPU"
+        assert 0 < sum(shares["learner"].values()) <= 1.1
+        assert 0 < sum(shares["inference"].values()) <= 1.1
+        assert sum(shares["streams"].values()) == pytest.approx(1.0)
+
+
+def test_all_values_of_the_learners_settings_are_measured() -> None:
+    found = list(variants(Settings()))
+
+    assert {variant.precision for variant in found} == {"fp32", "bf16"}
+    assert {variant.compile for variant in found} == {"on", "off"}
+    assert len(found) == len(set(found)) == 2 * 3 * 2 * 2
+
+
+@pytest.mark.parametrize("settings", [{"pong_seconds": 481.0}, {"pong_seconds": 0.0}, {"envs": 3, "processes": 4}])
+def test_settings_that_cannot_be_measured_are_named(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(settings))} = "):
+        Settings(**settings)  # type: ignore[arg-type]
+
+
+def test_a_step_is_sent_to_act_on_it_and_to_train_on_it() -> None:
+    frames = 4 * 84 * 84
+    sent = transfers("shallow", unroll_length=20, batch_size=2)
+
+    assert frames < sent.inference_bytes_per_step < frames + 64
+    assert frames * 21 / 20 < sent.training_bytes_per_step < frames * 21 / 20 + 128
+    with_lstm = transfers("lstm", unroll_length=20, batch_size=2)
+    assert with_lstm.training_bytes_per_step > sent.training_bytes_per_step
+
+
+def test_the_driver_says_how_busy_the_gpu_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho '87, 1234'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(busy, "QUERY", (str(program),))
+
+    with busy.GpuWatch() as watch:
+        pass
+    assert watch.use == busy.GpuUse(87.0, 1234.0)
+
+
+def test_without_a_driver_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(busy, "QUERY", (str(tmp_path / "nothing"),))
+
+    with busy.GpuWatch() as watch:
+        pass
+    assert watch.use is None
+
+
+def test_the_curve_keeps_its_end() -> None:
+    points = [Point(float(second), 100 * second, None) for second in range(13)]
+
+    assert [point.seconds for point in thinned(points)] == [0.0, 5.0, 10.0, 12.0]
+    assert summary(points, None).steps_per_s == 100.0
+    assert point_of({"elapsed_s": None, "step": 5, "mean_episode_return": -21.0}) == Point(0.0, 5, -21.0)
