@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from kubebeast_learner.tune.pieces import LearnerCost, Pieces
 
 LOCK_STEP = 0.8
-"""Of the pace of the environments: processes that wait for the same model do not take turns perfectly."""
+"""Of the pace of several processes: those that wait for the same model do not take turns perfectly."""
 BUSY_CORES = 0.9
 """Of the cores: stages that wait for one another leave some idle now and then."""
 TOLERANCE = 0.03
@@ -53,8 +53,9 @@ class Expected:
 
     @property
     def saturates(self) -> str:
-        """The stage that is busy first."""
-        return min(self.paces, key=lambda stage: self.paces[stage])
+        """The stage that is busy first; of several that are, the one that more environments would not help."""
+        busy = [stage for stage, pace in self.paces.items() if pace * (1 - TOLERANCE) <= self.steps_per_s]
+        return busy[-1]
 
 
 def choices(pieces: Pieces, most_actors: int) -> list[Choice]:
@@ -96,7 +97,7 @@ def expect(choice: Choice, pieces: Pieces) -> Expected:
     return Expected(
         choice=choice,
         paces={
-            "environments": LOCK_STEP * choice.num_actors / cycle_s,
+            "environments": (LOCK_STEP if choice.num_servers > 1 else 1.0) * choice.num_actors / cycle_s,
             "inference": choice.num_actors / learner.inference_of(choice.num_actors).wall_s,
             "update": pieces.steps_per_update / learner.update.wall_s,
             "CPU": BUSY_CORES * pieces.cores / cpu_s,

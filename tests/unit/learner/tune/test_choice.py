@@ -107,7 +107,7 @@ def test_the_stage_that_saturates_first_is_named(pieces: Pieces, stage: str) -> 
     best = chosen(pieces)
 
     assert best.saturates == stage
-    assert best.steps_per_s == best.paces[stage] == min(best.paces.values())
+    assert best.steps_per_s == min(best.paces.values()) == pytest.approx(best.paces[stage], rel=0.05)
 
 
 def test_of_settings_that_are_as_fast_the_smallest_is_chosen() -> None:
