@@ -54,6 +54,7 @@ def test_a_recurrent_network_is_measured_and_the_log_has_what_was_considered() -
         (["--num-learners=2", "--num-servers=2"], ["num_learners = 2"]),
         (["--task-shares=A=1,B=1"], ["task_shares = 'A=1,B=1'"]),
         (["--dial=host:1"], ["dial = 'host:1'"]),
+        (["--learner-threads=1000"], ["learner_threads = 1000", "cores"]),
         (["--device=cuda:99"], ["device = 'cuda:99'"]),
     ],
 )

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from kubebeast_learner.config import TrainConfig
+from kubebeast_learner.config.checks import require
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.models import make_model
@@ -40,7 +41,9 @@ def measure(
     """
     keep_freed_memory()
     others = _Others()
-    cores, unit = usable_cores(), fleet_probe.unit_of(config)
+    cores, threads = usable_cores(), config.run.learner_threads
+    require(threads <= cores, "learner_threads", threads, f"there are {cores} cores")
+    unit = fleet_probe.unit_of(config)
     servers = []
     for num_envs in (unit, MANY * unit):
         share_s = seconds * FLEET_SHARE / 2
