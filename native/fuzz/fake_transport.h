@@ -1,9 +1,6 @@
 // A call without a network.
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -12,14 +9,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "script.h"
 #include "stream/actor_stream.h"
 #include "stream/transport.h"
+#include "wire/message.h"
 
 namespace kubebeast::fuzz {
 
-// Holds a stream as gRPC's reactors do, keeps what it starts until it is told how that went, and requires that the
-// stream keeps to the contract of Transport.
+// Holds a stream as a call does, keeps what it starts until it is told how that went, and requires that the stream keeps
+// to the contract of Transport.
 class FakeTransport final : public Transport {
  public:
   explicit FakeTransport(std::shared_ptr<PoolContext> pool)
@@ -27,13 +26,17 @@ class FakeTransport final : public Transport {
     stream_->Start();
   }
 
-  void Read(grpc::ByteBuffer* message) override {
-    Require(!finished() && read_ == nullptr, "one read at a time, none after the end");
-    read_ = message;
+  void Read() override {
+    Require(!finished() && !std::exchange(reading_, true), "one read at a time, none after the end");
   }
-  void Write(const grpc::ByteBuffer* message) override {
-    Require(!finished() && write_ == nullptr, "one write at a time, none after the end");
-    write_ = message;
+  void Write(Message message) override {
+    Require(!finished() && !write_.has_value(), "one write at a time, none after the end");
+    write_ = message.ToString();
+  }
+  void Exchange(Message message) override {
+    Write(std::move(message));
+    Read();
+    exchanging_ = true;
   }
   void Finish(const absl::Status& status) override {
     Require(!finished(), "a call is finished once");
@@ -43,34 +46,35 @@ class FakeTransport final : public Transport {
 
   ActorStream& stream() const { return *stream_; }
   bool finished() const { return status_.has_value(); }
-  bool writing() const { return write_ != nullptr; }
 
-  // A message of the peer; false where it is no longer read.
+  // A message of the peer, who has taken what was written; false where it is not read, or not yet.
   bool Deliver(const std::string& bytes, std::size_t slice_size) {
-    if (finished()) return false;
-    Require(read_ != nullptr, "a read is always outstanding");
-    std::vector<grpc::Slice> slices;
+    if (finished() || !reading_) return false;
+    if (exchanging_) CompleteWrite(true);
+    std::vector<absl::string_view> slices;
     for (std::size_t begin = 0; begin < bytes.size(); begin += slice_size) {
-      slices.emplace_back(bytes.data() + begin, std::min(slice_size, bytes.size() - begin));
+      slices.push_back(absl::string_view(bytes).substr(begin, slice_size));
     }
-    *std::exchange(read_, nullptr) = grpc::ByteBuffer(slices.data(), slices.size());
-    stream_->OnReadDone(true);
+    EndRead(Message(slices));
     return true;
   }
 
   // The peer closes its side, or the call breaks.
   void FailRead() {
-    if (std::exchange(read_, nullptr) != nullptr) stream_->OnReadDone(false);
+    if (exchanging_) return BreakExchange();
+    if (reading_) return EndRead(Message());
+    stream_->OnPeerGone();
   }
 
   // The write is done; returns what was written, if anything was.
   std::optional<std::string> CompleteWrite(bool ok) {
-    if (write_ == nullptr) return std::nullopt;
-    std::vector<grpc::Slice> slices;
-    Require(std::exchange(write_, nullptr)->Dump(&slices).ok(), "a written message can be read");
-    std::string bytes;
-    for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    stream_->OnWriteDone(ok);
+    if (!write_.has_value()) return std::nullopt;
+    const std::optional<std::string> bytes = std::exchange(write_, std::nullopt);
+    if (exchanging_ && !ok) {
+      BreakExchange();
+    } else if (!exchanging_) {
+      stream_->OnWritten(ok);
+    }
     return bytes;
   }
 
@@ -79,16 +83,31 @@ class FakeTransport final : public Transport {
   void Done(bool dialled) {
     Require(finished(), "only a finished call is done");
     if (!dialled) {
-      FailRead();
+      if (reading_) FailRead();
       CompleteWrite(false);
     }
     stream_->OnDone();
   }
 
  private:
+  // An exchange tells that it has written when it has read.
+  void EndRead(Message message) {
+    if (std::exchange(exchanging_, false)) stream_->OnWritten(true);
+    reading_ = false;
+    stream_->OnRead(std::move(message));
+  }
+
+  void BreakExchange() {
+    exchanging_ = reading_ = false;
+    write_.reset();
+    stream_->OnWritten(false);
+    stream_->OnRead(Message());
+  }
+
   const std::shared_ptr<ActorStream> stream_;
-  grpc::ByteBuffer* read_ = nullptr;
-  const grpc::ByteBuffer* write_ = nullptr;
+  bool reading_ = false;
+  bool exchanging_ = false;
+  std::optional<std::string> write_;
   std::optional<absl::Status> status_;
 };
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "byte_buffer_reader.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "tensors/leaf_values.h"
-#include "wire/message_reader.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast::client {
@@ -126,7 +126,7 @@ absl::Status ActionMemory::Check(std::size_t leaf) const {
 
 absl::StatusOr<Response> DecodeResponse(grpc::ByteBuffer* message, ActionMemory* actions) {
   const std::size_t size = message->Length();
-  MessageReader reader(message);
+  ByteBufferReader reader(message);
   if (reader.compressed()) return absl::InvalidArgumentError("message: compressed by gRPC");
   CodedInputStream in(&reader);
   in.PushLimit(static_cast<int>(size));

@@ -58,12 +58,10 @@ bool EqualInConstantTime(absl::string_view left, absl::string_view right) {
 
 }  // namespace
 
-absl::Status BearerToken::Check(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) const {
+absl::Status BearerToken::Check(const std::optional<std::string>& authorization) const {
   if (!enabled()) return absl::OkStatus();
-  const auto entry = metadata.find("authorization");
-  if (entry == metadata.end()) return absl::UnauthenticatedError("the bearer token is missing");
-  const absl::string_view value(entry->second.data(), entry->second.size());
-  const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(value, absl::MaxSplits(' ', 1));
+  if (!authorization.has_value()) return absl::UnauthenticatedError("the bearer token is missing");
+  const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(*authorization, absl::MaxSplits(' ', 1));
   if (!absl::EqualsIgnoreCase(words.first, kScheme) || words.second.empty()) {
     return absl::UnauthenticatedError("the bearer token is missing");
   }

@@ -1,9 +1,7 @@
 // A shared secret that whoever dials presents.
 #pragma once
 
-#include <grpcpp/support/string_ref.h>
-
-#include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,9 +18,9 @@ class BearerToken {
 
   bool enabled() const { return !path_.empty(); }
 
-  // Unauthenticated unless the metadata hold `authorization: Bearer <token>` (RFC 6750, section 2.1); Unavailable when
-  // the file cannot be used. The texts hold no token.
-  absl::Status Check(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) const;
+  // authorization: the value of the metadata of that name, if any. Unauthenticated unless it is `Bearer <token>` (RFC
+  // 6750, section 2.1); Unavailable when the file cannot be used. The texts hold no token.
+  absl::Status Check(const std::optional<std::string>& authorization) const;
 
   // The value of the metadata `authorization` to send. Unavailable when the file cannot be used.
   absl::StatusOr<std::string> Authorization() const;

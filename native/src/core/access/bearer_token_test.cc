@@ -4,13 +4,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <optional>
 #include <string>
 
 namespace kubebeast {
 namespace {
-
-using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 class BearerTokenTest : public testing::Test {
  protected:
@@ -22,23 +20,23 @@ class BearerTokenTest : public testing::Test {
   const BearerToken token_{path_};
 };
 
-TEST_F(BearerTokenTest, NoFileAcceptsEverybody) { EXPECT_TRUE(BearerToken("").Check({}).ok()); }
+TEST_F(BearerTokenTest, NoFileAcceptsEverybody) { EXPECT_TRUE(BearerToken("").Check(std::nullopt).ok()); }
 
 TEST_F(BearerTokenTest, AnyLineIsAcceptedAndTheFirstIsSent) {
   Write("new-secret\r\n\nold-secret\n");
-  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "Bearer new-secret"}}).ok());
-  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "Bearer old-secret"}}).ok());
+  EXPECT_TRUE(token_.Check("Bearer new-secret").ok());
+  EXPECT_TRUE(token_.Check("Bearer old-secret").ok());
   EXPECT_EQ(token_.Authorization().value(), "Bearer new-secret");
 }
 
 TEST_F(BearerTokenTest, NothingElseIsAccepted) {
   Write("secret\n");
-  EXPECT_EQ(token_.Check({}).message(), "the bearer token is missing");
+  EXPECT_EQ(token_.Check(std::nullopt).message(), "the bearer token is missing");
   for (const char* value : {"secret", "Bearer", "Bearer ", "Basic secret", ""}) {
-    EXPECT_EQ(token_.Check(Metadata{{"authorization", value}}).message(), "the bearer token is missing") << value;
+    EXPECT_EQ(token_.Check(value).message(), "the bearer token is missing") << value;
   }
   for (const char* value : {"Bearer wrong", "Bearer secret2", "Bearer secre", "Bearer  secret", "bearer SECRET"}) {
-    const absl::Status status = token_.Check(Metadata{{"authorization", value}});
+    const absl::Status status = token_.Check(value);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << value;
     EXPECT_EQ(status.message(), "the bearer token is wrong");
   }
@@ -46,15 +44,15 @@ TEST_F(BearerTokenTest, NothingElseIsAccepted) {
 
 TEST_F(BearerTokenTest, FileIsReadAnewForEveryCall) {
   Write("before\n");
-  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "Bearer before"}}).ok());
+  EXPECT_TRUE(token_.Check("Bearer before").ok());
   Write("after\n");
-  EXPECT_FALSE(token_.Check(Metadata{{"authorization", "Bearer before"}}).ok());
-  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "Bearer after"}}).ok());
+  EXPECT_FALSE(token_.Check("Bearer before").ok());
+  EXPECT_TRUE(token_.Check("Bearer after").ok());
 }
 
 TEST_F(BearerTokenTest, SchemeIsTheSameInAnyCase) {
   Write("secret\n");
-  EXPECT_TRUE(token_.Check(Metadata{{"authorization", "bearer secret"}}).ok());
+  EXPECT_TRUE(token_.Check("bearer secret").ok());
 }
 
 TEST_F(BearerTokenTest, FileThatNoTokenCanComeFromIsNamedToItsOwnerOnly) {
@@ -66,17 +64,17 @@ TEST_F(BearerTokenTest, FileThatNoTokenCanComeFromIsNamedToItsOwnerOnly) {
     const absl::Status status = token_.Authorization().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(status.message(), "the token file " + path_ + " holds a character that is not visible ASCII");
-    EXPECT_EQ(token_.Check(Metadata{{"authorization", "Bearer x"}}).code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(token_.Check("Bearer x").code(), absl::StatusCode::kUnavailable);
   }
   const BearerToken directory(testing::TempDir());
   EXPECT_EQ(directory.Authorization().status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(directory.Check(Metadata{{"authorization", "Bearer x"}}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(directory.Check("Bearer x").code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(BearerTokenTest, WithoutATokenToCompareNobodyIsAccepted) {
   for (const bool exists : {false, true}) {
     if (exists) Write("\n \n");
-    const absl::Status status = token_.Check(Metadata{{"authorization", "Bearer x"}});
+    const absl::Status status = token_.Check("Bearer x");
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(status.message().find(path_), absl::string_view::npos) << "a peer learns no path";
     EXPECT_EQ(token_.Authorization().status().code(), absl::StatusCode::kUnavailable);

@@ -1,7 +1,6 @@
 #include "pool/actor_pool.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
 #include <limits>
@@ -54,18 +53,11 @@ absl::Status Validate(const PoolOptions& options) {
 constexpr std::size_t kMinTransportBytes = std::size_t{1} << 30;
 constexpr std::size_t kLargestMessages = 16;
 
-// How long gRPC may take to end calls that were cancelled.
-constexpr std::chrono::seconds kCancelPatience{5};
-
 // A connection without a stream: env-servers open theirs for one.
 constexpr int kMaxIdleMs = 60'000;
 
 // Env-servers use a connection for every stream. RFC 9113, section 6.5.2, asks for 100 at least.
 constexpr int kMaxStreamsPerConnection = 100;
-
-// The name of the contract's service, for health checks
-// (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
-constexpr char kServiceName[] = "kubebeast.v1.ActorPool";
 
 // In the order of FlushReason.
 constexpr Stats::Value Stats::* kFlushes[] = {&Stats::inference_flush_ready, &Stats::inference_flush_all,
@@ -103,52 +95,53 @@ absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options
 ActorPool::ActorPool(const PoolOptions& options)
     : context_(std::make_shared<PoolContext>(options)),
       buffers_(std::make_shared<BufferPool>()),
-      dialer_(std::make_shared<Dialer>(context_)),
+      dialer_(context_),
+      service_(context_),
       address_(options.address) {}
 
 ActorPool::~ActorPool() { Close(std::chrono::milliseconds(0)); }
 
 absl::Status ActorPool::Start() {
   const MutexLock lifecycle(lifecycle_mutex_);
-  if (service_ != nullptr) return absl::FailedPreconditionError("the pool was started before");
+  if (started_) return absl::FailedPreconditionError("the pool was started before");
   {
     const MutexLock lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
   if (absl::Status status = Serve(); !status.ok()) {
     listener_.reset();
-    service_.reset();
     return status;
   }
+  started_ = true;
+  dialer_.Start(poller_->queue());
   sweeper_ = std::thread([this] { Sweep(); });
   return absl::OkStatus();
 }
 
 absl::Status ActorPool::Serve() {
   const PoolOptions& options = context_->options;
-  service_ = std::make_unique<PoolService>(context_);
-  grpc::EnableDefaultHealthCheckService(true);
+  if (options.address.empty()) {
+    poller_ = std::make_unique<Poller>(std::make_unique<grpc::CompletionQueue>());
+    return absl::OkStatus();
+  }
   grpc::ServerBuilder builder;
   SetTransportOptions(builder, *context_);
-  // A pool that only dials has a server without a port: gRPC 1.51 shares its callback threads between servers and
-  // channels, and does not survive that the last of them goes in one of these threads, as channels do.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   if (IsUnix(options.address)) {
     builder.AddListeningPort(options.address, MakeServerCredentials(options.tls));
-  } else if (!options.address.empty()) {
+  } else {
     auto listener = TcpListener::Bind(options.address);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
     acceptor = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls));
   }
-  builder.RegisterService(service_.get());
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watchers;
-  watchers.push_back(std::make_unique<CallWatcher>(context_));
-  builder.experimental().SetInterceptorCreators(std::move(watchers));
+  service_.Register(builder);
+  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(kServiceName, true);
+  service_.Start(*server_, *queue);
+  poller_ = std::make_unique<Poller>(std::move(queue));
   if (listener_ == nullptr) return absl::OkStatus();
   Accept(std::move(acceptor));
   const MutexLock lock(mutex_);
@@ -179,8 +172,8 @@ absl::Status ActorPool::SetEndpoints(const std::vector<Endpoint>& endpoints) {
   if (tls.enabled() && tls.authorities.empty()) {
     return absl::FailedPreconditionError("tls_ca is empty: to dial with TLS it must say whom to trust");
   }
-  dialer_->SetEndpoints(endpoints);
-  dialer_->Tick(Clock::now());
+  dialer_.SetEndpoints(endpoints);
+  dialer_.Tick(Clock::now());
   return absl::OkStatus();
 }
 
@@ -263,10 +256,8 @@ std::vector<StreamInfo> ActorPool::GetStreams() const {
 
 void ActorPool::Drain(bool finished) {
   context_->registry.Drain(finished);
-  dialer_->Stop();
-  const MutexLock lifecycle(lifecycle_mutex_);
-  if (server_ == nullptr) return;
-  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
+  dialer_.Stop();
+  service_.health().SetServing(false);
 }
 
 void ActorPool::Close(std::chrono::milliseconds grace) {
@@ -277,19 +268,17 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
   }
   const MutexLock lifecycle(lifecycle_mutex_);
   listener_.reset();
-  dialer_->Stop();
+  dialer_.Stop();
   context_->registry.Close();
   context_->batcher.Close();
   context_->rollouts.Close();
   for (const auto& stream : context_->registry.streams()) stream->Close();
+  const Clock::time_point deadline = Clock::now() + grace;
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
-  if (!dialer_->WaitUntilIdle(Clock::now() + grace)) {
-    for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(Clock::time_point::max());
-    dialer_->WaitUntilIdle(Clock::now() + kCancelPatience);
-  }
-  dialer_->Forget();
+  dialer_.EndCalls(deadline);
   if (sweeper_.joinable()) sweeper_.join();
   server_.reset();
+  poller_.reset();
 }
 
 void ActorPool::Sweep() {
@@ -301,7 +290,7 @@ void ActorPool::Sweep() {
     for (const std::string& peer : context_->newcomers.TakeLate(now)) {
       context_->AddRefusedConnection(peer, connection_refusal::kNoCall);
     }
-    dialer_->Tick(now);
+    dialer_.Tick(now);
   }
 }
 

@@ -24,7 +24,8 @@
 #include "tensors/buffer_pool.h"
 #include "transport/client_transport.h"
 #include "transport/dialer.h"
-#include "transport/server_transport.h"
+#include "transport/poller.h"
+#include "transport/pool_service.h"
 #include "transport/tcp_listener.h"
 
 namespace kubebeast {
@@ -98,7 +99,8 @@ class ActorPool {
 
   const std::shared_ptr<PoolContext> context_;
   const std::shared_ptr<BufferPool> buffers_;
-  const std::shared_ptr<Dialer> dialer_;
+  Dialer dialer_;
+  PoolService service_;
 
   mutable Mutex mutex_;
   CondVar closing_;
@@ -106,7 +108,8 @@ class ActorPool {
   std::string address_ ABSL_GUARDED_BY(mutex_);
 
   Mutex lifecycle_mutex_;  // of Start, Drain and Close; comes before mutex_
-  std::unique_ptr<PoolService> service_ ABSL_GUARDED_BY(lifecycle_mutex_);
+  bool started_ ABSL_GUARDED_BY(lifecycle_mutex_) = false;
+  std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(lifecycle_mutex_);
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(lifecycle_mutex_);
   std::unique_ptr<TcpListener> listener_ ABSL_GUARDED_BY(lifecycle_mutex_);
   std::thread sweeper_ ABSL_GUARDED_BY(lifecycle_mutex_);

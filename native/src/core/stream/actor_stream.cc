@@ -7,6 +7,12 @@
 #include "wire/message_reader.h"
 
 namespace kubebeast {
+namespace {
+
+// How long the model may take until the stream listens to its peer meanwhile.
+constexpr std::chrono::milliseconds kPatienceWithTheModel{100};
+
+}  // namespace
 
 ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer)
     : pool_(std::move(pool)),
@@ -25,7 +31,7 @@ void ActorStream::Start() {
     End(absl::IsResourceExhausted(status) ? end_cause::kInvalid : end_cause::kClosed, status);
     return;
   }
-  transport_->Read(&read_);
+  Read();
 }
 
 void ActorStream::OnPoolOpen() {
@@ -45,10 +51,14 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
   if (phase_ == Phase::kHello) {
     End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kStep && !next_write_.empty()) {
+    End(end_cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
   } else if (phase_ == Phase::kStep) {
     End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
                                                  pool_->options.step_timeout.count(), " ms")));
+  } else if (phase_ == Phase::kActions) {
+    if (!reading_) Read();
   } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
     transport_->Cancel();
   }
@@ -113,23 +123,24 @@ void ActorStream::Abandon() {
   End(end_cause::kDropped, absl::InternalError("the learner dropped the inference batch of this step"));
 }
 
-void ActorStream::OnReadDone(bool ok) {
+void ActorStream::OnRead(Message message) {
   const MutexLock lock(mutex_);
+  reading_ = false;
   if (phase_ == Phase::kEnded) return;
-  if (!ok) {
+  if (!message.has_value()) {
     End(end_cause::kDisconnect, absl::OkStatus());
     return;
   }
   try {
-    if (const absl::Status status = Receive(); !status.ok()) End(end_cause::kInvalid, status);
+    if (const absl::Status status = Receive(message); !status.ok()) End(end_cause::kInvalid, status);
   } catch (const std::exception& error) {
     End(end_cause::kDropped, absl::InternalError(error.what()));
   }
-  read_.Clear();
-  if (phase_ != Phase::kEnded) transport_->Read(&read_);
+  const bool is_answered_soon = phase_ == Phase::kActions && !ticket_.has_value() && codec_->next_step() > 1;
+  if (phase_ != Phase::kEnded && !reading_ && !is_answered_soon) Read();
 }
 
-void ActorStream::OnWriteDone(bool ok) {
+void ActorStream::OnWritten(bool ok) {
   const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok) {
@@ -139,22 +150,28 @@ void ActorStream::OnWriteDone(bool ok) {
   }
 }
 
+void ActorStream::OnPeerGone() {
+  const MutexLock lock(mutex_);
+  // What is read comes to its end by itself, and may bring a Bye before.
+  if (phase_ != Phase::kStart && !reading_) End(end_cause::kDisconnect, absl::OkStatus());
+}
+
 void ActorStream::OnDone() {
   const MutexLock lock(mutex_);
   transport_ = nullptr;
   pool_->registry.Remove(this);
 }
 
-absl::Status ActorStream::Receive() {
-  const std::size_t size = read_.Length();
+absl::Status ActorStream::Receive(const Message& message) {
+  const std::size_t size = message.size();
   ++pool_->stats->messages_received;
   pool_->stats->bytes_received += static_cast<std::int64_t>(size);
-  MessageReader reader(&read_);
-  if (reader.compressed()) {
+  if (message.compressed()) {
     return absl::InvalidArgumentError(
         "the message is compressed by gRPC: switch the compression of the channel off; observations may be compressed "
         "by LZ4 instead (Hello.offered_compression)");
   }
+  MessageReader reader(message);
   if (phase_ == Phase::kHello) {
     absl::StatusOr<Hello> hello = DecodeHello(&reader, size, pool_->options.wire);
     return hello.ok() ? ReceiveHello(*std::move(hello)) : hello.status();
@@ -235,6 +252,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   num_newest_steps_ = added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, task_);
   phase_ = Phase::kActions;
+  deadline_ = now + kPatienceWithTheModel;
   if (!assembler_->at_unroll_start() || !Park()) Submit(now);
   return absl::OkStatus();
 }
@@ -272,21 +290,24 @@ void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
   deadline_ = Clock::now() + timeout;
 }
 
+void ActorStream::Read() {
+  reading_ = true;
+  transport_->Read();
+}
+
 void ActorStream::Send(std::string message) {
   if (writing_) {
-    // The reply before this one is still on its way although its answer has come: wait for the transport's word, once.
-    if (next_write_.empty()) {
-      next_write_ = std::move(message);
-    } else {
-      End(end_cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
-    }
+    // The reply before this one is still on its way although its answer has come: wait for the transport's word.
+    next_write_ = std::move(message);
     return;
   }
   pool_->stats->bytes_sent += static_cast<std::int64_t>(message.size());
-  const grpc::Slice slice(message);
-  write_ = grpc::ByteBuffer(&slice, 1);
   writing_ = true;
-  transport_->Write(&write_);
+  if (std::exchange(reading_, true)) {
+    transport_->Write(Message(message));
+  } else {
+    transport_->Exchange(Message(message));
+  }
 }
 
 void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {

@@ -1,8 +1,6 @@
 // One env-server's stream.
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -22,6 +20,7 @@
 #include "stream/transport.h"
 #include "sync/mutex.h"
 #include "wire/handshake_codec.h"
+#include "wire/message.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {
@@ -30,9 +29,11 @@ namespace kubebeast {
 //
 //     Hello → (reserve) → accepted → (pool opens) → Welcome → [ Observations → rollout, batcher → Actions ]* → end
 //
-// A read is always outstanding, so that the peer's end is noticed in every phase. Step 0 of an unroll is parked while
-// the rollout queue is full. The transport holds the stream until its end; then it lives as long as someone owes it an
-// answer, and its slots are free when it is gone. Thread-safe.
+// While the model decides, nothing is read: the next Observations are asked for together with the Actions that they
+// answer. A stream reads all the same, and so hears Bye and a peer that does not wait for its Actions, after its first
+// step, while it is parked, and once the model has taken long. Step 0 of an unroll is parked while the rollout queue is
+// full. The transport holds the stream until its end; then it lives as long as someone owes it an answer, and its slots
+// are free when it is gone. Thread-safe.
 class ActorStream final : public Actor, public std::enable_shared_from_this<ActorStream> {
  public:
   ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport, std::string peer);
@@ -45,7 +46,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void OnPoolOpen();
 
   // Ends a stream whose peer has kept the learner waiting for too long, and one whose peer does not take its status;
-  // accepts one in the reserve where it fits by now.
+  // accepts one in the reserve where it fits by now; listens to one whose step waits for long.
   void CheckDeadline(Clock::time_point now);
 
   // Ends the stream with UNAVAILABLE; what it had started counts as dropped.
@@ -59,22 +60,24 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
            const BatchRecord& batch) override;
   void Abandon() override;
 
-  // Events of the transport, which is gone after the last one.
-  void OnReadDone(bool ok);
-  void OnWriteDone(bool ok);
+  // Events of the transport, which is gone after the last one. OnRead: no message where the peer sends nothing more.
+  // OnPeerGone: the call is over, whether or not anything is read or written.
+  void OnRead(Message message);
+  void OnWritten(bool ok);
+  void OnPeerGone();
   void OnDone();
 
   // Whether its Hello was accepted. For the transport's last event and later.
   bool accepted() const { return !slots_.empty(); }
 
  private:
-  // What the stream waits for: the peer's Hello, free slots, the pool to open, the peer's next step, the model, nothing
-  // any more.
-  enum class Phase { kHello, kReserve, kOpen, kStep, kActions, kEnded };
+  // What the stream waits for: its start, the peer's Hello, free slots, the pool to open, the peer's next step, the
+  // model, nothing any more.
+  enum class Phase { kStart, kHello, kReserve, kOpen, kStep, kActions, kEnded };
 
   void Unpark();
 
-  absl::Status Receive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Receive(const Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveHello(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ResourceExhausted while it does not fit.
   absl::Status Accept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,6 +90,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void Submit(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // And waits for what the peer says to it.
   void Send(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -102,8 +107,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
 
   Mutex mutex_;
   Transport* transport_ ABSL_GUARDED_BY(mutex_);  // null when it is gone
-  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kHello;
-  // Of the peer: for its Hello, its next step, or taking the status.
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kStart;
+  // Of the peer: for its Hello, its next step, or taking the status. Of the model: from then on the stream listens.
   Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
 
   Hello hello_ ABSL_GUARDED_BY(mutex_);           // empty until it has come
@@ -120,9 +125,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::size_t num_newest_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of them, those that the newest message ended
   std::size_t num_episodes_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer write_ ABSL_GUARDED_BY(mutex_);
-  std::string next_write_ ABSL_GUARDED_BY(mutex_);  // empty, or the reply that follows write_
+  std::string next_write_ ABSL_GUARDED_BY(mutex_);  // empty, or the reply that follows the one on its way
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

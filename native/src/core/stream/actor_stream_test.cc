@@ -66,6 +66,44 @@ TEST_F(ActorStreamTest, ByeMayTerminateTheEpisodes) {
   EXPECT_EQ(std::count(batch.truncated.as<bool>(), batch.truncated.as<bool>() + 6, true), 0);
 }
 
+TEST_F(ActorStreamTest, ByeIsHeardWhileTheModelTakesLong) {
+  StartOpenPool();
+  TestActor actor(pool_->address(), 1);
+  ASSERT_TRUE(actor.Join());
+  Walk(actor, 2);
+  actor.Send(actor.StepMessage(2));
+  ASSERT_TRUE(StatBecomes(*pool_, "rows_waiting", 1));
+  actor.SendBye(v1::Bye::REASON_SHUTDOWN);
+  EXPECT_TRUE(actor.Status().ok());
+  EXPECT_EQ(Stat(*pool_, "streams_ended_bye"), 1);
+}
+
+TEST_F(ActorStreamTest, PeerThatGoesWhileTheModelDecidesIsNoticed) {
+  StartOpenPool();
+  TestActor actor(pool_->address(), 1);
+  ASSERT_TRUE(actor.Join());
+  Walk(actor, 2);
+  actor.Send(actor.StepMessage(2));
+  ASSERT_TRUE(StatBecomes(*pool_, "rows_waiting", 1));
+  actor.Vanish();
+  EXPECT_TRUE(StatBecomes(*pool_, "streams_ended_disconnect", 1));
+  EXPECT_EQ(Stat(*pool_, "rows_waiting"), 0);
+}
+
+TEST_F(ActorStreamTest, StepIsAnsweredAfterTheModelTookLong) {
+  StartOpenPool();
+  TestActor actor(pool_->address(), 1);
+  ASSERT_TRUE(actor.Join());
+  Walk(actor, 2);
+  actor.Send(actor.StepMessage(2));
+  const auto batch = pool_->NextInference(kPatience);
+  ASSERT_TRUE(batch.ok());
+  std::this_thread::sleep_for(milliseconds(500));  // for the stream to listen meanwhile; nothing depends on it
+  EXPECT_TRUE(AnswerBatch(**batch).ok());
+  EXPECT_TRUE(actor.ReadActions());
+  Walk(actor, 2);
+}
+
 TEST_F(ActorStreamTest, UnrollShorterThanMinPartialStepsIsDropped) {
   StartOpenPool([](PoolOptions& options) { options.min_partial_steps = 4; });
   TestActor actor(pool_->address(), 2);

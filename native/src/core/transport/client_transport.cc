@@ -1,135 +1,15 @@
 #include "transport/client_transport.h"
 
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/support/client_callback.h>
 
 #include <utility>
 
-#include "stream/actor_stream.h"
-#include "stream/transport.h"
-#include "sync/mutex.h"
 #include "wire/handshake_codec.h"
 
 namespace kubebeast {
 namespace {
 
-using grpc::ByteBuffer;
-using Stub = grpc::TemplatedGenericStub<ByteBuffer, ByteBuffer>;
-using ClientCallReactor = grpc::ClientBidiReactor<ByteBuffer, ByteBuffer>;
-
 constexpr char kMethod[] = "/kubebeast.v1.EnvServer/Play";
-
-absl::Status ToAbslStatus(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
-}
-
-// Deletes itself when gRPC is done with it. Locks: a stream may call while it is locked, never the other way round.
-class ClientTransport final : public ClientCallReactor, public Transport {
- public:
-  ClientTransport(std::shared_ptr<PoolContext> pool, std::shared_ptr<grpc::Channel> channel, std::string peer,
-                  OnCallEnd on_end)
-      : call_(std::make_unique<Call>(std::move(channel))),
-        on_end_(std::move(on_end)),
-        stream_(std::make_shared<ActorStream>(std::move(pool), *this, std::move(peer))) {}
-
-  void Start(const std::optional<std::string>& authorization) {
-    if (authorization.has_value()) call_->context.AddMetadata("authorization", *authorization);
-    call_->stub.PrepareBidiStreamingCall(&call_->context, kMethod, {}, this);
-    stream_->Start();
-    StartCall();
-  }
-
-  void Read(ByteBuffer* message) override {
-    const MutexLock lock(mutex_);
-    reading_ = true;
-    StartRead(message);
-  }
-
-  void Write(const ByteBuffer* message) override {
-    const MutexLock lock(mutex_);
-    writing_ = true;
-    StartWrite(message);
-  }
-
-  void Finish(const absl::Status& status) override {
-    const MutexLock lock(mutex_);
-    if (peer_is_done_) return;
-    last_status_ = status;
-    if (!writing_) SendLast();
-    if (!std::exchange(reading_, true)) StartRead(&unread_);
-  }
-
-  void Cancel() override { call_->context.TryCancel(); }
-
- private:
-  void OnReadDone(bool ok) override {
-    {
-      const MutexLock lock(mutex_);
-      peer_is_done_ = !ok;
-      if (last_status_.has_value()) {
-        // The status of a call comes after its last message.
-        if (ok) StartRead(&unread_);
-        return;
-      }
-      reading_ = false;
-    }
-    stream_->OnReadDone(ok);
-  }
-
-  void OnWriteDone(bool ok) override {
-    {
-      const MutexLock lock(mutex_);
-      writing_ = false;
-      if (last_status_.has_value()) {
-        if (ok) SendLast();
-        return;
-      }
-    }
-    stream_->OnWriteDone(ok);
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    // The last event; how gRPC brings it to this thread is invisible to ThreadSanitizer, and the lock is not.
-    {
-      const MutexLock lock(mutex_);
-    }
-    stream_->OnDone();
-    call_.reset();
-    on_end_(stream_->accepted(), ToAbslStatus(status));
-    delete this;
-  }
-
-  // Says End, unless all is well, and half-closes; once.
-  void SendLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (std::exchange(said_last_, true)) return;
-    if (last_status_->ok()) {
-      StartWritesDone();
-      return;
-    }
-    const grpc::Slice slice(EncodeEnd(*last_status_));
-    last_ = ByteBuffer(&slice, 1);
-    StartWriteLast(&last_, {});
-  }
-
-  struct Call {
-    explicit Call(std::shared_ptr<grpc::Channel> channel) : stub(std::move(channel)) {}
-    Stub stub;
-    grpc::ClientContext context;
-  };
-
-  std::unique_ptr<Call> call_;  // all that refers to the channel
-  const OnCallEnd on_end_;
-  const std::shared_ptr<ActorStream> stream_;
-
-  Mutex mutex_;
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool peer_is_done_ ABSL_GUARDED_BY(mutex_) = false;
-  bool said_last_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> last_status_ ABSL_GUARDED_BY(mutex_);  // from Finish on
-  ByteBuffer last_ ABSL_GUARDED_BY(mutex_);
-  ByteBuffer unread_ ABSL_GUARDED_BY(mutex_);
-};
 
 }  // namespace
 
@@ -149,9 +29,138 @@ std::shared_ptr<grpc::Channel> OpenChannel(const PoolContext& pool, const Endpoi
   return grpc::CreateCustomChannel(endpoint.address, credentials, arguments);
 }
 
-void StartPlay(std::shared_ptr<PoolContext> pool, std::shared_ptr<grpc::Channel> channel, const std::string& peer,
-               const std::optional<std::string>& authorization, OnCallEnd on_end) {
-  (new ClientTransport(std::move(pool), std::move(channel), peer, std::move(on_end)))->Start(authorization);
+ClientTransport::ClientTransport(std::shared_ptr<PoolContext> pool, std::string peer, OnEnd on_end)
+    : on_end_(std::move(on_end)),
+      stream_(std::make_shared<ActorStream>(std::move(pool), *this, std::move(peer))) {
+  grpc_metadata_array_init(&initial_metadata_);
+  grpc_metadata_array_init(&trailing_metadata_);
+}
+
+void ClientTransport::Start(const std::shared_ptr<grpc::Channel>& channel,
+                            const std::optional<std::string>& authorization, grpc::CompletionQueue& queue) {
+  grpc::GenericStub(channel).PrepareCall(&context_, kMethod, &queue);
+  call_ = context_.c_call();
+  if (authorization.has_value()) {
+    authorization_.key = grpc_slice_from_static_string("authorization");
+    authorization_.value = grpc_slice_from_copied_buffer(authorization->data(), authorization->size());
+  }
+  {
+    const MutexLock lock(mutex_);
+    Batch first;
+    first.SendInitialMetadata(&authorization_, authorization.has_value() ? 1 : 0);
+    Begin(first.ReceiveInitialMetadata(&initial_metadata_), started_);
+    Batch last;
+    Begin(last.ReceiveStatus(&trailing_metadata_, &code_, &details_), status_);
+  }
+  stream_->Start();
+  Release();
+}
+
+void ClientTransport::Release() {
+  if (!holds_.Drop()) return;
+  stream_->OnDone();
+  on_end_(stream_->accepted(), {static_cast<absl::StatusCode>(code_), grpc::StringFromCopiedSlice(details_)});
+  delete this;
+}
+
+ClientTransport::~ClientTransport() {
+  grpc_slice_unref(authorization_.value);
+  grpc_slice_unref(details_);
+  grpc_metadata_array_destroy(&initial_metadata_);
+  grpc_metadata_array_destroy(&trailing_metadata_);
+}
+
+void ClientTransport::Begin(Batch& batch, Poller::Event& event) {
+  holds_.Take();
+  batch.Begin(call_, event);
+}
+
+void ClientTransport::Read() {
+  const MutexLock lock(mutex_);
+  reading_ = true;
+  Batch batch;
+  Begin(batch.Receive(&received_), read_);
+}
+
+void ClientTransport::Write(Message message) {
+  const MutexLock lock(mutex_);
+  writing_ = true;
+  sent_ = std::move(message);
+  Batch batch;
+  Begin(batch.Send(sent_), written_);
+}
+
+void ClientTransport::Exchange(Message message) {
+  const MutexLock lock(mutex_);
+  reading_ = writing_ = true;
+  sent_ = std::move(message);
+  Batch batch;
+  Begin(batch.Send(sent_).Receive(&received_), exchanged_);
+}
+
+void ClientTransport::Finish(const absl::Status& status) {
+  const MutexLock lock(mutex_);
+  if (peer_is_done_) return;
+  last_status_ = status;
+  // An exchange that is under way is over with the peer's answer: gRPC takes no further message before.
+  if (!writing_) SendLast();
+  if (!reading_) ReceiveUnread();
+}
+
+void ClientTransport::SendLast() {
+  if (std::exchange(said_last_, true)) return;
+  Batch batch;
+  if (!last_status_->ok()) {
+    sent_ = Message(EncodeEnd(*last_status_));
+    batch.Send(sent_);
+  }
+  Begin(batch.HalfClose(), last_);
+}
+
+void ClientTransport::ReceiveUnread() {
+  reading_ = true;
+  Batch batch;
+  Begin(batch.Receive(&received_), read_);
+}
+
+bool ClientTransport::OnReadFor(const Message& message) {
+  const MutexLock lock(mutex_);
+  reading_ = false;
+  peer_is_done_ = peer_is_done_ || !message.has_value();
+  if (!last_status_.has_value()) return true;
+  // The status of a call comes after its last message.
+  if (!peer_is_done_) ReceiveUnread();
+  return false;
+}
+
+bool ClientTransport::OnWrittenFor() {
+  const MutexLock lock(mutex_);
+  writing_ = false;
+  if (!last_status_.has_value()) return true;
+  if (!peer_is_done_) SendLast();
+  return false;
+}
+
+void ClientTransport::OnRead(bool /*ok*/) {
+  Message message(std::exchange(received_, nullptr));
+  if (OnReadFor(message)) stream_->OnRead(std::move(message));
+}
+
+void ClientTransport::OnWritten(bool ok) {
+  if (OnWrittenFor()) stream_->OnWritten(ok);
+}
+
+void ClientTransport::OnExchanged(bool ok) {
+  OnWritten(ok);
+  OnRead(ok);
+}
+
+void ClientTransport::OnStatus(bool /*ok*/) {
+  {
+    const MutexLock lock(mutex_);
+    peer_is_done_ = true;
+  }
+  stream_->OnPeerGone();
 }
 
 }  // namespace kubebeast

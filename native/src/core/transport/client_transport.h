@@ -9,7 +9,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "stream/actor_stream.h"
 #include "stream/pool_context.h"
+#include "stream/transport.h"
+#include "sync/mutex.h"
+#include "transport/batch.h"
+#include "transport/call_event.h"
 
 namespace kubebeast {
 
@@ -21,16 +26,78 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// How a call ended: whether the env-server's Hello was accepted, and the status that it returned.
-using OnCallEnd = std::function<void(bool accepted, const absl::Status& status)>;
-
 // A connection of its own to the endpoint, made when it is needed.
 std::shared_ptr<grpc::Channel> OpenChannel(const PoolContext& pool, const Endpoint& endpoint,
                                            const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-// Calls EnvServer.Play and makes a stream of the call; `peer` names it. on_end runs once, in a transport thread, when
-// the call does not refer to the channel any more. Never blocks. authorization: the metadata of that name, if any.
-void StartPlay(std::shared_ptr<PoolContext> pool, std::shared_ptr<grpc::Channel> channel, const std::string& peer,
-               const std::optional<std::string>& authorization, OnCallEnd on_end);
+// One call of EnvServer.Play, and the stream that is made of it. Deletes itself at its end. Locks: a stream may call
+// while it is locked, never the other way round.
+class ClientTransport final : public Transport {
+ public:
+  // How a call ended: whether the env-server's Hello was accepted, and the status that it returned.
+  using OnEnd = std::function<void(bool accepted, const absl::Status& status)>;
+
+  // peer: names it. on_end runs once, after Start; nothing but the destructor follows.
+  ClientTransport(std::shared_ptr<PoolContext> pool, std::string peer, OnEnd on_end);
+
+  // Calls, and makes a stream of the call; once. authorization: the metadata of that name, if any.
+  void Start(const std::shared_ptr<grpc::Channel>& channel, const std::optional<std::string>& authorization,
+             grpc::CompletionQueue& queue);
+
+  void Read() override;
+  void Write(Message message) override;
+  void Exchange(Message message) override;
+  void Finish(const absl::Status& status) override;
+  // Also before Start.
+  void Cancel() override { context_.TryCancel(); }
+
+  void Release();
+
+ private:
+  ~ClientTransport() override;
+
+  void Begin(Batch& batch, Poller::Event& event);
+  // Says End, unless all is well, and half-closes; once.
+  void SendLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReceiveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the stream is to hear of what has been read or written; else the call goes on to its end.
+  bool OnReadFor(const Message& message);
+  bool OnWrittenFor();
+  void OnStarted(bool /*ok*/) {}
+  void OnRead(bool ok);
+  void OnWritten(bool ok);
+  void OnExchanged(bool ok);
+  void OnSaidLast(bool /*ok*/) {}
+  void OnStatus(bool ok);
+
+  const OnEnd on_end_;
+  const std::shared_ptr<ActorStream> stream_;
+  grpc::ClientContext context_;  // holds the call
+  grpc_call* call_ = nullptr;
+  CallHolds holds_;
+
+  // What gRPC reads and writes.
+  grpc_metadata authorization_{};
+  grpc_metadata_array initial_metadata_;
+  grpc_metadata_array trailing_metadata_;
+  grpc_status_code code_ = GRPC_STATUS_UNKNOWN;
+  grpc_slice details_ = grpc_empty_slice();
+  grpc_byte_buffer* received_ = nullptr;
+
+  Mutex mutex_;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool peer_is_done_ ABSL_GUARDED_BY(mutex_) = false;
+  bool said_last_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> last_status_ ABSL_GUARDED_BY(mutex_);  // from Finish on
+  Message sent_ ABSL_GUARDED_BY(mutex_);
+
+  CallEvent<ClientTransport, &ClientTransport::OnStarted> started_{*this};
+  CallEvent<ClientTransport, &ClientTransport::OnRead> read_{*this};
+  CallEvent<ClientTransport, &ClientTransport::OnWritten> written_{*this};
+  CallEvent<ClientTransport, &ClientTransport::OnExchanged> exchanged_{*this};
+  CallEvent<ClientTransport, &ClientTransport::OnSaidLast> last_{*this};
+  CallEvent<ClientTransport, &ClientTransport::OnStatus> status_{*this};
+};
 
 }  // namespace kubebeast

@@ -15,18 +15,12 @@ constexpr milliseconds kLongestDelay{8000};
 // A stream that lived for so long has ended for a reason of its own: the next call is not one more failure.
 constexpr std::chrono::seconds kHealthyLife{5};
 
-// gRPC 1.51 aborts the process where a call's thread is the last to let go of a connection.
-void KeepForEver(std::shared_ptr<grpc::Channel> channel) {
-  struct Kept {
-    Mutex mutex;
-    std::vector<std::shared_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mutex);
-  };
-  static Kept& kept = *new Kept;
-  const MutexLock lock(kept.mutex);
-  kept.channels.push_back(std::move(channel));
-}
-
 }  // namespace
+
+void Dialer::Start(grpc::CompletionQueue& queue) {
+  const MutexLock lock(mutex_);
+  queue_ = &queue;
+}
 
 void Dialer::SetEndpoints(const std::vector<Endpoint>& endpoints) {
   const MutexLock lock(mutex_);
@@ -40,45 +34,49 @@ void Dialer::SetEndpoints(const std::vector<Endpoint>& endpoints) {
 }
 
 void Dialer::Tick(Clock::time_point now) {
-  const std::vector<Call> due = TakeDue(now);
+  const std::vector<Endpoint> due = TakeDue(now);
   if (due.empty()) return;
   std::optional<std::string> authorization;
   if (pool_->token.enabled()) {
     auto value = pool_->token.Authorization();
     if (!value.ok()) {
-      for (const Call& call : due) OnEnd(call.address, false, value.status());
+      for (const Endpoint& endpoint : due) OnEnd(endpoint.address, false, value.status());
       return;
     }
     authorization = *std::move(value);
   }
-  for (const Call& call : due) {
-    StartPlay(pool_, call.channel, call.address, authorization,
-              [weak = weak_from_this(), address = call.address](bool accepted, const absl::Status& status) {
-                if (const auto dialer = weak.lock()) dialer->OnEnd(address, accepted, status);
-              });
-  }
+  for (const Endpoint& endpoint : due) Call(endpoint, authorization);
 }
 
-std::vector<Dialer::Call> Dialer::TakeDue(Clock::time_point now) {
+std::vector<Endpoint> Dialer::TakeDue(Clock::time_point now) {
   const MutexLock lock(mutex_);
-  std::vector<Call> due;
+  std::vector<Endpoint> due;
+  if (queue_ == nullptr || stopped_) return due;
   std::erase_if(targets_, [](const auto& entry) { return !entry.second.wanted && !entry.second.calling; });
   for (auto& [address, target] : targets_) {
-    if (stopped_ || target.calling || now < target.due) continue;
+    if (target.calling || now < target.due) continue;
     target.calling = true;
     target.called_at = now;
-    target.channel = OpenChannel(*pool_, target.endpoint, credentials_);
-    due.push_back({address, target.channel});
+    due.push_back(target.endpoint);
   }
   return due;
 }
 
-bool Dialer::WaitUntilIdle(Clock::time_point deadline) {
-  const MutexLock lock(mutex_);
-  const auto calls = [](const auto& entry) { return entry.second.calling; };
-  bool in_time = true;
-  while (in_time && std::any_of(targets_.begin(), targets_.end(), calls)) in_time = idle_.WaitUntil(mutex_, deadline);
-  return in_time;
+void Dialer::Call(const Endpoint& endpoint, const std::optional<std::string>& authorization) {
+  auto* const call = new ClientTransport(pool_, endpoint.address,
+                                         [this, address = endpoint.address](bool accepted, const absl::Status& status) {
+                                           OnEnd(address, accepted, status);
+                                         });
+  std::shared_ptr<grpc::Channel> channel;
+  grpc::CompletionQueue* queue = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    targets_[endpoint.address].call = call;
+    if (cutting_off_) call->Cancel();
+    channel = OpenChannel(*pool_, endpoint, credentials_);
+    queue = queue_;
+  }
+  call->Start(channel, authorization, *queue);
 }
 
 void Dialer::Stop() {
@@ -86,12 +84,19 @@ void Dialer::Stop() {
   stopped_ = true;
 }
 
-void Dialer::Forget() {
+void Dialer::EndCalls(Clock::time_point deadline) {
   const MutexLock lock(mutex_);
-  for (auto& [address, target] : targets_) {
-    if (target.calling) KeepForEver(std::move(target.channel));
+  while (!idle() && ended_.WaitUntil(mutex_, deadline)) {
   }
-  targets_.clear();
+  cutting_off_ = true;
+  for (auto& [address, target] : targets_) {
+    if (target.call != nullptr) target.call->Cancel();
+  }
+  while (!idle()) ended_.Wait(mutex_);
+}
+
+bool Dialer::idle() const {
+  return std::none_of(targets_.begin(), targets_.end(), [](const auto& entry) { return entry.second.calling; });
 }
 
 void Dialer::OnEnd(const std::string& address, bool accepted, const absl::Status& status) {
@@ -100,6 +105,7 @@ void Dialer::OnEnd(const std::string& address, bool accepted, const absl::Status
   if (found == targets_.end()) return;
   Target& target = found->second;
   target.calling = false;
+  target.call = nullptr;
   const Clock::time_point now = Clock::now();
   if (accepted && now - target.called_at > kHealthyLife) target.num_failures = 0;
   if (!accepted && !stopped_) {
@@ -110,7 +116,7 @@ void Dialer::OnEnd(const std::string& address, bool accepted, const absl::Status
                        .detail = std::string(status.message())});
   }
   target.due = now + NextDelay(target);
-  idle_.NotifyAll();
+  ended_.NotifyAll();
 }
 
 milliseconds Dialer::NextDelay(Target& target) {

@@ -1,77 +1,59 @@
 #include "transport/server_transport.h"
 
-#include <atomic>
-#include <string>
 #include <utility>
 
-#include "stream/actor_stream.h"
-#include "stream/transport.h"
-
 namespace kubebeast {
-namespace {
 
-using ServerCallReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
-
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+ServerTransport::ServerTransport(std::shared_ptr<PoolContext> pool, grpc_call* call, const std::string& peer)
+    : call_(call), stream_(std::make_shared<ActorStream>(std::move(pool), *this, peer)) {
+  Batch batch;
+  Begin(batch.ReceiveClose(&cancelled_), closed_);
 }
 
-// Deletes itself when gRPC is done with it.
-class ServerTransport final : public ServerCallReactor, public Transport {
- public:
-  ServerTransport(std::shared_ptr<PoolContext> pool, grpc::CallbackServerContext* context)
-      : context_(context), stream_(std::make_shared<ActorStream>(std::move(pool), *this, context->peer())) {
-    made_.store(true, std::memory_order_release);
-  }
+ServerTransport::~ServerTransport() { grpc_call_unref(call_); }
 
-  // Makes a stream of the call; else it is to be finished.
-  void Start() { stream_->Start(); }
-
-  void Read(grpc::ByteBuffer* message) override { StartRead(message); }
-  void Write(const grpc::ByteBuffer* message) override { StartWrite(message); }
-  void Finish(const absl::Status& status) override { ServerCallReactor::Finish(ToGrpcStatus(status)); }
-  void Cancel() override { context_->TryCancel(); }
-
- private:
-  void OnReadDone(bool ok) override { stream().OnReadDone(ok); }
-  void OnWriteDone(bool ok) override { stream().OnWriteDone(ok); }
-  void OnDone() override {
-    stream().OnDone();
-    delete this;
-  }
-
-  // Events come after the constructor, but how gRPC hands them to other threads is invisible to ThreadSanitizer.
-  ActorStream& stream() const {
-    made_.load(std::memory_order_acquire);
-    return *stream_;
-  }
-
-  grpc::CallbackServerContext* const context_;
-  const std::shared_ptr<ActorStream> stream_;
-  std::atomic<bool> made_ = false;
-};
-
-void Judge(PoolContext& pool, const grpc::CallbackServerContext& context, ServerTransport& call) {
-  const absl::Status status = pool.token.Check(context.client_metadata());
-  if (status.ok()) {
-    call.Start();
-    return;
-  }
-  if (absl::IsUnauthenticated(status)) ++pool.stats->streams_unauthenticated;
-  pool.AddRefusal(context.peer(), status);
-  call.Finish(status);
+void ServerTransport::Release() {
+  if (!holds_.Drop()) return;
+  stream_->OnDone();
+  delete this;
 }
 
-}  // namespace
+void ServerTransport::Read() {
+  Batch batch;
+  Begin(batch.Receive(&received_), read_);
+}
 
-ServerCallReactor* PoolService::Act(grpc::CallbackServerContext* context) {
-  auto* const call = new ServerTransport(pool_, context);
-  if (!pool_->token.enabled()) {
-    call->Start();
-  } else if (!token_reader_.Run([this, context, call] { Judge(*pool_, *context, *call); })) {
-    call->Finish(absl::UnavailableError("too many calls wait for the check of their token"));
-  }
-  return call;
+void ServerTransport::Write(Message message) {
+  sent_ = std::move(message);
+  Batch batch;
+  Begin(AddMetadata(batch).Send(sent_), written_);
+}
+
+void ServerTransport::Exchange(Message message) {
+  sent_ = std::move(message);
+  Batch batch;
+  Begin(AddMetadata(batch).Send(sent_).Receive(&received_), exchanged_);
+}
+
+void ServerTransport::Finish(const absl::Status& status) {
+  Batch batch;
+  Begin(AddMetadata(batch).SendStatus(status), finished_);
+}
+
+Batch& ServerTransport::AddMetadata(Batch& batch) {
+  return std::exchange(said_metadata_, true) ? batch : batch.SendInitialMetadata();
+}
+
+void ServerTransport::Begin(Batch& batch, Poller::Event& event) {
+  holds_.Take();
+  batch.Begin(call_, event);
+}
+
+void ServerTransport::OnRead(bool /*ok*/) { stream_->OnRead(Message(std::exchange(received_, nullptr))); }
+
+void ServerTransport::OnExchanged(bool ok) {
+  stream_->OnWritten(ok);
+  OnRead(ok);
 }
 
 }  // namespace kubebeast

@@ -1,41 +1,60 @@
 // Calls of env-servers that dial.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/support/server_interceptor.h>
+#include <grpc/grpc.h>
 
 #include <memory>
+#include <string>
 
-#include "kubebeast_protos/v1/actor_pool.grpc.pb.h"
+#include "stream/actor_stream.h"
 #include "stream/pool_context.h"
-#include "transport/task_thread.h"
+#include "stream/transport.h"
+#include "transport/batch.h"
+#include "transport/call_event.h"
 
 namespace kubebeast {
 
-// Makes a stream of every call whose bearer token is right. The file of tokens is read by a thread of its own.
-class PoolService final : public v1::ActorPool::WithRawCallbackMethod_Act<v1::ActorPool::Service> {
+// One call of ActorPool.Act, which it takes over. Begins batches while its stream is locked, so one at a time; ends, and
+// deletes itself, when it was finished and released and gRPC is done with it.
+class ServerTransport final : public Transport {
  public:
-  explicit PoolService(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
+  ServerTransport(std::shared_ptr<PoolContext> pool, grpc_call* call, const std::string& peer);
+
+  // Makes a stream of the call; else it is to be finished. Once.
+  void Start() { stream_->Start(); }
+  // Once, by whoever made it, after Start or Finish.
+  void Release();
+
+  void Read() override;
+  void Write(Message message) override;
+  void Exchange(Message message) override;
+  void Finish(const absl::Status& status) override;
+  void Cancel() override { grpc_call_cancel(call_, /*reserved=*/nullptr); }
 
  private:
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Act(grpc::CallbackServerContext* context) override;
+  ~ServerTransport() override;
 
-  const std::shared_ptr<PoolContext> pool_;
-  TaskThread token_reader_;
-};
+  // The batch of the first thing that is sent, and of what comes later.
+  Batch& AddMetadata(Batch& batch);
+  void Begin(Batch& batch, Poller::Event& event);
+  void OnRead(bool ok);
+  void OnWritten(bool ok) { stream_->OnWritten(ok); }
+  void OnExchanged(bool ok);
+  void OnFinished(bool /*ok*/) {}
+  void OnClosed(bool /*ok*/) { stream_->OnPeerGone(); }
 
-// Notices by every call, of whatever method, that its connection is no newcomer any more; intercepts nothing.
-class CallWatcher final : public grpc::experimental::ServerInterceptorFactoryInterface {
- public:
-  explicit CallWatcher(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
-
- private:
-  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* call) override {
-    pool_->newcomers.OnCall(call->server_context()->peer());
-    return nullptr;
-  }
-
-  const std::shared_ptr<PoolContext> pool_;
+  grpc_call* const call_;
+  const std::shared_ptr<ActorStream> stream_;
+  CallHolds holds_;
+  bool said_metadata_ = false;
+  int cancelled_ = 0;
+  Message sent_;
+  grpc_byte_buffer* received_ = nullptr;
+  CallEvent<ServerTransport, &ServerTransport::OnRead> read_{*this};
+  CallEvent<ServerTransport, &ServerTransport::OnWritten> written_{*this};
+  CallEvent<ServerTransport, &ServerTransport::OnExchanged> exchanged_{*this};
+  CallEvent<ServerTransport, &ServerTransport::OnFinished> finished_{*this};
+  CallEvent<ServerTransport, &ServerTransport::OnClosed> closed_{*this};
 };
 
 }  // namespace kubebeast

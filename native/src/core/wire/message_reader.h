@@ -1,19 +1,33 @@
 // A received message, piece by piece.
 #pragma once
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/proto_buffer_reader.h>
+#include <google/protobuf/io/zero_copy_stream.h>
+#include <grpc/byte_buffer_reader.h>
+
+#include <cstdint>
+
+#include "wire/message.h"
 
 namespace kubebeast {
 
-// The message must outlive its reader.
-class MessageReader final : public grpc::ProtoBufferReader {
+// The message must outlive its reader, and is not compressed.
+class MessageReader final : public google::protobuf::io::ZeroCopyInputStream {
  public:
-  explicit MessageReader(grpc::ByteBuffer* message) : grpc::ProtoBufferReader(message) {}
+  explicit MessageReader(const Message& message) { grpc_byte_buffer_reader_init(&reader_, message.get()); }
+  ~MessageReader() override { grpc_byte_buffer_reader_destroy(&reader_); }
+  MessageReader(const MessageReader&) = delete;
+  MessageReader& operator=(const MessageReader&) = delete;
 
-  // Whether gRPC compressed the message, so that its bytes mean nothing as they are. They are never inflated: gRPC
-  // would do so without a bound, before it looks at the size.
-  bool compressed() { return reader()->buffer_in->data.raw.compression != GRPC_COMPRESS_NONE; }
+  bool Next(const void** data, int* size) override;
+  void BackUp(int count) override;
+  bool Skip(int count) override;
+  std::int64_t ByteCount() const override { return num_bytes_ - num_backed_up_; }
+
+ private:
+  grpc_byte_buffer_reader reader_;
+  grpc_slice* slice_ = nullptr;  // the newest one
+  std::int64_t num_bytes_ = 0;   // of the slices so far
+  int num_backed_up_ = 0;        // at the end of the newest one
 };
 
 }  // namespace kubebeast

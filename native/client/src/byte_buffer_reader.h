@@ -1,0 +1,19 @@
+// A received message, piece by piece.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
+namespace kubebeast::client {
+
+// The message must outlive its reader.
+class ByteBufferReader final : public grpc::ProtoBufferReader {
+ public:
+  explicit ByteBufferReader(grpc::ByteBuffer* message) : grpc::ProtoBufferReader(message) {}
+
+  // Whether gRPC compressed the message, so that its bytes mean nothing as they are. They are never inflated: gRPC
+  // would do so without a bound, before it looks at the size.
+  bool compressed() { return reader()->buffer_in->data.raw.compression != GRPC_COMPRESS_NONE; }
+};
+
+}  // namespace kubebeast::client

@@ -1,0 +1,36 @@
+#include "transport/short_call.h"
+
+#include <utility>
+
+#include "transport/batch.h"
+
+namespace kubebeast {
+
+void ShortCall::StartUnary(grpc_call* call, Answer answer) {
+  auto* const started = new ShortCall(call, std::move(answer));
+  Batch batch;
+  batch.Receive(&started->request_).Begin(call, *started);
+}
+
+void ShortCall::Refuse(grpc_call* call, const absl::Status& status) { (new ShortCall(call, nullptr))->Reply(status); }
+
+void ShortCall::Run(bool /*ok*/) {
+  if (replied_) {
+    delete this;
+    return;
+  }
+  Reply(answer_(Message(std::exchange(request_, nullptr))));
+}
+
+void ShortCall::Reply(const absl::StatusOr<std::string>& response) {
+  replied_ = true;
+  Batch batch;
+  batch.SendInitialMetadata();
+  if (response.ok()) {
+    response_ = Message(*response);
+    batch.Send(response_);
+  }
+  batch.SendStatus(response.status()).ReceiveClose(&cancelled_).Begin(call_, *this);
+}
+
+}  // namespace kubebeast
