@@ -14,8 +14,8 @@
 namespace kubebeast {
 
 // Its event comes when all operations are done, and is not ok where one has failed. What the operations refer to must
-// live until then. Of a call one operation of a kind may be under way at a time, and batches of a call must not begin at
-// the same time in two threads.
+// live until then. Of a call one operation of a kind may be under way at a time, and batches of a call must not begin
+// at the same time in two threads.
 class Batch {
  public:
   Batch() = default;

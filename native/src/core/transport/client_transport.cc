@@ -30,8 +30,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const PoolContext& pool, const Endpoi
 }
 
 ClientTransport::ClientTransport(std::shared_ptr<PoolContext> pool, std::string peer, OnEnd on_end)
-    : on_end_(std::move(on_end)),
-      stream_(std::make_shared<ActorStream>(std::move(pool), *this, std::move(peer))) {
+    : on_end_(std::move(on_end)), stream_(std::make_shared<ActorStream>(std::move(pool), *this, std::move(peer))) {
   grpc_metadata_array_init(&initial_metadata_);
   grpc_metadata_array_init(&trailing_metadata_);
 }

@@ -2,35 +2,41 @@
 
 #include <utility>
 
-#ifdef __has_feature
-#define KUBEBEAST_HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define KUBEBEAST_HAS_FEATURE(feature) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || KUBEBEAST_HAS_FEATURE(thread_sanitizer)
+#ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
-#else
-#define __tsan_acquire(address) (void)(address)
-#define __tsan_release(address) (void)(address)
 #endif
 
 namespace kubebeast {
+namespace {
 
-// What was done before an operation began has happened before its completion: gRPC's queue says so, but how it does is
-// invisible to ThreadSanitizer.
+// What was done before an operation began has happened before its completion: gRPC's queue sees to it, but how it does
+// is invisible to ThreadSanitizer.
+void TellBegin([[maybe_unused]] void* event) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_release(event);
+#endif
+}
+
+void TellCompletion([[maybe_unused]] void* event) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_acquire(event);
+#endif
+}
+
+}  // namespace
+
 void* Poller::Event::MakeTag() {
-  __tsan_release(this);
+  TellBegin(this);
   return static_cast<grpc::internal::CompletionQueueTag*>(this);
 }
 
 bool Poller::Event::FinalizeResult(void** tag, bool* /*ok*/) {
-  __tsan_acquire(this);
+  TellCompletion(this);
   *tag = this;
   return true;
 }
 
-Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue)
-    : queue_(std::move(queue)), thread_([this] { Poll(); }) {}
+Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue) : queue_(std::move(queue)), thread_([this] { Poll(); }) {}
 
 Poller::~Poller() {
   queue_->Shutdown();

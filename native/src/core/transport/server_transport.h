@@ -14,8 +14,8 @@
 
 namespace kubebeast {
 
-// One call of ActorPool.Act, which it takes over. Begins batches while its stream is locked, so one at a time; ends, and
-// deletes itself, when it was finished and released and gRPC is done with it.
+// One call of ActorPool.Act, which it takes over. Begins batches while its stream is locked, so one at a time; ends,
+// and deletes itself, when it was finished and released and gRPC is done with it.
 class ServerTransport final : public Transport {
  public:
   ServerTransport(std::shared_ptr<PoolContext> pool, grpc_call* call, const std::string& peer);
