@@ -107,7 +107,7 @@ void ClientTransport::Finish(const absl::Status& status) {
 }
 
 void ClientTransport::SendLast() {
-  if (std::exchange(said_last_, true)) return;
+  if (!last_status_.has_value() || std::exchange(said_last_, true)) return;
   Batch batch;
   if (!last_status_->ok()) {
     sent_ = Message(EncodeEnd(*last_status_));

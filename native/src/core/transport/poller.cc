@@ -11,27 +11,27 @@ namespace {
 
 // What was done before an operation began has happened before its completion: gRPC's queue sees to it, but how it does
 // is invisible to ThreadSanitizer.
-void TellBegin([[maybe_unused]] void* event) {
+void TellBegin([[maybe_unused]] const Poller::Event& event) {
 #ifdef __SANITIZE_THREAD__
-  __tsan_release(event);
+  __tsan_release(const_cast<Poller::Event*>(&event));
 #endif
 }
 
-void TellCompletion([[maybe_unused]] void* event) {
+void TellCompletion([[maybe_unused]] const Poller::Event& event) {
 #ifdef __SANITIZE_THREAD__
-  __tsan_acquire(event);
+  __tsan_acquire(const_cast<Poller::Event*>(&event));
 #endif
 }
 
 }  // namespace
 
 void* Poller::Event::MakeTag() {
-  TellBegin(this);
+  TellBegin(*this);
   return static_cast<grpc::internal::CompletionQueueTag*>(this);
 }
 
 bool Poller::Event::FinalizeResult(void** tag, bool* /*ok*/) {
-  TellCompletion(this);
+  TellCompletion(*this);
   *tag = this;
   return true;
 }
