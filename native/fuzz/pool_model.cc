@@ -47,8 +47,8 @@ void CheckPool(const PoolContext& pool, std::size_t num_streams, std::size_t num
           "the books balance");
   Require(pool.batcher.rows_waiting() <= num_envs, "only live environments wait for actions");
   Require(pool.rollouts.num_parked() <= num_streams, "only live streams are parked");
-  Require(pool.rollouts.size() < pool.options.max_queued_rollouts + pool.options.max_envs,
-          "beyond its capacity the queue takes one rollout an environment");
+  Require(pool.rollouts.size() + pool.rollouts.num_running() < pool.options.max_queued_rollouts + pool.options.max_envs,
+          "beyond its capacity the queue takes the rollouts of one stream");
   Require(stats.streams_in_reserve >= 0, "no stream leaves the reserve twice");
   Require(pool.options.keep_surplus || stats.streams_in_reserve == 0,
           "where no surplus is kept nobody waits for a place");
@@ -61,6 +61,7 @@ void CheckEmptyPool(PoolContext& pool) {
   Require(pool.stats->steps_in_flight == 0, "no step is in flight");
   Require(pool.stats->streams_in_reserve == 0, "nobody is left in the reserve");
   Require(pool.rollouts.size() == 0, "no rollout is queued");
+  Require(pool.rollouts.num_running() == 0, "streams that are gone take no place");
   Require(pool.registry.streams().empty(), "no stream is listed");
   for (const StreamEvent& event : pool.events.Take()) {
     for (const std::string& text :

@@ -213,6 +213,7 @@ class Life {
       AnswerAll();
       learner_.TakeRollouts(0);
       Check();
+      CheckDeadlines();  // of silent streams, whose places in the queue it waits for
     }
   }
 

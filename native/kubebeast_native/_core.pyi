@@ -336,7 +336,9 @@ class ActorPool:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
 
         unroll_length 0: the pool assembles no rollouts, `next_rollouts` is a RuntimeError, and a step counts as sampled
-        and delivered when `next_inference` hands it out. max_queued_rollouts 0 means 2 * batch_size.
+        and delivered when `next_inference` hands it out. max_queued_rollouts: of unrolls that wait
+        and that running streams are about to deliver, beyond which streams are parked, in turn; one stream may overrun
+        it. 0 means one an environment and 2 * batch_size, at most 16 * batch_size.
         max_transport_bytes: what messages on their way may take in gRPC, all connections together; above it connections
         are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is more. Messages that gRPC compressed are
         malformed.
@@ -402,8 +404,8 @@ class ActorPool:
     def stats(self) -> dict[str, int]:
         """Counters and gauges at one moment.
 
-        Gauges: streams, envs, streams_in_reserve, slots, rows_waiting, rollouts_queued, rollout_queue_capacity,
-        streams_parked, steps_in_flight.
+        Gauges: streams, envs, streams_in_reserve, slots, rows_waiting, rollouts_queued, rollouts_running,
+        rollout_queue_capacity, streams_parked, steps_in_flight.
         Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
         streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
         dials_failed, connections_blocked, connections_closed, connections_silent, connections_plaintext,

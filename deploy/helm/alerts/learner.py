@@ -121,7 +121,7 @@ max by (cluster, namespace, job) (
         steps=[
             "KubeBeastFleetIdle as well: the fleet is too large for the learner, take env-servers away.",
             "Unrolls in flight are as many as environments: a larger batch_size, or fewer environments.",
-            "max_learner_queue_size bounds what waits; max_policy_lag drops what is too old, and counts it.",
+            "max_learner_queue_size bounds what is played or waits; max_policy_lag drops and counts what is too old.",
         ],
     ),
     "KubeBeastReturnCollapsed": Alert(

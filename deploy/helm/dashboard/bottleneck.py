@@ -29,11 +29,12 @@ BOTTLENECK: Panels = {
         queries={"times the present one": demand()},
     ),
     "Rollout queue": Panel(
-        good="Between empty and full. Always empty: the fleet is short. Full: streams are held back. It may hold more "
-        "than that, as every environment may end the unroll that it has begun.",
+        good="Between empty and full. Always empty: the fleet is short. Full: streams are held back, and resume in "
+        "turn as the learner takes unrolls.",
         queries={
             "unrolls that wait for the learner": "kubebeast_rollouts_queued{%s}",
-            "full": "kubebeast_rollout_queue_capacity{%s}",
+            "full": "clamp_min(kubebeast_rollout_queue_capacity{%s} - kubebeast_rollouts_running{%s}, 0)",
+            "played at the moment": "kubebeast_rollouts_running{%s}",
         },
     ),
     "Rows of an inference batch": Panel(

@@ -11,6 +11,7 @@ TEXTS = {
     "inference": ("Inference is the limit", "orange"),
     "learner": ("Learner holds the fleet back", "orange"),
     "lag": ("The data are old", "orange"),
+    "queue": ("The full queue holds streams back", "orange"),
     "balanced": ("Balanced", "green"),
 }
 """Text and colour by the code of kubebeast_learner.observe.top.verdict; their places are the numbers."""
@@ -28,6 +29,7 @@ def verdict() -> str:
         "fleet": f"{demand()}\n>= 1 / (1 - {STARVED})",
         **{stage: f"{loads[stage]} >= {LIMIT} and {loads[stage]} >= {stages} and {waits}" for stage in LIMITS},
         "lag": f"{loads['lag']} >= {LIMIT}",
+        "queue": f"{starved} >= {STARVED} and {parked} >= {PARKED}",
         "balanced": starved,
     }
     return "\nor ".join(f"({conditions[code]}) * 0 + {number}" for number, code in enumerate(TEXTS))

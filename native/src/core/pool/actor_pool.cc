@@ -27,7 +27,7 @@ absl::Status Validate(const PoolOptions& options) {
   at_least("max_inference_rows", options.inference.max_rows, options.inference.min_rows);
   at_least("inference_timeout_ms", options.inference.timeout.count(), 0);
   // With less room than a batch needs everyone would wait for everyone.
-  at_least("max_queued_rollouts", options.max_queued_rollouts, options.batch_size);
+  if (options.max_queued_rollouts > 0) at_least("max_queued_rollouts", options.max_queued_rollouts, options.batch_size);
   at_least("max_streams", options.max_streams, 1);
   at_least("max_envs", options.max_envs, 1);
   at_least("max_envs_per_stream", options.wire.max_envs_per_stream, 1);
@@ -84,7 +84,6 @@ void SetTransportOptions(grpc::ServerBuilder& builder, const PoolContext& pool) 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options) {
-  if (options.max_queued_rollouts == 0) options.max_queued_rollouts = 2 * options.batch_size;
   if (options.max_transport_bytes == 0) {
     options.max_transport_bytes = std::max(kMinTransportBytes, kLargestMessages * options.wire.max_message_bytes);
   }
@@ -239,7 +238,8 @@ std::vector<std::pair<std::string_view, std::int64_t>> ActorPool::GetStats() con
   values.emplace_back("inference_busy_us", static_cast<std::int64_t>(busy_s * 1e6));
   values.emplace_back("rows_waiting", context_->batcher.rows_waiting());
   values.emplace_back("rollouts_queued", context_->rollouts.size());
-  values.emplace_back("rollout_queue_capacity", context_->options.max_queued_rollouts);
+  values.emplace_back("rollouts_running", context_->rollouts.num_running());
+  values.emplace_back("rollout_queue_capacity", context_->rollouts.capacity());
   values.emplace_back("slots", context_->options.max_envs);
   values.emplace_back("streams_parked", context_->rollouts.num_parked());
   return values;
@@ -287,6 +287,7 @@ void ActorPool::Sweep() {
   while (Rest(tick)) {
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
+    context_->rollouts.Resume();
     for (const std::string& peer : context_->newcomers.TakeLate(now)) {
       context_->AddRefusedConnection(peer, connection_refusal::kNoCall);
     }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,58 +20,100 @@
 
 namespace kubebeast {
 
+// How many items may be waiting or in the making: `spare` more than all producers make at once, but never more than
+// `most`. With spare == most it is this number, whoever produces.
+struct QueueCapacity {
+  std::size_t spare = 1;
+  std::size_t most = 1;
+};
+
 // Lanes of items, each first in, first out, of which Pop takes by turns: a lane's share of the items is its weight's.
-// Its producers run in transport threads, which must never block. One asks with Park() before it starts new work: where
-// its lane holds as many items as `capacity` has for it, it leaves a continuation, which runs in the thread whose Pop
-// makes room. Work that was started is always accepted, so a lane holds at most its part of the capacity and what its
-// producers had under way; a fast lane holds its own producers back and nobody else's.
+//
+// Its producers run in transport threads, which must never block. A producer makes `size` items at a time and asks with
+// Park() before it begins: while the items that its lane holds, and those that the lane's running producers are about
+// to push, are as many as the capacity has for the lane, it leaves a continuation. Room is given to parked producers in
+// the order of parking, by Pop and by Resume, in whose threads the continuations run. So a lane never holds more than
+// its part of the capacity and the items of one producer, and one producer runs whatever its size.
+//
+// Nobody waits in vain: a running producer counts until it pushes or leaves, whatever it pushes, and a lane without
+// running producers is either full, which is enough for Pop, or has room for the next.
 //
 // A lane takes part while it has producers, or items still: Pop waits for the lane whose turn it is. Without them its
 // turns go to the others, and it does not catch up on them later. Thread-safe; no callback runs with the queue locked.
 template <typename T>
 class BoundedQueue {
  public:
-  // Names a parked producer; never 0.
-  using Ticket = std::uint64_t;
+  // Names a producer; never 0.
+  using Producer = std::uint64_t;
 
   // capacity: of all lanes together, at least the `count` of every Pop. weights: positive, one a lane.
-  explicit BoundedQueue(std::size_t capacity, std::vector<double> weights = {1.0})
+  explicit BoundedQueue(QueueCapacity capacity, std::vector<double> weights = {1.0})
       : capacity_(capacity), shares_(std::move(weights)), lanes_(shares_.num_lanes()) {}
 
-  // A producer of `lane` is there, until Leave. Never blocks.
-  void Join(std::size_t lane) {
+  // A producer of `lane`, of `size` items at a time, is there until Leave. Never blocks.
+  Producer Join(std::size_t lane = 0, std::size_t size = 1) {
     const MutexLock lock(mutex_);
+    lanes_[lane].produced += size;
     ++lanes_[lane].num_producers;
+    producers_.emplace(++last_producer_, State{.lane = lane, .size = size});
+    changed_.NotifyAll();
+    return last_producer_;
   }
-  void Leave(std::size_t lane) {
+
+  // Forgets the producer, running or parked; its continuation may run at this moment.
+  void Leave(Producer producer) {
     const MutexLock lock(mutex_);
-    --lanes_[lane].num_producers;
+    const auto found = producers_.find(producer);
+    if (found == producers_.end()) return;
+    State& state = found->second;
+    Stop(state);
+    Lane& lane = lanes_[state.lane];
+    lane.parked.erase(state.turn);
+    lane.produced -= state.size;
+    --lane.num_producers;
+    producers_.erase(found);
     changed_.NotifyAll();
   }
 
-  // Takes the items, also beyond capacity. False and untouched after Close. Never blocks.
-  [[nodiscard]] bool Push(std::vector<T>& items, std::size_t lane = 0) {
+  // Takes what the producer made, also beyond capacity and also nothing: it runs no longer. False and untouched after
+  // Close. Never blocks.
+  [[nodiscard]] bool Push(std::vector<T>& items, Producer producer) {
     const MutexLock lock(mutex_);
     if (closed_) return false;
-    std::move(items.begin(), items.end(), std::back_inserter(lanes_[lane].items));
+    State& state = producers_.at(producer);
+    Stop(state);
+    std::move(items.begin(), items.end(), std::back_inserter(lanes_[state.lane].items));
     items.clear();
     changed_.NotifyAll();
     return true;
   }
 
-  // nullopt when there is room in the lane (or the queue is closed). Otherwise keeps `resume`, which runs once when
-  // there is room, in the order of parking; Close drops it. Never blocks.
-  [[nodiscard]] std::optional<Ticket> Park(std::function<void()> resume, std::size_t lane = 0) {
+  // Whether the producer has to wait: false when it may run now (or the queue is closed). Otherwise `resume` runs once
+  // when it may; Close and Leave drop it. Never blocks.
+  [[nodiscard]] bool Park(std::function<void()> resume, Producer producer) {
     const MutexLock lock(mutex_);
-    if (closed_ || HasRoom(lane)) return std::nullopt;
-    lanes_[lane].parked.emplace(++last_ticket_, std::move(resume));
-    return last_ticket_;
+    if (closed_) return false;
+    State& state = producers_.at(producer);
+    Lane& lane = lanes_[state.lane];
+    if (lane.parked.empty() && HasRoom(state.lane)) {
+      Run(state);
+      return false;
+    }
+    state.turn = ++last_turn_;
+    lane.parked.emplace(state.turn, Parked{producer, std::move(resume)});
+    changed_.NotifyAll();
+    return true;
   }
 
-  // Forgets a parked producer; it may have been resumed already, or be resumed at this moment.
-  void Cancel(Ticket ticket) {
-    const MutexLock lock(mutex_);
-    for (Lane& lane : lanes_) lane.parked.erase(ticket);
+  // Gives parked producers the room that others have left: those that ended, or pushed less than they might have. Pop
+  // does the same, so this is for the time in which nobody pops. Never blocks.
+  void Resume() {
+    std::vector<std::function<void()>> resumed;
+    {
+      const MutexLock lock(mutex_);
+      resumed = TakeResumed();
+    }
+    for (const auto& resume : resumed) resume();
   }
 
   // Waits for the `count` items whose turn it is and takes them, the oldest of each lane. Those for which
@@ -81,22 +124,20 @@ class BoundedQueue {
                                      std::vector<T>& removed) {
     for (;;) {
       std::vector<T> popped;
-      Parked resumed;
+      std::vector<std::function<void()>> resumed;
       bool in_time = true;
       {
         const MutexLock lock(mutex_);
         while (in_time && !closed_ && !HasTurns(count) && !CanResume()) in_time = changed_.WaitUntil(mutex_, deadline);
         if (closed_) return absl::CancelledError("closed");
         for (Lane& lane : lanes_) {
-          Items& items = lane.items;
+          Waiting& items = lane.items;
           MoveOut(items, std::stable_partition(items.begin(), items.end(), std::not_fn(unwanted)), removed);
         }
         TakeTurns(count, popped);
-        for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-          if (HasRoom(lane)) resumed.merge(lanes_[lane].parked);
-        }
+        resumed = TakeResumed();
       }
-      for (const auto& [ticket, resume] : resumed) resume();
+      for (const auto& resume : resumed) resume();
       if (!popped.empty()) return popped;
       if (!in_time) return absl::DeadlineExceededError("too few items");
     }
@@ -104,12 +145,12 @@ class BoundedQueue {
 
   // Wakes every waiter, refuses further items and returns those that nobody took. Idempotent.
   std::vector<T> Close() {
-    Parked dropped;
+    std::vector<ParkedByTurn> dropped;
     std::vector<T> left;
     const MutexLock lock(mutex_);
     closed_ = true;
     for (Lane& lane : lanes_) {
-      dropped.merge(lane.parked);
+      dropped.push_back(std::exchange(lane.parked, {}));
       MoveOut(lane.items, lane.items.begin(), left);
     }
     changed_.NotifyAll();
@@ -121,6 +162,14 @@ class BoundedQueue {
     return NumItems();
   }
 
+  // Items that running producers are about to push.
+  std::size_t num_running() const {
+    const MutexLock lock(mutex_);
+    std::size_t running = 0;
+    for (const Lane& lane : lanes_) running += lane.running;
+    return running;
+  }
+
   std::size_t num_parked() const {
     const MutexLock lock(mutex_);
     std::size_t parked = 0;
@@ -128,22 +177,58 @@ class BoundedQueue {
     return parked;
   }
 
+  // Of all lanes together, for the producers that there are.
+  std::size_t capacity() const {
+    const MutexLock lock(mutex_);
+    std::size_t produced = 0;
+    for (const Lane& lane : lanes_) produced += lane.produced;
+    return std::min(capacity_.spare + produced, capacity_.most);
+  }
+
  private:
-  using Items = std::deque<T>;
-  using Parked = std::map<Ticket, std::function<void()>>;  // in order of parking
+  using Waiting = std::deque<T>;
+
+  struct State {
+    std::size_t lane = 0;
+    std::size_t size = 0;
+    bool runs = false;
+    std::uint64_t turn = 0;  // of the last time that it was parked
+  };
+  struct Parked {
+    Producer producer = 0;
+    std::function<void()> resume;
+  };
+  using ParkedByTurn = std::map<std::uint64_t, Parked>;
 
   struct Lane {
-    Items items;
-    Parked parked;
+    Waiting items;
+    ParkedByTurn parked;
     std::size_t num_producers = 0;
+    std::size_t produced = 0;  // items of all producers
+    std::size_t running = 0;   // of those that run
   };
 
-  // Lanes without producers count for nothing: whatever they hold, the others can fill a batch without them.
+  void Run(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    state.runs = true;
+    lanes_[state.lane].running += state.size;
+  }
+
+  void Stop(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(state.runs, false)) lanes_[state.lane].running -= state.size;
+  }
+
   bool HasRoom(std::size_t lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return lanes_[lane].items.size() + lanes_[lane].running < CapacityOf(lane);
+  }
+
+  // Lanes without producers count for nothing: whatever they hold, the others can fill a batch without them.
+  std::size_t CapacityOf(std::size_t lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (lanes_.size() == 1) return std::min(capacity_.spare + lanes_[lane].produced, capacity_.most);
     std::vector<bool> have_producers;
     have_producers.reserve(lanes_.size());
     for (const Lane& each : lanes_) have_producers.push_back(each.num_producers > 0);
-    return lanes_[lane].items.size() < shares_.MostOf(lane, capacity_, have_producers);
+    return std::min(shares_.MostOf(lane, capacity_.spare, have_producers) + lanes_[lane].produced,
+                    shares_.MostOf(lane, capacity_.most, have_producers));
   }
 
   bool CanResume() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -151,6 +236,21 @@ class BoundedQueue {
       if (!lanes_[lane].parked.empty() && HasRoom(lane)) return true;
     }
     return false;
+  }
+
+  // Lets parked producers run while there is room; their continuations, in the order of parking.
+  std::vector<std::function<void()>> TakeResumed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::function<void()>> resumed;
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      ParkedByTurn& parked = lanes_[lane].parked;
+      while (!parked.empty() && HasRoom(lane)) {
+        const auto first = parked.begin();
+        Run(producers_.at(first->second.producer));
+        resumed.push_back(std::move(first->second.resume));
+        parked.erase(first);
+      }
+    }
+    return resumed;
   }
 
   // The lanes of the next `count` turns as far as their items are there. `shares` goes on by these turns.
@@ -173,8 +273,9 @@ class BoundedQueue {
   }
 
   bool HasTurns(std::size_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (NumItems() < count) return false;
     FairShares shares = shares_;
-    return NumItems() >= count && Turns(count, shares).size() == count;
+    return Turns(count, shares).size() == count;
   }
 
   // Takes the items of `count` turns, or none.
@@ -197,18 +298,20 @@ class BoundedQueue {
   }
 
   // From `begin` on.
-  static void MoveOut(Items& items, typename Items::iterator begin, std::vector<T>& out) {
+  static void MoveOut(Waiting& items, typename Waiting::iterator begin, std::vector<T>& out) {
     out.insert(out.end(), std::make_move_iterator(begin), std::make_move_iterator(items.end()));
     items.erase(begin, items.end());
   }
 
-  const std::size_t capacity_;
+  const QueueCapacity capacity_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   FairShares shares_ ABSL_GUARDED_BY(mutex_);
   std::vector<Lane> lanes_ ABSL_GUARDED_BY(mutex_);
-  Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<Producer, State> producers_ ABSL_GUARDED_BY(mutex_);
+  Producer last_producer_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kubebeast

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
+#include <utility>
 #include <vector>
 
 #include "rollouts/bounded_queue.h"
@@ -13,32 +15,40 @@ namespace {
 
 using Items = std::vector<int>;
 
+// Has a producer in every lane, that of its number.
 class LanesQueue : public BoundedQueue<int> {
  public:
-  using BoundedQueue::BoundedQueue;
+  LanesQueue(QueueCapacity capacity, const std::vector<double>& weights) : BoundedQueue(capacity, weights) {
+    for (std::size_t lane = 0; lane < weights.size(); ++lane) producers_.push_back(Join(lane));
+  }
 
   // Items of lane 0 are 0, 1, ..., those of lane 1 are 100, 101, ...
   void Fill(std::size_t lane, int first, int count) {
     std::vector<int> items;
     items.reserve(count);
     for (int i = 0; i < count; ++i) items.push_back(static_cast<int>(100 * lane) + first + i);
-    ASSERT_TRUE(Push(items, lane));
+    ASSERT_TRUE(Push(items, producers_[lane]));
+  }
+
+  void JoinLane(std::size_t lane) { producers_[lane] = Join(lane); }
+  void LeaveLane(std::size_t lane) { Leave(producers_[lane]); }
+  // Whether it has to wait.
+  bool ParkLane(std::size_t lane, std::function<void()> resume = [] {}) {
+    return Park(std::move(resume), producers_[lane]);
   }
 
   absl::StatusOr<std::vector<int>> Take(std::size_t count, Clock::time_point deadline = Clock::now()) {
     std::vector<int> unwanted;
     return Pop(count, deadline, [](int) { return false; }, unwanted);
   }
+
+ private:
+  std::vector<Producer> producers_;
 };
 
 class BoundedQueueLanesTest : public ::testing::Test {
  protected:
-  BoundedQueueLanesTest() {
-    queue_.Join(0);
-    queue_.Join(1);
-  }
-
-  LanesQueue queue_{6, {2, 1}};
+  LanesQueue queue_{{6, 6}, {2, 1}};
 };
 
 TEST_F(BoundedQueueLanesTest, PopTakesTheOldestOfEachLaneByTheirWeights) {
@@ -73,9 +83,9 @@ TEST_F(BoundedQueueLanesTest, PopWaitsForTheLaneWhoseTurnItIs) {
 TEST_F(BoundedQueueLanesTest, ShareOfALaneWithoutProducersGoesToTheOthers) {
   queue_.Fill(0, 0, 6);
   auto popped = std::async(std::launch::async, [this] { return queue_.Take(3, Clock::now() + kPatience); });
-  queue_.Leave(1);
+  queue_.LeaveLane(1);
   EXPECT_EQ(*popped.get(), (Items{0, 1, 2}));
-  queue_.Join(1);
+  queue_.JoinLane(1);
   EXPECT_EQ(queue_.Take(3).status().code(), absl::StatusCode::kDeadlineExceeded) << "it is back, and waited for";
   queue_.Fill(1, 0, 9);
   Items again = *queue_.Take(3);
@@ -86,7 +96,7 @@ TEST_F(BoundedQueueLanesTest, ShareOfALaneWithoutProducersGoesToTheOthers) {
 TEST_F(BoundedQueueLanesTest, ItemsOfALaneWithoutProducersAreUsedUp) {
   queue_.Fill(1, 0, 1);
   queue_.Fill(0, 0, 6);
-  queue_.Leave(1);
+  queue_.LeaveLane(1);
   Items popped = *queue_.Take(6);
   std::sort(popped.begin(), popped.end());
   EXPECT_EQ(popped, (Items{0, 1, 2, 3, 4, 100}));
@@ -95,10 +105,10 @@ TEST_F(BoundedQueueLanesTest, ItemsOfALaneWithoutProducersAreUsedUp) {
 TEST_F(BoundedQueueLanesTest, FullLaneHoldsOnlyItsOwnProducersBack) {
   queue_.Fill(0, 0, 5);
   bool resumed = false;
-  ASSERT_TRUE(queue_.Park([&resumed] { resumed = true; }, 0).has_value());
-  EXPECT_FALSE(queue_.Park([] {}, 1).has_value());
+  ASSERT_TRUE(queue_.ParkLane(0, [&resumed] { resumed = true; }));
+  EXPECT_FALSE(queue_.ParkLane(1));
   queue_.Fill(1, 0, 3);
-  EXPECT_TRUE(queue_.Park([] {}, 1).has_value()) << "a third of the capacity and a place of grace";
+  EXPECT_TRUE(queue_.ParkLane(1)) << "a third of the capacity and a place of grace";
   ASSERT_TRUE(queue_.Take(3).ok());
   EXPECT_TRUE(resumed);
   EXPECT_EQ(queue_.num_parked(), 0);
@@ -107,9 +117,9 @@ TEST_F(BoundedQueueLanesTest, FullLaneHoldsOnlyItsOwnProducersBack) {
 TEST_F(BoundedQueueLanesTest, WholeCapacityIsForTheLaneThatIsLeft) {
   queue_.Fill(0, 0, 5);
   std::promise<void> resumed;
-  ASSERT_TRUE(queue_.Park([&resumed] { resumed.set_value(); }, 0).has_value());
+  ASSERT_TRUE(queue_.ParkLane(0, [&resumed] { resumed.set_value(); }));
   auto popped = std::async(std::launch::async, [this] { return queue_.Take(6, Clock::now() + kPatience); });
-  queue_.Leave(1);
+  queue_.LeaveLane(1);
   ASSERT_TRUE(IsKept(resumed.get_future())) << "else Pop would wait for a producer that waits for Pop";
   queue_.Fill(0, 5, 1);
   EXPECT_EQ(*popped.get(), (Items{0, 1, 2, 3, 4, 5}));
@@ -118,7 +128,7 @@ TEST_F(BoundedQueueLanesTest, WholeCapacityIsForTheLaneThatIsLeft) {
 TEST_F(BoundedQueueLanesTest, CloseDropsEveryLane) {
   queue_.Fill(0, 0, 5);
   queue_.Fill(1, 0, 1);
-  ASSERT_TRUE(queue_.Park([] { FAIL() << "resumed by Close"; }, 0).has_value());
+  ASSERT_TRUE(queue_.ParkLane(0, [] { FAIL() << "resumed by Close"; }));
   EXPECT_EQ(queue_.Close(), (Items{0, 1, 2, 3, 4, 100}));
   EXPECT_EQ(queue_.num_parked(), 0);
 }
@@ -127,17 +137,18 @@ TEST_F(BoundedQueueLanesTest, CloseDropsEveryLane) {
 TEST(BoundedQueueRoomTest, EveryLaneHasRoomForItsTurnsInABatch) {
   const std::vector<double> weights{5, 1, 1, 0.3, 17};
   constexpr std::size_t kBatch = 8;
-  LanesQueue queue(kBatch, weights);
-  for (std::size_t lane = 0; lane < weights.size(); ++lane) queue.Join(lane);
+  LanesQueue queue({kBatch, kBatch}, weights);
+  std::vector<char> parked(weights.size());
+  std::vector<char> resumed(weights.size());
   for (int i = 0; i < 1000; ++i) {
     for (std::size_t lane = 0; lane < weights.size(); ++lane) {
-      while (true) {
-        const auto ticket = queue.Park([] {}, lane);
-        if (ticket.has_value()) {
-          queue.Cancel(*ticket);
-          break;
-        }
-        queue.Fill(lane, 0, 1);
+      if (std::exchange(resumed[lane], 0)) queue.Fill(lane, 0, 1);
+      while (!parked[lane]) {
+        parked[lane] = queue.ParkLane(lane, [&, lane] {
+          parked[lane] = 0;
+          resumed[lane] = 1;
+        });
+        if (!parked[lane]) queue.Fill(lane, 0, 1);
       }
     }
     ASSERT_TRUE(queue.Take(kBatch).ok()) << "batch " << i;

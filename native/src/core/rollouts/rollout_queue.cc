@@ -14,13 +14,13 @@ std::size_t NumSteps(const std::vector<FinishedUnroll>& unrolls) {
 
 }  // namespace
 
-RolloutQueue::RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
+RolloutQueue::RolloutQueue(QueueCapacity capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
                            std::vector<double> task_weights)
     : min_partial_steps_(std::max<std::size_t>(min_partial_steps, 1)),
       stats_(std::move(stats)),
       queue_(capacity, std::move(task_weights)) {}
 
-void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, std::size_t task) {
+void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, Producer stream, std::size_t task) {
   const bool partial = unroll->end != Unroll::End::kNone;
   const std::size_t min_steps = partial ? min_partial_steps_ : 1;
   const Clock::time_point now = Clock::now();
@@ -30,18 +30,16 @@ void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, std::siz
     const std::size_t num_valid = unroll->num_valid(env);
     if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid, task, now});
   }
-  const bool stale = IsStale(*unroll);
+  std::vector<FinishedUnroll> stale;
+  if (IsStale(*unroll)) stale.swap(finished);
   const auto count = static_cast<std::int64_t>(finished.size());
-  if (!stale && !queue_.Push(finished, task)) {
-    stats_->CountLeaving(NumSteps(finished) + NumSteps(too_short), stats_->steps_dropped_close);
+  if (!queue_.Push(finished, stream)) {
+    stats_->CountLeaving(NumSteps(finished) + NumSteps(stale) + NumSteps(too_short), stats_->steps_dropped_close);
     return;
   }
   Drop(too_short, stats_->steps_dropped_partial, stats_->rollouts_dropped_partial);
-  if (stale) {
-    Drop(finished, stats_->steps_dropped_stale, stats_->rollouts_dropped_stale);
-  } else {
-    (partial ? stats_->rollouts_partial : stats_->rollouts_completed) += count;
-  }
+  Drop(stale, stats_->steps_dropped_stale, stats_->rollouts_dropped_stale);
+  (partial ? stats_->rollouts_partial : stats_->rollouts_completed) += count;
 }
 
 absl::StatusOr<std::vector<FinishedUnroll>> RolloutQueue::Pop(std::size_t count, Clock::time_point deadline,

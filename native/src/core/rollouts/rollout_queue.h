@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,23 +21,24 @@ namespace kubebeast {
 // Every task has a lane of its own, whose producers are streams. Thread-safe; only Pop waits.
 class RolloutQueue {
  public:
-  using Ticket = BoundedQueue<FinishedUnroll>::Ticket;
+  // A stream that delivers one unroll for each of its environments at a time.
+  using Producer = BoundedQueue<FinishedUnroll>::Producer;
 
   // An environment's unroll that ended early with fewer than min_partial_steps valid transitions is dropped.
   // task_weights: of the tasks' shares in what Pop takes.
-  RolloutQueue(std::size_t capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
+  RolloutQueue(QueueCapacity capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
                std::vector<double> task_weights = {1.0});
 
   // Takes the unrolls of all environments, also beyond capacity; those without a valid transition are left out.
-  void Deliver(const std::shared_ptr<const Unroll>& unroll, std::size_t task = 0);
+  void Deliver(const std::shared_ptr<const Unroll>& unroll, Producer stream, std::size_t task = 0);
 
   // As BoundedQueue.
-  void Join(std::size_t task) { queue_.Join(task); }
-  void Leave(std::size_t task) { queue_.Leave(task); }
-  std::optional<Ticket> Park(std::function<void()> resume, std::size_t task = 0) {
-    return queue_.Park(std::move(resume), task);
+  Producer Join(std::size_t task, std::size_t num_envs) { return queue_.Join(task, num_envs); }
+  void Leave(Producer stream) { queue_.Leave(stream); }
+  [[nodiscard]] bool Park(std::function<void()> resume, Producer stream) {
+    return queue_.Park(std::move(resume), stream);
   }
-  void Cancel(Ticket ticket) { queue_.Cancel(ticket); }
+  void Resume() { queue_.Resume(); }
   // As BoundedQueue. From now on unrolls that began with weights older than min_policy_version are dropped, those that
   // wait among them; 0 drops none.
   absl::StatusOr<std::vector<FinishedUnroll>> Pop(std::size_t count, Clock::time_point deadline,
@@ -48,7 +48,9 @@ class RolloutQueue {
   void Close();
 
   std::size_t size() const { return queue_.size(); }
+  std::size_t num_running() const { return queue_.num_running(); }
   std::size_t num_parked() const { return queue_.num_parked(); }
+  std::size_t capacity() const { return queue_.capacity(); }
 
  private:
   bool IsStale(const Unroll& unroll) const;

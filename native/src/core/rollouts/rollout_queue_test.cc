@@ -34,13 +34,14 @@ class RolloutQueueTest : public ::testing::Test {
   }
 
   const std::shared_ptr<Stats> stats_ = std::make_shared<Stats>();
-  RolloutQueue queue_{4, 3, stats_};
+  RolloutQueue queue_{{4, 4}, 3, stats_};
+  const RolloutQueue::Producer stream_ = queue_.Join(0, 2);
 };
 
 TEST_F(RolloutQueueTest, EnvironmentsOfAnUnrollAreDeliveredOneByOne) {
   stats_->CountSampled(10);
   ExpectBooks(10, 0, 0, 0);
-  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone), stream_);
   EXPECT_EQ(queue_.size(), 2);
   EXPECT_EQ(stats_->rollouts_completed, 2);
   ExpectBooks(10, 0, 0, 0);
@@ -53,21 +54,21 @@ TEST_F(RolloutQueueTest, EnvironmentsOfAnUnrollAreDeliveredOneByOne) {
 
 TEST_F(RolloutQueueTest, UnrollWithoutATransitionIsLeftOut) {
   stats_->CountSampled(1);
-  queue_.Deliver(MakeUnroll(1, Unroll::End::kNone, /*restless=*/true));
+  queue_.Deliver(MakeUnroll(1, Unroll::End::kNone, /*restless=*/true), stream_);
   EXPECT_EQ(queue_.size(), 1);
   ExpectBooks(1, 0, 0, 0);
 }
 
 TEST_F(RolloutQueueTest, PartialUnrollShorterThanTheMinimumIsDropped) {
   stats_->CountSampled(4);
-  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated));
+  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated), stream_);
   EXPECT_EQ(queue_.size(), 0);
   ExpectBooks(0, 0, 4, 0);
 }
 
 TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
   stats_->CountSampled(3);
-  queue_.Deliver(MakeUnroll(3, Unroll::End::kTruncated, /*restless=*/true));
+  queue_.Deliver(MakeUnroll(3, Unroll::End::kTruncated, /*restless=*/true), stream_);
   EXPECT_EQ(queue_.size(), 1) << "environment 1 has no transition at all";
   EXPECT_EQ(stats_->rollouts_partial, 1);
   ExpectBooks(3, 0, 0, 0);
@@ -76,13 +77,14 @@ TEST_F(RolloutQueueTest, PartialUnrollOfTheMinimumIsDelivered) {
 TEST_F(RolloutQueueTest, UnrollsOfOldWeightsAreDroppedAndTheirProducersResumed) {
   stats_->CountSampled(40);
   bool resumed = false;
-  for (const std::int64_t version : {7, 9, 8}) queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version));
-  ASSERT_TRUE(queue_.Park([&resumed] { resumed = true; }).has_value());
+  for (const std::int64_t version : {7, 9, 8})
+    queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version), stream_);
+  ASSERT_TRUE(queue_.Park([&resumed] { resumed = true; }, stream_));
   const auto popped = queue_.Pop(2, Clock::now(), 9);
   ASSERT_TRUE(popped.ok());
   EXPECT_EQ(popped->front().unroll->policy_version(), 9);
   EXPECT_TRUE(resumed);
-  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, 8));
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, 8), stream_);
   EXPECT_EQ(queue_.size(), 0) << "nor is one taken that comes later";
   EXPECT_EQ(stats_->steps_dropped_stale, 30);
   EXPECT_EQ(stats_->rollouts_dropped_stale, 6);
@@ -91,10 +93,10 @@ TEST_F(RolloutQueueTest, UnrollsOfOldWeightsAreDroppedAndTheirProducersResumed) 
 
 TEST_F(RolloutQueueTest, CloseDropsWhatIsQueuedAndWhatComesLater) {
   stats_->CountSampled(14);
-  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone));
+  queue_.Deliver(MakeUnroll(5, Unroll::End::kNone), stream_);
   queue_.Close();
   ExpectBooks(4, 0, 0, 10);
-  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated));
+  queue_.Deliver(MakeUnroll(2, Unroll::End::kTruncated), stream_);
   queue_.Close();
   ExpectBooks(0, 0, 0, 14);
   EXPECT_EQ(queue_.Pop(1, Clock::now()).status().code(), absl::StatusCode::kCancelled);
@@ -105,7 +107,7 @@ TEST_F(RolloutQueueTest, UnrollOfOldWeightsThatComesWhileTheLearnerAsksIsNotTake
   std::atomic<std::int64_t> oldest = 1;
   std::thread producer([&] {
     for (std::int64_t version = 1; version <= kVersions; version = oldest) {
-      queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version));
+      queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version), stream_);
       oldest.wait(version);  // one unroll a version: a producer without end would keep the learner from the lock
     }
   });

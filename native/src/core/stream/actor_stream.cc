@@ -205,7 +205,7 @@ absl::Status ActorStream::Accept() {
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
   LeaveReserve();
-  pool_->rollouts.Join(task_);
+  producer_ = pool_->rollouts.Join(task_, slots_.size());
   ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
@@ -250,7 +250,7 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   if (pool_->options.has_rollouts()) stats.CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
   num_newest_steps_ = added.num_steps;
-  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, task_);
+  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, producer_, task_);
   phase_ = Phase::kActions;
   deadline_ = now + kPatienceWithTheModel;
   if (!assembler_->at_unroll_start() || !Park()) Submit(now);
@@ -261,8 +261,7 @@ bool ActorStream::Park() {
   const auto resume = [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->Unpark();
   };
-  ticket_ = pool_->rollouts.Park(resume, task_);
-  if (!ticket_.has_value()) return false;
+  if (!pool_->rollouts.Park(resume, producer_)) return false;
   pool_->batcher.Leave(this);
   clock_.Enter(StreamClock::State::kParked, Clock::now());
   return true;
@@ -271,7 +270,6 @@ bool ActorStream::Park() {
 void ActorStream::Unpark() {
   const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
-  ticket_.reset();
   pool_->batcher.Join(this);
   const Clock::time_point now = Clock::now();
   pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kInference, now));
@@ -315,21 +313,18 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
   LeaveReserve();
   // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
-  if (ticket_.has_value()) {
-    pool_->rollouts.Cancel(*ticket_);
-    if (clock_.state() == StreamClock::State::kParked) {
-      pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kStarting, Clock::now()));
-    }
+  if (clock_.state() == StreamClock::State::kParked) {
+    pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kStarting, Clock::now()));
   }
   pool_->batcher.Leave(this);
   CountEnd(cause);
   ReportEnd(cause, status);
   if (assembler_ != nullptr) {
     const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
-    if (unroll != nullptr) pool_->rollouts.Deliver(unroll, task_);
+    if (unroll != nullptr) pool_->rollouts.Deliver(unroll, producer_, task_);
     assembler_.reset();
   }
-  if (accepted()) pool_->rollouts.Leave(task_);
+  if (accepted()) pool_->rollouts.Leave(producer_);
   transport_->Finish(status);
 }
 

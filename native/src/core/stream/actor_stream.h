@@ -117,7 +117,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);           // from a valid Hello on
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);     // from Welcome on
   std::unique_ptr<RolloutAssembler> assembler_ ABSL_GUARDED_BY(mutex_);  // from Welcome to the end
-  std::optional<RolloutQueue::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);   // while parked
+  RolloutQueue::Producer producer_ ABSL_GUARDED_BY(mutex_) = 0;          // from acceptance on
   std::optional<Interruptions> interruptions_ ABSL_GUARDED_BY(mutex_);   // from acceptance on
   StreamClock clock_ ABSL_GUARDED_BY(mutex_);
   StreamTrace trace_ ABSL_GUARDED_BY(mutex_);

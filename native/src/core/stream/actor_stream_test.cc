@@ -133,23 +133,38 @@ TEST_F(ActorStreamTest, FullRolloutQueueParksTheStream) {
   ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 2)) << "nor does a new stream start an unroll";
 
   NextRollouts();
-  EXPECT_EQ(Stat(*pool_, "streams_parked"), 0);
-  EXPECT_EQ(Stat(*pool_, "rows_waiting"), 3);
-  while (Stat(*pool_, "rows_waiting") > 0) ASSERT_TRUE(AnswerNext(*pool_).ok());
-  EXPECT_TRUE(newcomer.ReadActions());
+  EXPECT_EQ(Stat(*pool_, "streams_parked"), 1) << "two rollouts were taken: the two environments that came first go on";
+  EXPECT_EQ(Stat(*pool_, "rollouts_running"), 2);
+  EXPECT_EQ(Stat(*pool_, "rows_waiting"), 2);
+}
+
+TEST_F(ActorStreamTest, PlaceOfAStreamThatEndsGoesToTheNext) {
+  StartOpenPool([](PoolOptions& options) { options.max_queued_rollouts = 2; });
+  TestActor first(pool_->address(), 2);
+  ASSERT_TRUE(first.Join());
+  Walk(first, 1);
+  TestActor second(pool_->address(), 2, 2);
+  ASSERT_TRUE(second.Join());
+  second.Send(second.StepMessage(0));
+  ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 1));
+  first.Vanish();
+  ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 0)) << "although the learner asks for nothing";
+  EXPECT_EQ(Stat(*pool_, "rollouts_running"), 2);
+  EXPECT_TRUE(AnswerNext(*pool_).ok());
+  EXPECT_TRUE(second.ReadActions());
 }
 
 TEST_F(ActorStreamTest, ResumedStreamIsWaitedForAgain) {
   StartOpenPool([](PoolOptions& options) {
-    options.max_queued_rollouts = 2;
+    options.max_queued_rollouts = 4;
     options.inference = {.min_rows = 100, .max_rows = 100, .timeout = kPatience};
   });
   TestActor resumed(pool_->address(), 2);
   ASSERT_TRUE(resumed.Join());
-  Walk(resumed, 5);
-  resumed.Send(resumed.StepMessage(5));
+  Walk(resumed, 10);
+  resumed.Send(resumed.StepMessage(10));
   ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 1));
-  NextRollouts();
+  for (int i = 0; i < 2; ++i) NextRollouts();
   EXPECT_TRUE(AnswerNext(*pool_).ok());
 
   TestActor other(pool_->address(), 1, 2);

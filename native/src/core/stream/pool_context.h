@@ -32,6 +32,10 @@
 
 namespace kubebeast {
 
+// Unless max_queued_rollouts says it, unrolls for so many batches may wait or be played: as many updates behind are
+// data that still teach as well as fresh ones (docs/decisions.md).
+inline constexpr std::size_t kMaxBatchesAhead = 16;
+
 // The arguments of ActorPool in _core.pyi.
 struct PoolOptions {
   std::string address;  // empty: the pool only dials
@@ -39,7 +43,7 @@ struct PoolOptions {
   std::size_t unroll_length = 0;  // 0: no rollouts
   std::size_t batch_size = 0;
   BatchingOptions inference;
-  std::size_t max_queued_rollouts = 0;  // 0: 2 * batch_size
+  std::size_t max_queued_rollouts = 0;  // 0: one an environment and two batches, at most kMaxBatchesAhead batches
   std::size_t max_streams = 4096;
   std::size_t max_envs = 16384;
   bool keep_surplus = false;  // streams over max_envs wait until they fit
@@ -56,6 +60,10 @@ struct PoolOptions {
   std::string token_file;
 
   bool has_rollouts() const { return unroll_length > 0; }
+  QueueCapacity rollout_capacity() const {
+    if (max_queued_rollouts > 0) return {.spare = max_queued_rollouts, .most = max_queued_rollouts};
+    return {.spare = 2 * batch_size, .most = kMaxBatchesAhead * batch_size};
+  }
 };
 
 // How soon a host is forgiven one offence.
@@ -70,7 +78,7 @@ struct PoolContext {
         tasks(options.tasks),
         registry({options.max_streams, options.max_envs}, options.expected, options.opening_env),
         batcher(options.inference),
-        rollouts(options.max_queued_rollouts, options.min_partial_steps, stats, tasks.weights()),
+        rollouts(options.rollout_capacity(), options.min_partial_steps, stats, tasks.weights()),
         token(options.token_file) {
     if (options.max_transport_bytes > 0) transport_memory.emplace().Resize(options.max_transport_bytes);
   }

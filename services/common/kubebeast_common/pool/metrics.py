@@ -40,9 +40,10 @@ STEPS = (
     Row(
         GAUGE,
         "kubebeast_rollout_queue_capacity",
-        "Unrolls that may wait before streams are held back.",
+        "Unrolls that may wait or be played before streams are held back.",
         "rollout_queue_capacity",
     ),
+    Row(GAUGE, "kubebeast_rollouts_running", "Unrolls that streams play at the moment.", "rollouts_running"),
     Row(
         HISTOGRAM,
         "kubebeast_rollout_queue_wait_seconds",

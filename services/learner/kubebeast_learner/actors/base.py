@@ -31,8 +31,6 @@ class Actors(Protocol):
     Every method may raise ActorsError.
     """
 
-    queue_capacity: int
-    """Finished unrolls that may wait for the learner."""
     profile_window: Window | None
     """Tells actor processes when to record for `--profile`; None where the learner's process is all there is to see."""
 
@@ -61,7 +59,8 @@ class Actors(Protocol):
         """The episodes that ended since the last call."""
 
     def stats(self) -> Mapping[str, int]:
-        """streams, envs, rollouts_queued, restarts; and since the start: inference_batches, inference_rows.
+        """streams, envs, rollouts_queued, rollout_queue_capacity, restarts; and since the start: inference_batches,
+        inference_rows. Unrolls that are played take rollouts_running of the capacity, where that is known.
 
         Env-servers' also has the native pool's counters, which begin with the process, not with the run, and
         inference_threads.

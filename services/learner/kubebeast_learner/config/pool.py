@@ -16,8 +16,9 @@ class PoolConfig:
     """The native pool that env-servers dial, or that dials them."""
 
     max_learner_queue_size: int = 0
-    """Finished unrolls that may wait for the learner; 0 means twice the fresh ones of a batch. A full queue holds
-    env-servers back; of several tasks each has its part of it."""
+    """Unrolls that may be played or wait for the learner; it bounds how old data are. 0 means one for each environment
+    and two batches, at most 16 batches. A full queue holds env-servers back, who go on in turn; of several tasks each
+    has its part of it."""
     max_policy_lag: int = 0
     """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
     min_partial_steps: int = 1

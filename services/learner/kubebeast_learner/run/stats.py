@@ -112,13 +112,11 @@ class RunStats:
         self,
         *,
         total_steps: int,
-        learner_queue_capacity: int,
         tasks: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """tasks: names of those in task_shares."""
         self._total_steps = total_steps
-        self._learner_queue_capacity = learner_queue_capacity
         self._clock = clock
         self._started_at = clock()
         self._waited_s = 0.0
@@ -206,7 +204,7 @@ class RunStats:
             waited_s=now.waited_s,
             inference_busy_ratio=_share(now.busy_s - since.busy_s, window_s * num_threads),
             learner_queue_size=actors["rollouts_queued"],
-            learner_queue_capacity=self._learner_queue_capacity,
+            learner_queue_capacity=max(0, actors["rollout_queue_capacity"] - actors.get("rollouts_running", 0)),
             rows_per_inference=_ratio(now.rows - since.rows, now.batches - since.batches),
             streams=actors["streams"],
             envs=actors["envs"],

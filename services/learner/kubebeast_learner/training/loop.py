@@ -78,9 +78,7 @@ class Training:
         self._progress = progress
         self._monitor = monitor
         self._tasks = config.tasks.tasks
-        self._stats = RunStats(
-            total_steps=config.run.total_steps, learner_queue_capacity=actors.queue_capacity, tasks=self._tasks
-        )
+        self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks)
         self._place = place
         self._turns = monitor.turns = Turns(place.num_ranks, patience_s)
         self._news = Timer(NEWS_INTERVAL_S)

@@ -117,12 +117,12 @@ def test_the_training_is_told_of_by_its_newest_snapshot() -> None:
 
 
 def test_counters_of_a_process_that_resumes_begin_at_zero() -> None:
-    earlier = RunStats(total_steps=1000, learner_queue_capacity=16)
+    earlier = RunStats(total_steps=1000)
     for _ in range(5):
         earlier.add_update(UPDATE)
         earlier.add_update(replace(UPDATE, skipped=True))
         earlier.add_episodes([Episode(1.0)])
-    resumed = RunStats(total_steps=1000, learner_queue_capacity=16)
+    resumed = RunStats(total_steps=1000)
     resumed.load_state_dict(earlier.state_dict(), step=500, env_id="Pong")
     samples = scrape(Actors(), resumed.snapshot(pool()))
     for name in ("updates", "updates_skipped", "episodes"):

@@ -48,6 +48,7 @@ def pool(**values: int) -> Mapping[str, int]:
         "inference_batches": 0,
         "inference_rows": 0,
         "rollouts_queued": 0,
+        "rollout_queue_capacity": 16,
         "streams": 0,
         "envs": 0,
         "restarts": 0,
@@ -62,7 +63,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def stats(clock: Clock) -> RunStats:
-    return RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+    return RunStats(total_steps=1000, clock=clock)
 
 
 def test_nothing_is_claimed_before_anything_happened(stats: RunStats) -> None:
@@ -123,7 +124,7 @@ def test_rows_per_inference_do_not_depend_on_how_often_one_looks(stats: RunStats
 
 
 def test_several_learners_tell_each_other_how_they_do(clock: Clock) -> None:
-    of_ranks = [RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock) for _ in range(2)]
+    of_ranks = [RunStats(total_steps=1000, clock=clock) for _ in range(2)]
     pools = [pool(streams=1, envs=8, rollouts_queued=3), pool(streams=2, envs=4)]
     clock.now += 2.0
     told = [
@@ -191,7 +192,7 @@ def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) 
     stats.add_update(UPDATE)
     stats.add_episodes([Episode(7.0)])
     clock = Clock()
-    resumed = RunStats(total_steps=1000, learner_queue_capacity=16, clock=clock)
+    resumed = RunStats(total_steps=1000, clock=clock)
     resumed.load_state_dict(stats.state_dict(), step=100, env_id="Pong")
     resumed.add_update(UPDATE)
     clock.now = 10.0
@@ -202,7 +203,7 @@ def test_a_resumed_run_counts_on_and_measures_speed_from_there(stats: RunStats) 
 
 
 def test_each_of_several_tasks_has_its_steps_and_its_return() -> None:
-    stats = RunStats(total_steps=1000, learner_queue_capacity=16, tasks=("Pong", "Qbert"))
+    stats = RunStats(total_steps=1000, tasks=("Pong", "Qbert"))
     stats.add_update(UPDATE, [70, 30])
     stats.add_update(UPDATE, [60, 40])
     stats.add_episodes([Episode(7.0), Episode(300.0, env_id="Qbert"), Episode(100.0, env_id="Qbert")])
@@ -215,7 +216,7 @@ def test_each_of_several_tasks_has_its_steps_and_its_return() -> None:
 
 def test_steps_of_tasks_count_on_after_a_resume() -> None:
     def run() -> RunStats:
-        return RunStats(total_steps=1000, learner_queue_capacity=16, tasks=("Pong", "Qbert"))
+        return RunStats(total_steps=1000, tasks=("Pong", "Qbert"))
 
     first, resumed = run(), run()
     first.add_update(UPDATE, [70, 30])
@@ -228,6 +229,6 @@ def test_returns_that_were_saved_without_their_task_are_the_environments(stats: 
     stats.add_episodes([Episode(7.0)])
     state = stats.state_dict()
     state["returns"] = state.pop("task_returns")["Pong"]
-    resumed = RunStats(total_steps=1000, learner_queue_capacity=16)
+    resumed = RunStats(total_steps=1000)
     resumed.load_state_dict(state, step=100, env_id="Pong")
     assert resumed.mean_of_last(20) == {"Pong": 7.0}

@@ -31,7 +31,6 @@ SPEC = EnvSpec("Test-v0", (Leaf("position", "float32", (5,), 1, 0),), (Leaf("act
 class ScriptedActors:
     """Delivers BATCHES batches and then asks for the end; keeps the order of what is asked of it."""
 
-    queue_capacity = 8
     profile_window: Window | None = None
 
     def __init__(self, clock: Clock) -> None:

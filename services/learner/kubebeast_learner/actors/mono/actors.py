@@ -48,7 +48,6 @@ class MonoActors:
         self._folder = folder
         self._fresh_batch_size = config.replay.num_fresh(config.rollout.batch_size)
         self._num_blocks = num_blocks(config)
-        self.queue_capacity = self._num_blocks * config.actors.num_actors
         self._spec_process: SpecProcess | None = None
         self._processes: list[ActorProcess] = []
         self._ready: deque[_Ready] = deque()
@@ -116,6 +115,7 @@ class MonoActors:
             "streams": len(running),
             "envs": sum(process.num_envs for process in running),
             "rollouts_queued": self._num_filled + sum(len(ready.columns) for ready in self._ready),
+            "rollout_queue_capacity": self._num_blocks * self._config.actors.num_actors,
         }
 
     def drain(self, *, finished: bool) -> None:

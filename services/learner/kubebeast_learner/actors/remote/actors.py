@@ -39,7 +39,6 @@ class RemoteActors:
         """Whether `drain` was called."""
         self.profile_window: Window | None = None  # env-servers are no part of the trace
         self._tasks = TaskReturns()
-        self.queue_capacity = pool.stats()["rollout_queue_capacity"]
         self._config = config
         self._pool = pool
         self._fleet = fleet

@@ -107,8 +107,8 @@ def _numbers(view: View, width: int) -> tuple[list[RenderableType], int]:
 
 def _bars(view: View) -> list[tuple[str, float | None, float]]:
     """Name, share, and the share from which it is a reason to look."""
-    queue = view.rollouts_queued, view.rollout_queue_capacity
-    fill = min(1.0, queue[0] / queue[1]) if queue[0] is not None and queue[1] else None
+    queued, room = view.rollouts_queued, view.rollout_queue_room
+    fill = None if queued is None or room is None else 1.0 if queued >= room else queued / room
     # A stage that works all the time is as it should be, unless others wait for it.
     limit = {view.verdict.code: ALWAYS}
     return [
@@ -126,8 +126,7 @@ def _values(view: View) -> list[tuple[str, str]]:
     slots = "" if view.slots is None else f" of {view.slots:,.0f}"
     age = "-" if view.checkpoint_age_s is None else age_text(view.checkpoint_age_s)
     used = [gpu.memory_used_bytes for gpu in view.gpus if gpu.memory_used_bytes is not None]
-    # Streams are held back from the capacity on, but each environment may end the unroll that it has begun.
-    queued = f"{number_text(view.rollouts_queued)}, full at {number_text(view.rollout_queue_capacity)}"
+    queued = f"{number_text(view.rollouts_queued)}, full at {number_text(view.rollout_queue_room)}"
     return [
         ("streams", number_text(view.streams)),
         ("environments", number_text(view.envs) + slots),

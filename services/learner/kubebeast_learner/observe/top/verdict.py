@@ -31,7 +31,17 @@ Loads = Mapping[Stage, float]
 @dataclass(frozen=True, slots=True)
 class Verdict:
     code: Literal[
-        "fleet", "cpu", "inference", "learner", "lag", "balanced", "no-streams", "paused", "finished", "unknown"
+        "fleet",
+        "cpu",
+        "inference",
+        "learner",
+        "lag",
+        "queue",
+        "balanced",
+        "no-streams",
+        "paused",
+        "finished",
+        "unknown",
     ]
     """What holds the others up."""
     text: str
@@ -54,6 +64,11 @@ LIMITS: Mapping[Stage, Verdict] = {
     ),
     "learner": Verdict("learner", "the learner holds the fleet back", "env-servers wait: fewer would do as much"),
 }
+QUEUE = Verdict(
+    "queue",
+    "a full rollout queue holds streams back, and the learner waits",
+    "a larger max_learner_queue_size lets more environments play; of several tasks the slowest needs more env-servers",
+)
 LAG = Verdict("lag", "the data are old", "fewer environments or a larger batch_size would make them fresher")
 
 
@@ -106,8 +121,11 @@ def judge(
     parked = parked_ratio or 0.0
     if "learner" in loads and demand_ratio(loads, parked) >= 1 / (1 - STARVED):
         return FLEET
-    if loads.get("learner", 1.0) <= 1 - STARVED or parked >= PARKED:
+    is_starved, is_held_back = loads.get("learner", 1.0) <= 1 - STARVED, parked >= PARKED
+    if is_starved or is_held_back:
         busiest = max(LIMITS, key=lambda stage: loads.get(stage, 0.0))
         if loads.get(busiest, 0.0) >= LIMIT:
             return LIMITS[busiest]
-    return LAG if loads.get("lag", 0.0) >= LIMIT else BALANCED
+    if loads.get("lag", 0.0) >= LIMIT:
+        return LAG
+    return QUEUE if is_starved and is_held_back else BALANCED

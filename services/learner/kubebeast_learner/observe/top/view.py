@@ -52,7 +52,8 @@ class View:
     demand_ratio: float | None
     """How many times the present fleet could be used."""
     rollouts_queued: int | None
-    rollout_queue_capacity: int | None
+    rollout_queue_room: int | None
+    """Unrolls that may wait while so many are played as there are now."""
     streams: int | None
     envs: int | None
     slots: int | None
@@ -129,7 +130,7 @@ def make_view(looks: Looks) -> View:
         parked_ratio=parked,
         demand_ratio=demand_ratio(loads, parked) if "learner" in loads and parked is not None else None,
         rollouts_queued=metrics.count("kubebeast_rollouts_queued"),
-        rollout_queue_capacity=metrics.count("kubebeast_rollout_queue_capacity"),
+        rollout_queue_room=_rollout_queue_room(metrics),
         streams=streams,
         envs=metrics.count("kubebeast_envs"),
         slots=metrics.count("kubebeast_slots"),
@@ -163,6 +164,12 @@ def _parked_ratio(metrics: Metrics, rows: Sequence[EnvServer]) -> float | None:
         return over_window
     parked, streams = metrics.value("kubebeast_streams_parked"), metrics.value("kubebeast_streams")
     return parked / streams if parked is not None and streams else None
+
+
+def _rollout_queue_room(metrics: Metrics) -> int | None:
+    capacity = metrics.count("kubebeast_rollout_queue_capacity")
+    running = metrics.count("kubebeast_rollouts_running") or 0
+    return None if capacity is None else max(0, capacity - running)
 
 
 def _paused_groups(now: Look) -> list[str]:

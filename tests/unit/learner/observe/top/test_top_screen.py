@@ -87,7 +87,7 @@ def test_advice_that_does_not_fit_beside_the_verdict_stands_below() -> None:
 
 
 def test_a_queue_beyond_its_capacity_is_full_and_no_more() -> None:
-    text = "\n".join(lines(busy_view(rollouts_queued=140.0, rollout_queue_capacity=8.0)))
+    text = "\n".join(lines(busy_view(rollouts_queued=140.0, rollout_queue_capacity=40.0, rollouts_running=32.0)))
     assert "140, full at 8" in text and "1750%" not in text
     (queue,) = (line for line in text.splitlines() if line.startswith("rollout queue"))
     assert " full " in queue
