@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 
-from kubebeast_common import log
+from kubebeast_common import log, open_files
 from kubebeast_common.settings import ConfigError
 from kubebeast_common.variables import unknown_variables
 from kubebeast_envserver.config import EnvServerConfig, parse
@@ -18,6 +18,9 @@ from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
+
+FILES_PER_STREAM = 4
+"""That the supervisor has open for the process of a stream."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log.note(env_server_id=config.env_server_id)
     for sentence in unknown_variables(os.environ, [option.name for option in fields(EnvServerConfig)], slips_only=True):
         logger.warning("%s", sentence)
+    open_files.make_room("num_streams", config.num_streams, FILES_PER_STREAM)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S + 1.0)
     supervisor = Supervisor(config, shutdown)

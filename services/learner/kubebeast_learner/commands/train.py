@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kubebeast_common import open_files
 from kubebeast_common.http_endpoint import HttpEndpoint
 from kubebeast_learner.actors.base import Actors, spread
 from kubebeast_learner.actors.env_spec import EnvSpec
@@ -192,6 +193,7 @@ def _actors(
     """
     # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer can repeat for ever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    open_files.make_room("max_streams", config.pool.max_streams)
     pool = make_pool(config, address, expected, opening_env)
     pool.start()
     if address:
