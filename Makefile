@@ -27,7 +27,7 @@ BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site examples locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
 # The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
-CPP_SOURCES = $(shell find native/src native/fuzz native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
+CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
 
 .PHONY: help
 help: ## Show this list
@@ -144,6 +144,10 @@ bench: setup-dev ## Measure transport and training; SECONDS_EACH=10 a measuremen
 	@$(BIN)/python -m benchmarks.transport --seconds $(SECONDS_EACH)
 	@$(BIN)/python -m benchmarks.train --seconds $(SECONDS_EACH)
 	@$(BIN)/python -m benchmarks.train --command mono --seconds $(SECONDS_EACH)
+
+.PHONY: instructions
+instructions: setup-dev ## Count what the core's hot operations take beneath callgrind; more than recorded is an error
+	@$(BIN)/python -m benchmarks.instructions
 
 .PHONY: clean
 clean: ## Remove build products and caches; .venv and logs stay

@@ -1,0 +1,30 @@
+// Work of the core whose instructions are counted: always the same, on made-up Atari frames.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace kubebeast::instructions {
+
+inline constexpr std::size_t kFrameBytes = std::size_t{84} * 84;
+inline constexpr std::size_t kFrameStack = 4;
+
+// One operation, prepared: each call does it once more.
+using Operation = std::function<void()>;
+
+// Decodes an Observations message of 32 environments, one LZ4 block of 84 x 84 frames. For `times` calls.
+Operation Decode(std::size_t times);
+// 64 streams of one environment submit a step each, and a thread takes them in two batches.
+Operation Batch();
+// Gathers 8 unrolls of 20 steps, stacks of four frames, into a training batch.
+Operation Gather();
+
+// Byte `i` of a frame: most are equal to their neighbours, as in a game.
+inline char FrameByte(std::size_t i, std::size_t step) {
+  return static_cast<char>(i % 97 < 90 ? 87 : (i * 31 + step * 7) % 200);
+}
+
+// Ends the program unless `holds`: what fails must not be counted.
+void Require(bool holds, const char* what);
+
+}  // namespace kubebeast::instructions
