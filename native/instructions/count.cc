@@ -1,5 +1,5 @@
-// `instructions OPERATION TIMES`: does decode, batch or gather so many times, within kubebeast_counted, and prints how often
-// memory was taken meanwhile.
+// `instructions OPERATION TIMES`: does decode, batch or gather so many times, within kubebeast_counted, and prints how
+// often memory was taken meanwhile.
 #include <cstdlib>
 #include <iostream>
 #include <new>

@@ -338,7 +338,7 @@ class ActorPool:
         unroll_length 0: the pool assembles no rollouts, `next_rollouts` is a RuntimeError, and a step counts as sampled
         and delivered when `next_inference` hands it out. max_queued_rollouts: of unrolls that wait
         and that running streams are about to deliver, beyond which streams are parked, in turn; one stream may overrun
-        it. 0 means one an environment and 2 * batch_size, at most 16 * batch_size.
+        it. 0 means one an environment and 2 * batch_size, at most 8 * batch_size.
         max_transport_bytes: what messages on their way may take in gRPC, all connections together; above it connections
         are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is more. Messages that gRPC compressed are
         malformed.

@@ -32,9 +32,9 @@
 
 namespace kubebeast {
 
-// Unless max_queued_rollouts says it, unrolls for so many batches may wait or be played: as many updates behind are
-// data that still teach as well as fresh ones (docs/decisions.md).
-inline constexpr std::size_t kMaxBatchesAhead = 16;
+// Unless max_queued_rollouts says it, unrolls for so many batches at most may wait or be played: the age of the data in
+// updates, and what older data cost was measured (docs/decisions.md).
+inline constexpr std::size_t kMaxBatchesAhead = 8;
 
 // The arguments of ActorPool in _core.pyi.
 struct PoolOptions {

@@ -17,7 +17,7 @@ class PoolConfig:
 
     max_learner_queue_size: int = 0
     """Unrolls that may be played or wait for the learner; it bounds how old data are. 0 means one for each environment
-    and two batches, at most 16 batches. A full queue holds env-servers back, who go on in turn; of several tasks each
+    and two batches, at most 8 batches. A full queue holds env-servers back, who go on in turn; of several tasks each
     has its part of it."""
     max_policy_lag: int = 0
     """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
