@@ -136,7 +136,8 @@ void ActorStream::OnRead(Message message) {
   } catch (const std::exception& error) {
     End(end_cause::kDropped, absl::InternalError(error.what()));
   }
-  const bool is_answered_soon = phase_ == Phase::kActions && !ticket_.has_value() && codec_->next_step() > 1;
+  const bool is_parked = clock_.state() == StreamClock::State::kParked;
+  const bool is_answered_soon = phase_ == Phase::kActions && !is_parked && codec_->next_step() > 1;
   if (phase_ != Phase::kEnded && !reading_ && !is_answered_soon) Read();
 }
 
