@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "calls/message.h"
+#include "calls/transport.h"
 #include "script.h"
 #include "stream/actor_stream.h"
-#include "stream/transport.h"
-#include "wire/message.h"
 
 namespace kubebeast::fuzz {
 

@@ -36,7 +36,7 @@ ENVIRONMENTS = ("actors.mono", "play", "tune", "cli")
 """Rooms of the learner that make environments; all others do without the env-server's package."""
 MAX_FILES = 15
 CORE = ROOT / "native" / "src" / "core"
-CORE_ORDER = "sync tensors wire stats rollouts inference access stream transport pool testing"
+CORE_ORDER = "sync calls tensors wire stats rollouts inference access stream transport pool testing"
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:

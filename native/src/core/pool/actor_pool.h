@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "calls/poller.h"
 #include "inference/inference_batch.h"
 #include "rollouts/rollout_batch.h"
 #include "stream/pool_context.h"
@@ -24,7 +25,6 @@
 #include "tensors/buffer_pool.h"
 #include "transport/client_transport.h"
 #include "transport/dialer.h"
-#include "transport/poller.h"
 #include "transport/pool_service.h"
 #include "transport/tcp_listener.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "wire/message_reader.h"
+#include "calls/message_reader.h"
 
 namespace kubebeast {
 namespace {
@@ -19,6 +19,7 @@ ActorStream::ActorStream(std::shared_ptr<PoolContext> pool, Transport& transport
       peer_(std::move(peer)),
       connected_at_(Clock::now()),
       transport_(&transport),
+      exchange_(transport, pool_->stats->bytes_sent),
       clock_(connected_at_) {}
 
 ActorStream::~ActorStream() { pool_->registry.ReleaseSlots(slots_); }
@@ -31,7 +32,7 @@ void ActorStream::Start() {
     End(absl::IsResourceExhausted(status) ? end_cause::kInvalid : end_cause::kClosed, status);
     return;
   }
-  Read();
+  exchange_.Read();
 }
 
 void ActorStream::OnPoolOpen() {
@@ -51,14 +52,14 @@ void ActorStream::CheckDeadline(Clock::time_point now) {
   if (phase_ == Phase::kHello) {
     End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Hello within ", pool_->options.handshake_timeout.count(), " ms")));
-  } else if (phase_ == Phase::kStep && !next_write_.empty()) {
+  } else if (phase_ == Phase::kStep && exchange_.waits_for_peer()) {
     End(end_cause::kInvalid, absl::InvalidArgumentError("the peer does not read its replies"));
   } else if (phase_ == Phase::kStep) {
     End(end_cause::kTimeout,
         absl::DeadlineExceededError(absl::StrCat("no Observations of step ", codec_->next_step(), " within ",
                                                  pool_->options.step_timeout.count(), " ms")));
   } else if (phase_ == Phase::kActions) {
-    if (!reading_) Read();
+    if (!exchange_.reading()) exchange_.Read();
   } else if (phase_ == Phase::kEnded && transport_ != nullptr) {
     transport_->Cancel();
   }
@@ -103,7 +104,7 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Not after Send: the peer may have answered by the time that it returns.
   const Clock::time_point now = Clock::now();
-  Send(std::move(reply));
+  exchange_.Send(std::move(reply));
   pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
   FinishTrace(batch, now);
   if (traced) trace_.Begin(now);
@@ -125,7 +126,7 @@ void ActorStream::Abandon() {
 
 void ActorStream::OnRead(Message message) {
   const MutexLock lock(mutex_);
-  reading_ = false;
+  exchange_.OnRead();
   if (phase_ == Phase::kEnded) return;
   if (!message.has_value()) {
     End(end_cause::kDisconnect, absl::OkStatus());
@@ -138,23 +139,19 @@ void ActorStream::OnRead(Message message) {
   }
   const bool is_parked = clock_.state() == StreamClock::State::kParked;
   const bool is_answered_soon = phase_ == Phase::kActions && !is_parked && codec_->next_step() > 1;
-  if (phase_ != Phase::kEnded && !reading_ && !is_answered_soon) Read();
+  if (phase_ != Phase::kEnded && !exchange_.reading() && !is_answered_soon) exchange_.Read();
 }
 
 void ActorStream::OnWritten(bool ok) {
   const MutexLock lock(mutex_);
-  writing_ = false;
-  if (!ok) {
-    End(end_cause::kDisconnect, absl::OkStatus());
-  } else if (phase_ != Phase::kEnded && !next_write_.empty()) {
-    Send(std::exchange(next_write_, {}));
-  }
+  exchange_.OnWritten(ok && phase_ != Phase::kEnded);
+  if (!ok) End(end_cause::kDisconnect, absl::OkStatus());
 }
 
 void ActorStream::OnPeerGone() {
   const MutexLock lock(mutex_);
   // What is read comes to its end by itself, and may bring a Bye before.
-  if (phase_ != Phase::kStart && !reading_) End(end_cause::kDisconnect, absl::OkStatus());
+  if (phase_ != Phase::kStart && !exchange_.reading()) End(end_cause::kDisconnect, absl::OkStatus());
 }
 
 void ActorStream::OnDone() {
@@ -226,7 +223,7 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
-  Send(EncodeWelcome(pool_->options.run_id, hello_.offered));
+  exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.offered));
 }
 
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
@@ -287,26 +284,6 @@ void ActorStream::Submit(Clock::time_point now) {
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
   phase_ = phase;
   deadline_ = Clock::now() + timeout;
-}
-
-void ActorStream::Read() {
-  reading_ = true;
-  transport_->Read();
-}
-
-void ActorStream::Send(std::string message) {
-  if (writing_) {
-    // The reply before this one is still on its way although its answer has come: wait for the transport's word.
-    next_write_ = std::move(message);
-    return;
-  }
-  pool_->stats->bytes_sent += static_cast<std::int64_t>(message.size());
-  writing_ = true;
-  if (std::exchange(reading_, true)) {
-    transport_->Write(Message(message));
-  } else {
-    transport_->Exchange(Message(message));
-  }
 }
 
 void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {

@@ -10,17 +10,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "calls/message.h"
+#include "calls/transport.h"
 #include "inference/inference_batch.h"
 #include "inference/step_trace.h"
 #include "rollouts/rollout_assembler.h"
 #include "stream/end_cause.h"
+#include "stream/exchange.h"
 #include "stream/interruptions.h"
 #include "stream/pool_context.h"
 #include "stream/stream_clock.h"
-#include "stream/transport.h"
 #include "sync/mutex.h"
 #include "wire/handshake_codec.h"
-#include "wire/message.h"
 #include "wire/wire_codec.h"
 
 namespace kubebeast {
@@ -90,9 +91,6 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void Submit(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // And waits for what the peer says to it.
-  void Send(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEnd(const EndCause& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,6 +105,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
 
   Mutex mutex_;
   Transport* transport_ ABSL_GUARDED_BY(mutex_);  // null when it is gone
+  Exchange exchange_ ABSL_GUARDED_BY(mutex_);     // until the end
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kStart;
   // Of the peer: for its Hello, its next step, or taking the status. Of the model: from then on the stream listens.
   Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
@@ -124,10 +123,6 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::size_t num_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t num_newest_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of them, those that the newest message ended
   std::size_t num_episodes_ ABSL_GUARDED_BY(mutex_) = 0;
-
-  std::string next_write_ ABSL_GUARDED_BY(mutex_);  // empty, or the reply that follows the one on its way
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace kubebeast

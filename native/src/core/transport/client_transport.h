@@ -9,12 +9,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "calls/batch.h"
+#include "calls/call_event.h"
+#include "calls/transport.h"
 #include "stream/actor_stream.h"
 #include "stream/pool_context.h"
-#include "stream/transport.h"
 #include "sync/mutex.h"
-#include "transport/batch.h"
-#include "transport/call_event.h"
 
 namespace kubebeast {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "wire/message_reader.h"
+#include "calls/message_reader.h"
 #include "wire/wire_reader.h"
 
 namespace kubebeast {

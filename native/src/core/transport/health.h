@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "wire/message.h"
+#include "calls/message.h"
 
 namespace kubebeast {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "transport/short_call.h"
+#include "calls/short_call.h"
 
 namespace kubebeast {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "calls/poller.h"
 #include "stream/pool_context.h"
 #include "transport/health.h"
-#include "transport/poller.h"
 #include "transport/server_transport.h"
 #include "transport/task_thread.h"
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "calls/batch.h"
+#include "calls/call_event.h"
+#include "calls/transport.h"
 #include "stream/actor_stream.h"
 #include "stream/pool_context.h"
-#include "stream/transport.h"
-#include "transport/batch.h"
-#include "transport/call_event.h"
 
 namespace kubebeast {
 

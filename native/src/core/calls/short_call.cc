@@ -1,8 +1,8 @@
-#include "transport/short_call.h"
+#include "calls/short_call.h"
 
 #include <utility>
 
-#include "transport/batch.h"
+#include "calls/batch.h"
 
 namespace kubebeast {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "wire/message.h"
+#include "calls/message.h"
 
 namespace kubebeast {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "transport/poller.h"
-#include "wire/message.h"
+#include "calls/message.h"
+#include "calls/poller.h"
 
 namespace kubebeast {
 

@@ -1,4 +1,4 @@
-#include "wire/message_reader.h"
+#include "calls/message_reader.h"
 
 #include <grpc/slice.h>
 

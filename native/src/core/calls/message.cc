@@ -1,8 +1,8 @@
-#include "wire/message.h"
+#include "calls/message.h"
 
 #include <grpc/slice.h>
 
-#include "wire/message_reader.h"
+#include "calls/message_reader.h"
 
 namespace kubebeast {
 

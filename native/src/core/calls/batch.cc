@@ -1,4 +1,4 @@
-#include "transport/batch.h"
+#include "calls/batch.h"
 
 #include <grpc/slice.h>
 

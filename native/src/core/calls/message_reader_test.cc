@@ -1,4 +1,4 @@
-#include "wire/message_reader.h"
+#include "calls/message_reader.h"
 
 #include <grpc/grpc.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "transport/poller.h"
+#include "calls/poller.h"
 
 namespace kubebeast {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "wire/message.h"
+#include "calls/message.h"
 
 namespace kubebeast {
 

@@ -1,4 +1,4 @@
-#include "transport/poller.h"
+#include "calls/poller.h"
 
 #include <utility>
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/poller.h"
-#include "wire/message.h"
+#include "calls/message.h"
+#include "calls/poller.h"
 
 namespace kubebeast {
 
