@@ -4,8 +4,8 @@
 
 The learner is real but for its network, which is the smallest there is: pool, inference, V-trace, optimizer. Streams
 are replayed by a few processes, one connection each; their environments take a while for each step, as emulators on
-other machines do. Second by second it is told how many env-steps arrived, how old the unrolls were that were trained
-on, and how much memory the learner has, beside what it should have.
+other machines do. Each second it reports how many env-steps arrived, how old the unrolls were that the learner took,
+and how much memory the learner has, beside what it should have.
 """
 
 import dataclasses

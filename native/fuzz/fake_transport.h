@@ -17,8 +17,8 @@
 
 namespace kubebeast::fuzz {
 
-// Holds a stream as a call does, keeps what it starts until it is told how that went, and requires that the stream
-// keeps to the contract of Transport.
+// Holds a stream as a call does. A read or write stays under way until the fuzz target ends it. Requires that the
+// stream keeps to the contract of Transport.
 class FakeTransport final : public Transport {
  public:
   explicit FakeTransport(std::shared_ptr<PoolContext> pool)
