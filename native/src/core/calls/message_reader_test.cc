@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace kubebeast {
 namespace {
 
@@ -22,8 +24,8 @@ class MessageReaderTest : public testing::Test {
 
   // gRPC joins short slices.
   const std::string first_ = std::string(100, 'a');
-  const std::string second_ = std::string(100, 'b') + "cd";
-  const std::string last_ = std::string(99, 'e') + "f";
+  const std::string second_ = absl::StrCat(std::string(100, 'b'), "cd");
+  const std::string last_ = absl::StrCat(std::string(99, 'e'), "f");
   const Message message_{std::vector<absl::string_view>{first_, second_, last_}};
 };
 
