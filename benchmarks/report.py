@@ -56,7 +56,9 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses as objects, everything else that JSON does not know as text."""
+    """Dataclasses as objects, of a path the name alone, everything else that JSON does not know as text."""
+    if isinstance(value, Path):
+        return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return str(value)

@@ -1,5 +1,5 @@
 """How fast other systems do the same work on this machine: Pong, four frames a step in stacks of four 84x84 images, the
-shallow network of IMPALA, training included.
+shallow network, training included.
 
     python -m benchmarks.peers --torchbeast ../torchbeast
 

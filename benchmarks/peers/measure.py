@@ -7,6 +7,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -61,7 +62,7 @@ class _Moment:
 
 
 class FailedError(RuntimeError):
-    """A system did not train; its last words."""
+    """A system did not train; its last word."""
 
 
 def measure(
@@ -149,12 +150,18 @@ def _next_moment(
         except queue.Empty:
             break
         if line is None:
-            raise FailedError(f"ended: {' | '.join(words)}")
+            raise FailedError(_why("ended", words))
         if (match := pattern.search(line)) and int(match[1]):
             return _moment(process, int(match[1]))
         if line.strip():
             words.append(line.strip())
-    raise FailedError(f"no progress in {timeout_s:g} s: {' | '.join(words)}")
+    raise FailedError(_why(f"no progress in {timeout_s:g} s", words))
+
+
+def _why(what: str, words: deque[str]) -> str:
+    """With its last word, which of a traceback is the exception; all that it said last goes to the terminal."""
+    print(*words, sep="\n", file=sys.stderr)
+    return f"{what}: {words[-1]}" if words else what
 
 
 def _moment(process: psutil.Process, step: int) -> _Moment:

@@ -4,7 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
+
 from benchmarks.peers.settings import Settings
+from kubebeast_learner.algorithm.precision import has_bf16_arithmetic
 
 Command = Callable[[Path, Settings], Sequence[str]]
 """The words that train until they are stopped: of the Python of the system's venv, and the settings."""
@@ -52,12 +55,15 @@ _ATARI = ("ale-py==0.11.2", _OPENCV)
 _GYM = ("gym==0.17.3", "atari-py==0.2.6", _OPENCV, "numpy<2", "gitpython")
 _SPS = r"Steps? (\d+) @"
 
+PRECISIONS = ("bf16", "fp32") if has_bf16_arithmetic(torch.device("cpu")) else ("fp32",)
+"""Of KubeBeast, the one that it would choose here first; the others know fp32 alone."""
+
 PEERS = (
     *(
         Peer(
             name=f"kubebeast {command}, {precision}", command=_kubebeast(command, f"--precision={precision}", processes)
         )
-        for precision in ("bf16", "fp32")
+        for precision in PRECISIONS
         for command, processes in (("train", "--num-servers=3"), ("mono", "--num-actor-processes=3"))
     ),
     Peer(

@@ -1,4 +1,4 @@
-"""The shallow convolutional torso (Espeholt et al. 2018, arXiv:1802.01561, figure 3 left)."""
+"""The shallow convolutional torso: the network of Mnih et al. 2015 (doi:10.1038/nature14236), as MonoBeast has it."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
