@@ -130,8 +130,10 @@ def to_device(source: NDArray[np.generic] | Tensor, device: torch.device) -> Ten
 
 
 def to_host(*tensors: Tensor) -> list[Tensor]:
-    """The tensors on the CPU: the same memory there; from a GPU in copies that are waited for together, once."""
-    copies = [tensor.detach().to("cpu", non_blocking=True) for tensor in tensors]
+    """The tensors on the CPU, C-contiguous: where they are already, the same memory; from a GPU in copies that are
+    waited for together, once.
+    """
+    copies = [tensor.detach().contiguous().to("cpu", non_blocking=True) for tensor in tensors]
     for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
         torch.cuda.current_stream(device).synchronize()
     return copies

@@ -1,8 +1,12 @@
-"""How much this machine, or the part of it we may use, computes at a time."""
+"""How much of this machine we may use computes at a time."""
 
 import os
 
+from kubebeast_learner.machine.cpu_time import read_cpu_time
+
 
 def num_cores() -> int:
-    """Cores that this process may run on, where the system tells; else those of the machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that processes of ours keep busy at most: those they may run on, within their container's CPU limit."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpu_time = read_cpu_time()
+    return allowed if cpu_time is None else max(1, min(allowed, int(cpu_time.num_cpus)))

@@ -10,8 +10,8 @@ from kubebeast_learner.config import TrainConfig
 from kubebeast_learner.config.checks import require
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.machine.cpu_time import read_cpu_time
 from kubebeast_learner.models import make_model
-from kubebeast_learner.observe.metrics.cpu import read_cpu_time
 from kubebeast_learner.tune import fleet_probe, learner_probe
 from kubebeast_learner.tune.pieces import Pieces
 from kubebeast_learner.tune.voice import Voice
@@ -19,12 +19,6 @@ from kubebeast_learner.tune.voice import Voice
 FLEET_SHARE = 0.3
 """Of the time: the env-server with one environment, and with MANY."""
 MANY = 16
-
-
-def usable_cores() -> int:
-    """That processes of ours may use at once: what the container may have, at least one."""
-    limit = read_cpu_time()
-    return max(1, min(num_cores(), int(limit.num_cpus) if limit is not None else num_cores()))
 
 
 def measure(
@@ -41,7 +35,7 @@ def measure(
     """
     keep_freed_memory()
     others = _Others()
-    cores, threads = usable_cores(), config.run.learner_threads
+    cores, threads = num_cores(), config.run.learner_threads
     require(threads <= cores, "learner_threads", threads, f"there are {cores} cores")
     unit = fleet_probe.unit_of(config)
     servers = []

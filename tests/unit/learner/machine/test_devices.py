@@ -83,6 +83,13 @@ def test_what_is_on_the_cpu_already_is_not_copied() -> None:
     assert [copy.data_ptr() for copy in to_host(*tensors)] == [tensor.data_ptr() for tensor in tensors]
 
 
+def test_a_part_of_a_larger_tensor_comes_as_an_array_that_c_reads() -> None:
+    whole = torch.arange(6.0).reshape(2, 3)
+    (part,) = to_host(whole[:, :2])
+
+    assert part.is_contiguous() and part.tolist() == [[0.0, 1.0], [3.0, 4.0]]
+
+
 @needs_cuda
 def test_a_batch_goes_to_the_gpu_and_stays_there() -> None:
     rollout = random_rollout()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubebeast_learner.observe.metrics.cpu import read_cpu_time
+from kubebeast_learner.machine.cpu_time import read_cpu_time
 
 
 def files(folder: Path, contents: dict[str, str]) -> Path:
