@@ -14,7 +14,7 @@ void CheckPool(const PoolContext& pool, std::size_t num_streams, std::size_t num
 // what its run has reached.
 void CheckEmptyPool(PoolContext& pool);
 
-// Requires at the end of a long run, of the fuzzer or over its corpus, that it has reached the states that matter.
+// Requires at the end of a run over the corpus that it has reached the states that matter, whatever chance added.
 void CheckReached();
 
 }  // namespace kubebeast::fuzz
