@@ -45,10 +45,10 @@ class StreamRegistry {
   // Waits for the spec. DeadlineExceeded; Cancelled after Close.
   absl::StatusOr<EnvSpec> WaitEnvSpec(Clock::time_point deadline) const;
 
-  // Fixes the sizes of unrolls; from now on streams may be welcomed. FailedPrecondition without a spec or the second
-  // time; Cancelled after Close.
   // Decides the environment as the first Hello does; changes nothing where that was decided before.
   void Expect(EnvSpec spec);
+  // Fixes the sizes of unrolls; from now on streams may be welcomed. FailedPrecondition without a spec or the second
+  // time; Cancelled after Close.
   absl::Status Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size,
                     std::vector<bool> interleaved = {});
   // Null before Open.
