@@ -34,14 +34,13 @@ def measure_all(
     unroll_length: int,
     batch_size: int,
     model: str,
-    interleaved: bool,
     seconds: float,
 ) -> dict[str, float]:
     """CPU microseconds per env-step of env, inference and update, each over `seconds`.
 
     The same piece runs on every core at once, as neighbours share caches and often more: alone it costs a fifth less.
-    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name. interleaved:
-    frames lie in memory as the native pool lays them for this network.
+    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name;
+    frames lie in memory as actors lay them for it.
     """
     measure = partial(
         _measure_core,
@@ -51,7 +50,6 @@ def measure_all(
         unroll_length=unroll_length,
         batch_size=batch_size,
         model=model,
-        interleaved=interleaved,
         seconds=seconds,
     )
     spawn = multiprocessing.get_context("spawn")
@@ -77,7 +75,6 @@ def _measure_core(
     unroll_length: int,
     batch_size: int,
     model: str,
-    interleaved: bool,
     seconds: float,
 ) -> dict[str, float]:
     """As measure_all, of the core that this process is on; each piece begins when all processes have come to it."""
@@ -86,8 +83,6 @@ def _measure_core(
     envs = make_vector_env(env, num_envs, seed=1, full_stacks=False)
     spec = EnvSpec.of(env, envs.spec_observation, envs.spec_action)
     network = make_model(spec.observation, spec.action, ModelConfig(model=model))
-    if not interleaved:
-        network.interleaved = ()
     pieces = {
         "env": (_env(envs), num_envs),
         "inference": (_inference(network, spec, num_rows), num_rows),

@@ -96,7 +96,6 @@ def main() -> None:
         unroll_length=settings.unroll_length,
         batch_size=settings.batch_size,
         model=settings.model,
-        interleaved=settings.command == "train",
         seconds=settings.seconds / 3,
     )
     shares = split(window, floor)

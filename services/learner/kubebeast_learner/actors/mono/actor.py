@@ -14,7 +14,7 @@ from kubebeast_common.user_code import describe
 from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.mono.blocks import BlockLayout
+from kubebeast_learner.actors.mono.blocks import BlockLayout, write_row
 from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -162,7 +162,7 @@ class Actor:
     def _write_row(self, block: Rollout, t: int) -> None:
         rows = self._rows
         for kept, leaf in zip(block.observation, rows.observation, strict=True):
-            kept[t].numpy()[...] = leaf
+            write_row(kept[t].numpy(), leaf)
         for column, values in (
             (block.rewards, rows.rewards),
             (block.terminated, rows.terminated),

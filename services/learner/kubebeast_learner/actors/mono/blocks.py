@@ -8,12 +8,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.distributions import ActionDistribution
@@ -34,10 +36,13 @@ class BlockLayout:
     distribution: ActionDistribution
     state_shapes: tuple[tuple[int, int], ...]
     """(num_layers, size) of every tensor of the core state."""
+    interleaved: tuple[bool, ...]
+    """Of every observation leaf, whether the frames of its stack lie in memory place by place, as Model.interleaved."""
 
     @classmethod
     def of(cls, spec: EnvSpec, unroll_length: int, model: Model) -> "BlockLayout":
-        return cls(spec, unroll_length, model.distribution, model.state_shapes)
+        interleaved = tuple(model.interleaved) or (False,) * len(spec.observation)
+        return cls(spec, unroll_length, model.distribution, model.state_shapes, interleaved)
 
     def make(self, num_envs: int, allocate: Allocate) -> Rollout:
         """A block of num_envs columns, its tensors from `allocate`, which is called for each in a fixed order."""
@@ -45,7 +50,8 @@ class BlockLayout:
         rows, transitions = (self.unroll_length + 1, num_envs), (self.unroll_length, num_envs)
         return Rollout(
             observation=tuple(
-                allocate((*rows, *leaf.row_shape), _torch_dtype(leaf.dtype)) for leaf in self.spec.observation
+                _allocate_leaf(leaf, rows, interleaved, allocate)
+                for leaf, interleaved in zip(self.spec.observation, self.interleaved, strict=True)
             ),
             rewards=allocate(rows, torch.float32),
             terminated=allocate(rows, torch.bool),
@@ -68,7 +74,7 @@ class BlockLayout:
 
         def count(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
             sizes.append(_aligned(math.prod(shape) * dtype.itemsize))
-            return torch.empty(0)
+            return torch.empty(shape, dtype=dtype, device="meta")
 
         self.make(num_envs, count)
         return sum(sizes)
@@ -101,11 +107,29 @@ def shared_memory(num_bytes: int) -> Tensor:
     return memory
 
 
+def write_row(target: NDArray[Any], row: NDArray[Any]) -> None:
+    """An observation leaf [B, *row_shape] of an environment into a row of a block."""
+    if target.flags.c_contiguous:
+        target[...] = row
+        return
+    # The stack is interleaved. All of it at once takes four times as long, as numpy would go through it in jumps.
+    for frame in range(target.shape[1]):
+        target[:, frame] = row[:, frame]
+
+
 def copy_columns(source: Rollout, columns: list[int], target: Rollout, at: int) -> None:
     """`columns` of `source`, at least one, in ascending order, become those of `target` from `at` on."""
     first, end = columns[0], columns[-1] + 1
     chosen = slice(first, end) if end - first == len(columns) else columns  # a list would copy twice
     map_tensors(lambda new, old: new[:, at : at + len(columns)].copy_(old[:, chosen]), target, source)
+
+
+def _allocate_leaf(leaf: Leaf, rows: tuple[int, int], interleaved: bool, allocate: Allocate) -> Tensor:
+    """[*rows, *row_shape] as seen, whatever the order in memory."""
+    if not interleaved:
+        return allocate((*rows, *leaf.row_shape), _torch_dtype(leaf.dtype))
+    num_frames, *frame = leaf.row_shape
+    return allocate((*rows, *frame, num_frames), _torch_dtype(leaf.dtype)).movedim(-1, len(rows))
 
 
 def _torch_dtype(name: str) -> torch.dtype:

@@ -1,11 +1,14 @@
 """Unrolls in shared memory, and their way into batches."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
 from kubebeast_learner.actors.mono import blocks
-from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory
+from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory, write_row
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.distributions import ActionDistribution
@@ -15,7 +18,15 @@ SPEC = EnvSpec(
     (Leaf("board", "uint8", (3, 3), 2, 0), Leaf("speed", "float64", (), 1, 0)),
     (Leaf("", "int64", (), 1, 4),),
 )
-LAYOUT = BlockLayout(SPEC, unroll_length=5, distribution=ActionDistribution.of(SPEC.action), state_shapes=((2, 7),))
+LAYOUT = BlockLayout(
+    SPEC,
+    unroll_length=5,
+    distribution=ActionDistribution.of(SPEC.action),
+    state_shapes=((2, 7),),
+    interleaved=(False, False),
+)
+INTERLEAVED = replace(LAYOUT, interleaved=(True, False))
+LAYOUTS = pytest.mark.parametrize("layout", [LAYOUT, INTERLEAVED])
 
 
 def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -33,8 +44,9 @@ def tensors(rollout: Rollout) -> list[torch.Tensor]:
     return found
 
 
-def test_a_block_has_the_shapes_and_types_of_the_environment_and_the_model() -> None:
-    block = LAYOUT.make(3, allocate)
+@LAYOUTS
+def test_a_block_has_the_shapes_and_types_of_the_environment_and_the_model(layout: BlockLayout) -> None:
+    block = layout.make(3, allocate)
     board, speed = block.observation
     assert (board.shape, board.dtype) == ((6, 3, 2, 3, 3), torch.uint8)
     assert (speed.shape, speed.dtype) == ((6, 3), torch.float64)
@@ -43,20 +55,37 @@ def test_a_block_has_the_shapes_and_types_of_the_environment_and_the_model() -> 
     assert (block.unroll_length, block.batch_size) == (5, 3)
 
 
-def test_blocks_share_memory_without_overlap() -> None:
-    memory = shared_memory(2 * LAYOUT.num_bytes(3))
-    first, second = LAYOUT.blocks_in(memory, 3)
+def test_frames_lie_place_by_place_where_the_model_reads_them_so() -> None:
+    board, speed = INTERLEAVED.make(3, allocate).observation
+    assert board.movedim(2, -1).is_contiguous()
+    assert speed.is_contiguous()
+
+
+@LAYOUTS
+def test_a_row_is_written_as_it_is(layout: BlockLayout) -> None:
+    board, _ = layout.make(3, allocate).observation
+    row = np.arange(54, dtype=np.uint8).reshape(3, 2, 3, 3)
+    write_row(board[4].numpy(), row)
+    assert (board[4].numpy() == row).all()
+    assert not board[:4].any() and not board[5:].any()
+
+
+@LAYOUTS
+def test_blocks_share_memory_without_overlap(layout: BlockLayout) -> None:
+    memory = shared_memory(2 * layout.num_bytes(3))
+    first, second = layout.blocks_in(memory, 3)
     all_tensors = [*tensors(first), *tensors(second)]
     for number, tensor in enumerate(all_tensors):
         tensor.fill_(number % 2)
     for number, tensor in enumerate(all_tensors):
         assert (tensor == number % 2).all()
-    again, _ = LAYOUT.blocks_in(memory, 3)
+    again, _ = layout.blocks_in(memory, 3)
     assert again.rewards.data_ptr() == first.rewards.data_ptr()
 
 
-def test_columns_of_several_blocks_become_one_batch() -> None:
-    source, other, batch = (LAYOUT.make(size, allocate) for size in (3, 4, 4))
+@LAYOUTS
+def test_columns_of_several_blocks_become_one_batch(layout: BlockLayout) -> None:
+    source, other, batch = (layout.make(size, allocate) for size in (3, 4, 4))
     for number, tensor in enumerate([*tensors(source), *tensors(other)]):
         columns = torch.arange(tensor.shape[1]).view(1, -1, *[1] * (tensor.ndim - 2))
         tensor.copy_((columns + number) % 2)
