@@ -109,6 +109,7 @@ class Life {
       case 14:
         return WithBatch([this](std::size_t i) { Answer(i); });
       case 15:
+        if (script_.Below(2) == 0) return WithStream([this](DubiousStream& stream) { DropStep(stream); });
         return WithBatch([this](std::size_t i) { Drop(i); });
       case 16:
         learner_.TakeRollouts(static_cast<std::int64_t>(script_.Below(8)));
@@ -141,6 +142,14 @@ class Life {
     stream.transport().CompleteWrite(true);
     stream.Step(script_);
     AnswerAll();
+  }
+
+  // The same, but the learner drops the batch: of this stream alone, as the others have their answers before.
+  void DropStep(DubiousStream& stream) {
+    stream.transport().CompleteWrite(true);
+    AnswerAll();
+    stream.Step(script_);
+    if (learner_.TakeInference()) Drop(learner_.num_taken() - 1);
   }
 
   // The last event of a stream that has ended.
