@@ -16,7 +16,7 @@ import pytest
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import parse
 from kubebeast_envserver.stream.codec import ProtocolError, make_bye
-from kubebeast_envserver.stream.connection import MAX_RECEIVED_BYTES, DisconnectedError, RefusedError
+from kubebeast_envserver.stream.connection import MAX_RECEIVED_BYTES, DisconnectedError, RefusedError, parse_response
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.transport import choose_transport, open_stream
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
@@ -24,8 +24,8 @@ from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, free_ad
 
 pytestmark = pytest.mark.usefixtures("transport")
 
-WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="run"))
-LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compressed " * 100))
+HELLO = pb.ActRequest(hello=pb.Hello()).SerializeToString()
+LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compressed " * 100)).SerializeToString()
 
 Talk = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 
@@ -50,12 +50,8 @@ def saying(*messages: bytes) -> Talk:
 
 
 def test_messages_come_in_order_until_the_learner_ends_the_stream() -> None:
-    second = pb.ActResponse(actions=pb.Actions(step=7))
-    with (
-        raw_learner(saying(WELCOME.SerializeToString(), second.SerializeToString())) as address,
-        open_stream(address) as stream,
-    ):
-        assert [stream.receive() for _ in range(4)] == [WELCOME, second, None, None]
+    with raw_learner(saying(b"first", b"second")) as address, open_stream(address) as stream:
+        assert [stream.receive() for _ in range(4)] == [b"first", b"second", None, None]
 
 
 def test_requests_arrive_in_order_and_what_follows_the_last_is_not_sent() -> None:
@@ -65,14 +61,14 @@ def test_requests_arrive_in_order_and_what_follows_the_last_is_not_sent() -> Non
         heard.put(list(requests))
         return iter(())
 
-    byes = [make_bye(pb.Bye.REASON_SHUTDOWN, str(i)) for i in range(20)]
+    requests = [str(i).encode() for i in range(20)]
     with raw_learner(hear) as address, open_stream(address) as stream:
-        for bye in byes[:-2]:
-            stream.send(bye)
-        stream.send(byes[-2], is_last=True)
-        stream.send(byes[-1])
+        for request in requests[:-2]:
+            stream.send(request)
+        stream.send(requests[-2], is_last=True)
+        stream.send(requests[-1])
         assert stream.receive() is None
-    assert heard.get(timeout=TIMEOUT_S) == [bye.SerializeToString() for bye in byes[:-1]]
+    assert heard.get(timeout=TIMEOUT_S) == requests[:-1]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +104,7 @@ def test_a_message_above_the_limit_is_not_received() -> None:
 
 @pytest.mark.parametrize(
     ("message", "compression"),
-    [(b"\xff" * 100, grpc.Compression.NoCompression), (LONG_WELCOME.SerializeToString(), grpc.Compression.Gzip)],
+    [(b"\xff" * 100, grpc.Compression.NoCompression), (LONG_WELCOME, grpc.Compression.Gzip)],
 )
 def test_bytes_that_are_no_message_are_an_error(message: bytes, compression: grpc.Compression) -> None:
     with (
@@ -116,7 +112,7 @@ def test_bytes_that_are_no_message_are_an_error(message: bytes, compression: grp
         open_stream(address) as stream,
         pytest.raises(ProtocolError, match="malformed, or compressed by gRPC"),
     ):
-        stream.receive()
+        parse_response(stream.receive() or b"")
 
 
 def test_nobody_at_the_address_is_told_where_it_is_received() -> None:
@@ -126,7 +122,7 @@ def test_nobody_at_the_address_is_told_where_it_is_received() -> None:
 
 def test_another_thread_ends_the_wait() -> None:
     with learner() as server, open_stream(server.address) as stream:
-        stream.send(pb.ActRequest(hello=pb.Hello()))
+        stream.send(HELLO)
         assert stream.receive() is not None
         threading.Timer(0.0, stream.cancel).start()
         with pytest.raises(DisconnectedError, match="CANCELLED"):
@@ -135,10 +131,11 @@ def test_another_thread_ends_the_wait() -> None:
 
 def test_a_signal_is_handled_during_the_wait_and_may_send() -> None:
     with learner() as server, open_stream(server.address) as stream:
-        stream.send(pb.ActRequest(hello=pb.Hello()))
+        stream.send(HELLO)
         assert stream.receive() is not None
         bye = make_bye(pb.Bye.REASON_SHUTDOWN)
-        before = signal.signal(signal.SIGUSR1, lambda signum, frame: stream.send(bye, is_last=True))
+        last = bye.SerializeToString()
+        before = signal.signal(signal.SIGUSR1, lambda signum, frame: stream.send(last, is_last=True))
         try:
             threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
             assert stream.receive() is None

@@ -48,17 +48,16 @@ class RefusedError(Exception):
 
 
 class Stream(Protocol):
-    """An open stream, whoever dialed it and whatever carries it."""
+    """An open stream, whoever dialed it and whatever carries it. Its messages are bytes: ActRequest and ActResponse."""
 
-    def send(self, request: pb.ActRequest, *, is_last: bool = False) -> None:
+    def send(self, request: bytes, *, is_last: bool = False) -> None:
         """To the learner. Reentrant, never blocks; what follows the last request is never sent."""
         ...
 
-    def receive(self) -> pb.ActResponse | None:
+    def receive(self) -> bytes | None:
         """Blocks for the next response; None where the learner ended the stream. For one thread.
 
-        Raises DisconnectedError or RefusedError where it ended with an error, ProtocolError where the bytes are no
-        message.
+        Raises DisconnectedError or RefusedError where it ended with an error.
         """
         ...
 

@@ -17,7 +17,6 @@ from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.stream.grpcio_stream import COMMON_OPTIONS, GrpcioStream
 from kubebeast_envserver.stream.tls import server_credentials
-from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 MAX_CALLS = 16
 """Calls at a time: the one that plays and those that are being refused. gRPC itself refuses more."""
@@ -66,7 +65,7 @@ class Door:
         visit.stream.end_requests()
         self._taken.release()
 
-    def play(self, responses: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[pb.ActRequest]:
+    def play(self, responses: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         """EnvServer.Play: hands the stream over. Refuses without the token, and while another learner is in."""
         try:
             reason = refusal(self._token_file, context.invocation_metadata())
@@ -77,7 +76,7 @@ class Door:
             self._refuse(context, grpc.StatusCode.UNAUTHENTICATED, reason)
         if not self._taken.acquire(blocking=False):
             self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "this env-server's stream is taken")
-        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
+        requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         stream = GrpcioStream(requests, responses, context.cancel)
         # Whatever ends the call must free its thread, which waits for requests.
         if not context.add_callback(stream.end_requests):
@@ -120,9 +119,9 @@ def open_server(config: EnvServerConfig, index: int, door: Door) -> grpc.Server:
     return server
 
 
-def _play(door: Door) -> "grpc.GenericRpcHandler[bytes, pb.ActRequest]":
+def _play(door: Door) -> "grpc.GenericRpcHandler[bytes, bytes]":
     """EnvServer.Play, whose requests are left to be parsed where what is wrong with them can be said."""
-    handler = grpc.stream_stream_rpc_method_handler(door.play, None, pb.ActRequest.SerializeToString)
+    handler = grpc.stream_stream_rpc_method_handler(door.play)
     return grpc.method_handlers_generic_handler("kubebeast.v1.EnvServer", {"Play": handler})
 
 

@@ -11,9 +11,8 @@ from kubebeast_common.access.addresses import is_local
 from kubebeast_common.access.tls_files import TlsFiles
 from kubebeast_common.access.token_file import authorization
 from kubebeast_envserver.stream import connection
-from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, parse_response, status_error
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, status_error
 from kubebeast_envserver.stream.tls import channel_credentials
-from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 COMMON_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.max_send_message_length", 64 << 20),
@@ -31,7 +30,7 @@ class GrpcioStream:
 
     def __init__(
         self,
-        requests: "queue.SimpleQueue[pb.ActRequest | None]",
+        requests: "queue.SimpleQueue[bytes | None]",
         responses: Iterator[bytes],
         cancel: Callable[[], object],
     ) -> None:
@@ -40,7 +39,7 @@ class GrpcioStream:
         self._responses = responses
         self.cancel = cancel
 
-    def send(self, request: pb.ActRequest, *, is_last: bool = False) -> None:
+    def send(self, request: bytes, *, is_last: bool = False) -> None:
         self._requests.put(request)
         if is_last:
             self.end_requests()
@@ -48,12 +47,11 @@ class GrpcioStream:
     def end_requests(self) -> None:
         self._requests.put(None)
 
-    def receive(self) -> pb.ActResponse | None:
+    def receive(self) -> bytes | None:
         try:
-            response = next(self._responses, None)
+            return next(self._responses, None)
         except grpc.RpcError as error:
             raise stream_error(error) from error
-        return None if response is None else parse_response(response)
 
 
 @contextlib.contextmanager
@@ -61,8 +59,8 @@ def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_
     """As transport.open_stream."""
     metadata = authorization(token_file)
     with _open_channel(address, tls, tls_server_name) as channel:
-        requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
-        act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", pb.ActRequest.SerializeToString, None)
+        requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", None, None)
         call = act(iter(requests.get, None), metadata=metadata)
         stream = GrpcioStream(requests, cast("Iterator[bytes]", call), call.cancel)
         try:

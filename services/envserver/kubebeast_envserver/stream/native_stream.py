@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from kubebeast_common.access.tls_files import TlsFiles, read_pem
 from kubebeast_common.access.token_file import authorization
 from kubebeast_envserver.stream import connection
-from kubebeast_envserver.stream.connection import parse_response, status_error
+from kubebeast_envserver.stream.connection import status_error
 from kubebeast_native import ActCall
-from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class NativeStream:
@@ -18,13 +17,13 @@ class NativeStream:
         self._call = call
         self.cancel = call.cancel
 
-    def send(self, request: pb.ActRequest, *, is_last: bool = False) -> None:
-        self._call.send(request.SerializeToString(), is_last=is_last)
+    def send(self, request: bytes, *, is_last: bool = False) -> None:
+        self._call.send(request, is_last=is_last)
 
-    def receive(self) -> pb.ActResponse | None:
+    def receive(self) -> bytes | None:
         response = self._call.receive()
         if response is not None:
-            return parse_response(response)
+            return response
         code, details = self._call.status()
         if code:
             raise status_error(code, details)

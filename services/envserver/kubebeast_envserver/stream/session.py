@@ -24,7 +24,7 @@ from kubebeast_envserver.stream.codec import (
     make_bye,
     offer_compression,
 )
-from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error
+from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, parse_response
 from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -120,7 +120,7 @@ class Session:
 
     def _end(self, bye: pb.ActRequest) -> None:
         self._ending = True
-        self._stream.send(bye, is_last=True)
+        self._stream.send(bye.SerializeToString(), is_last=True)
 
     def _shake_hands_and_play(self) -> None:
         self._send(pb.ActRequest(hello=self._hello()))
@@ -179,8 +179,9 @@ class Session:
         return bool((rows.terminated | rows.truncated).all()) or time.monotonic() >= self._leave_by
 
     def _send(self, request: pb.ActRequest) -> None:
-        self._status.sent_bytes += request.ByteSize()
-        self._stream.send(request)
+        message = request.SerializeToString()
+        self._status.sent_bytes += len(message)
+        self._stream.send(message)
 
     def _receive_welcome(self) -> pb.Welcome | None:
         try:
@@ -197,9 +198,10 @@ class Session:
 
     def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; None when the learner ended the stream after a Bye."""
-        response = self._stream.receive()
-        if response is not None:
-            self._status.received_bytes += response.ByteSize()
+        message, response = self._stream.receive(), None
+        if message is not None:
+            self._status.received_bytes += len(message)
+            response = parse_response(message)
         if not self._ending:
             if response is None:
                 raise DisconnectedError("the learner ended the stream", grpc.StatusCode.OK)
