@@ -1,13 +1,13 @@
 """Rows to messages and back (kubebeast_protos/v1/actor_pool.proto). Nothing the learner sends is trusted."""
 
-import functools
 import math
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import lz4.block
 import numpy as np
-from numpy.typing import NDArray
 
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.rows import Array, StepRows
@@ -19,7 +19,6 @@ LZ4_MIN_BYTES = 1024
 """Rows of fewer bytes are not worth compressing."""
 MAX_DETAIL_CHARS = 200
 """Of Bye.detail."""
-_UNSIGNED = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 
 
 class ProtocolError(Exception):
@@ -97,51 +96,64 @@ def encode_observations(
 def _encode_leaf(data: Array, method: pb.Compression) -> bytes:
     little = _little_endian(data)
     if method == pb.COMPRESSION_LZ4:
-        block: bytes = lz4.block.compress(little, mode="fast", store_size=False)
+        block: bytes = lz4.block.compress(np.ascontiguousarray(little), mode="fast", store_size=False)
         return block
     return little.tobytes()
 
 
-def decode_actions(actions: pb.Actions, step: int, leaves: Sequence[Leaf], num_envs: int) -> list[Array]:
+@dataclass(frozen=True, slots=True)
+class ActionLayout:
+    """How an action leaf travels for all environments of a stream."""
+
+    path: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    """[B, *shape]."""
+    num_bytes: int
+    num_categories: int
+
+    @classmethod
+    def of(cls, leaf: Leaf, num_envs: int) -> "ActionLayout":
+        dtype, shape = np.dtype(leaf.dtype).newbyteorder("<"), (num_envs, *leaf.shape)
+        return cls(leaf.path, dtype, shape, math.prod(shape) * dtype.itemsize, leaf.num_categories)
+
+
+def decode_actions(actions: pb.Actions, step: int, layouts: Sequence[ActionLayout]) -> list[Array]:
     """One array [B, *shape] an action leaf, read-only. ProtocolError names what does not fit."""
     if actions.step != step:
         raise ProtocolError(f"Actions.step is {actions.step}, expected {step}")
-    if len(actions.leaves) != len(leaves):
-        raise ProtocolError(f"Actions.leaves has {len(actions.leaves)} entries for {len(leaves)} action leaves")
-    return [_decode_leaf(data, leaf, num_envs) for data, leaf in zip(actions.leaves, leaves, strict=True)]
+    leaves = actions.leaves
+    if len(leaves) != len(layouts):
+        raise ProtocolError(f"Actions.leaves has {len(leaves)} entries for {len(layouts)} action leaves")
+    return [_decode_leaf(data, layout) for data, layout in zip(leaves, layouts, strict=True)]
 
 
-def _decode_leaf(data: bytes, leaf: Leaf, num_envs: int) -> Array:
-    dtype = _little_endian_dtype(leaf.dtype)
-    shape = (num_envs, *leaf.shape)
-    size = math.prod(shape) * dtype.itemsize
-    if len(data) != size:
-        raise ProtocolError(f"action leaf {leaf.path!r} has {len(data)} bytes, expected {size}")
-    if leaf.dtype == "bool" and data.strip(b"\0\1"):
-        raise ProtocolError(f"action leaf {leaf.path!r} holds a byte that is neither 0 nor 1")
-    array = np.frombuffer(data, dtype).reshape(shape)
-    if leaf.num_categories > 0:
-        unsigned = array.view(_UNSIGNED[dtype.itemsize])  # in which what is negative is above all categories
-        if unsigned.max(initial=0) < leaf.num_categories:
-            return array
-        in_range = unsigned < leaf.num_categories
-    elif dtype.kind == "f":
-        in_range = np.isfinite(array)
-    else:
-        return array
-    if not in_range.all():
-        limit = f"a category below {leaf.num_categories}" if leaf.num_categories > 0 else "a finite number"
-        raise ProtocolError(f"action leaf {leaf.path!r} holds {array[~in_range].flat[0]}, which is not {limit}")
-    return array
+def _decode_leaf(data: bytes, layout: ActionLayout) -> Array:
+    if len(data) != layout.num_bytes:
+        raise ProtocolError(f"action leaf {layout.path!r} has {len(data)} bytes, expected {layout.num_bytes}")
+    kind = layout.dtype.kind
+    if kind == "b" and data.strip(b"\0\1"):
+        raise ProtocolError(f"action leaf {layout.path!r} holds a byte that is neither 0 nor 1")
+    array = np.frombuffer(data, layout.dtype)
+    # Python looks at the numbers, as they are few: NumPy's reductions are so much code that the processor's caches have
+    # lost it after each wait for the learner.
+    if layout.num_categories > 0:
+        numbers = array.tolist()
+        if min(numbers, default=0) < 0 or max(numbers, default=0) >= layout.num_categories:
+            raise _out_of_range(layout, (array >= 0) & (array < layout.num_categories), array)
+    elif kind == "f" and not all(map(math.isfinite, array.tolist())):
+        raise _out_of_range(layout, np.isfinite(array), array)
+    return array.reshape(layout.shape)
 
 
-def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    return array.astype(_little_endian_dtype(array.dtype), order="C", copy=False)
+def _out_of_range(layout: ActionLayout, in_range: Array, array: Array) -> ProtocolError:
+    limit = f"a category below {layout.num_categories}" if layout.num_categories > 0 else "a finite number"
+    return ProtocolError(f"action leaf {layout.path!r} holds {array[~in_range][0]}, which is not {limit}")
 
 
-@functools.cache
-def _little_endian_dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(dtype).newbyteorder("<")
+def _little_endian(array: Array) -> Array:
+    is_little = array.dtype.isnative and sys.byteorder == "little"
+    return array if is_little else array.astype(array.dtype.newbyteorder("<"))
 
 
 def make_bye(reason: pb.Bye.Reason, detail: str = "") -> pb.ActRequest:

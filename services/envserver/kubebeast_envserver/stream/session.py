@@ -15,6 +15,7 @@ from kubebeast_common.text import printable
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import (
+    ActionLayout,
     ProtocolError,
     VersionError,
     check_welcome,
@@ -63,6 +64,7 @@ class Session:
         self._stream = stream
         self._env = env
         self._identity = identity
+        self._action_layouts = [ActionLayout.of(leaf, env.num_envs) for leaf in env.spec_action]
         self._offered = [offer_compression(leaf, lz4) for leaf in env.spec_observation]
         self._welcome_timeout_s = welcome_timeout_s
         self._max_steps = max_steps
@@ -167,7 +169,7 @@ class Session:
             if not response.HasField("actions"):
                 raise ProtocolError("expected Actions")
             self._computing = True
-            actions = decode_actions(response.actions, step, env.spec_action, env.num_envs)
+            actions = decode_actions(response.actions, step, self._action_layouts)
             began = time.monotonic()
             rows = env.step(actions)
             env_us = math.ceil((time.monotonic() - began) * 1e6) if response.actions.traced else 0

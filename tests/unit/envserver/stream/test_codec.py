@@ -8,6 +8,7 @@ import pytest
 from kubebeast_envserver.rows.rows import StepRows
 from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.stream.codec import (
+    ActionLayout,
     ProtocolError,
     check_welcome,
     decode_actions,
@@ -84,7 +85,7 @@ def test_scalars_and_episodes_travel() -> None:
 )
 def test_actions_that_break_the_contract_are_refused(message: pb.Actions, leaf: Leaf, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
-        decode_actions(message, 1, [leaf], 2)
+        decode_actions(message, 1, [ActionLayout.of(leaf, 2)])
 
 
 def test_lz4_is_offered_for_images_only() -> None:

@@ -18,6 +18,7 @@ from kubebeast_envserver.rows.rows import StepRows
 from kubebeast_envserver.rows.spaces import DTYPES, Leaf
 from kubebeast_envserver.stream.codec import (
     MAX_DETAIL_CHARS,
+    ActionLayout,
     ProtocolError,
     VersionError,
     check_welcome,
@@ -120,7 +121,7 @@ def valid_actions(draw: st.DrawFn, leaves: list[Leaf], num_envs: int) -> list[ND
 def decoded(actions: pb.Actions, step: int, leaves: list[Leaf], num_envs: int) -> list[NDArray[Any]] | None:
     """What decode_actions lets through, after a look at it; None where it refuses. Any other error is a failure."""
     try:
-        arrays = decode_actions(actions, step, leaves, num_envs)
+        arrays = decode_actions(actions, step, [ActionLayout.of(leaf, num_envs) for leaf in leaves])
     except ProtocolError:
         return None
     for array, leaf in zip(arrays, leaves, strict=True):
