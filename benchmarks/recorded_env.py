@@ -22,35 +22,39 @@ def action_leaves() -> list[Leaf]:
 
 
 class RecordedEnv:
-    """A HostedEnv of endless episodes without rewards; a step costs the slicing of an array."""
+    """A HostedEnv of endless episodes without rewards, whose rows are made before: a step costs nothing."""
 
     def __init__(self, cell: Cell, recording: Path) -> None:
         self.num_envs, self.num_agents = cell.num_envs, 1
         self.spec_observation = observation_leaves(cell)
         self.spec_action = action_leaves()
-        self._frames = np.ascontiguousarray(frames.load(recording)[:, : cell.num_envs])
+        recorded = np.ascontiguousarray(frames.load(recording)[:, : cell.num_envs])
+        none, all_envs = np.zeros(cell.num_envs, np.bool_), np.ones(cell.num_envs, np.bool_)
+        self._first = _rows(recorded[0], none, is_first=all_envs)
+        self._rows = [_rows(each, none, is_first=none) for each in recorded]
         self._step = 0
-        self._false = np.zeros(cell.num_envs, np.bool_)
 
     def reset(self) -> StepRows:
-        return self._rows(is_first=~self._false)
+        return self._first
 
     def step(self, actions: list[Array]) -> StepRows:
         self._step += 1
-        return self._rows(is_first=self._false)
+        return self._rows[self._step % len(self._rows)]
 
     def close(self) -> None:
         pass
 
-    def _rows(self, is_first: Array) -> StepRows:
-        return StepRows(
-            observation=[self._frames[self._step % len(self._frames)]],
-            rewards=np.zeros(self.num_envs, np.float32),
-            terminated=self._false,
-            truncated=self._false,
-            is_first=is_first,
-            episodes=[],
-        )
+
+def _rows(newest: Array, none: Array, is_first: Array) -> StepRows:
+    """newest: [B, 84, 84]. none: bool [B], all False."""
+    return StepRows(
+        observation=[newest],
+        rewards=np.zeros(len(newest), np.float32),
+        terminated=none,
+        truncated=none,
+        is_first=is_first,
+        episodes=[],
+    )
 
 
 def run(cell: Cell, streams: range, address: str, recording: Path, transport: TransportName = "auto") -> None:
