@@ -73,5 +73,6 @@ class WatchedEnv(WrappedEnv):
 def _without_game(rows: StepRows) -> Array:
     """bool [B]: the row is final, or of an environment that is broken."""
     over = rows.terminated | rows.truncated
-    over[[env for env, _ in rows.failures]] = True
+    for env, _ in rows.failures:
+        over[env] = True
     return over
