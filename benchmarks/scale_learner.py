@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kubebeast_common import open_files
+from kubebeast_common.process import open_files
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.config import LearnerConfig, ModelConfig, PoolConfig, RolloutConfig, RunConfig

@@ -1,5 +1,7 @@
 """An env-server that keeps the contract but for one rule: `python -m tests.contract.faulty_env_server FAULT ADDRESS`.
 
+FAULT is the rule, or the rule and which part of it.
+
 Two environments: a place from 0 to 4, a step ahead whatever the action is; every third episode of environment 1 breaks.
 """
 
@@ -15,6 +17,7 @@ import grpc
 import lz4.block
 import numpy as np
 
+from kubebeast_common.backoff import Backoff
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -24,6 +27,8 @@ FINAL_CODES = (
     *(grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED),
 )
 NAN = float("nan")
+KEEPALIVES = {"T5": (2_000, 10_000), "T5 late": (10_000, 60_000)}
+"""Milliseconds between pings, and until their answer; by default the good choice."""
 
 
 def set_to(name: str, value: Any) -> Callable[[Any], None]:
@@ -99,6 +104,7 @@ class FaultyEnvServer:
         self._address = address
         self._instance_id = str(uuid.uuid4())
         self._stopping = threading.Event()
+        self._backoff = Backoff(0.25, 2.0)
         self._num_streams = 0
         self._step = 0
 
@@ -109,8 +115,18 @@ class FaultyEnvServer:
             is_final = code in FINAL_CODES and self._fault != "E5"
             if is_final or (self._fault == "E4" and code is grpc.StatusCode.RESOURCE_EXHAUSTED):
                 return
-            if self._fault != "E6":
-                self._stopping.wait(0.2)
+            self._stopping.wait(self._delay_s())
+
+    def _delay_s(self) -> float:
+        number = self._num_streams - 1
+        match self._fault:
+            case "E6":
+                return 0.0
+            case "E6 shrinking":
+                return max(1.6 / 2.0**number, 0.2)
+            case "E6 alike":
+                return min(0.2 * 2.0**number, 2.0)
+        return self._backoff.next_delay_s()
 
     def _play(self) -> grpc.StatusCode | None:
         """One stream; its status, None where the env-server ended it."""
@@ -118,7 +134,14 @@ class FaultyEnvServer:
         self._step = self._step if self._fault == "E3" else 0
         requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         compression = grpc.Compression.Gzip if self._fault == "C2" else None
-        with grpc.insecure_channel(self._address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        ping_ms, answer_ms = KEEPALIVES.get(self._fault, (20_000, 10_000))
+        options = [
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.keepalive_time_ms", ping_ms),
+            ("grpc.keepalive_timeout_ms", answer_ms),
+            ("grpc.http2.max_pings_without_data", 0),
+        ]
+        with grpc.insecure_channel(self._address, options) as channel:
             act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", None, None)
             call: Any = act(iter(requests.get, None), compression=compression)
             replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -149,7 +172,7 @@ class FaultyEnvServer:
         requests.put(pb.ActRequest(hello=self._hello()).SerializeToString())
         if self._fault == "H1":
             requests.put(pb.ActRequest(observations=self._rows(PROTOCOL_MINOR, False, True)).SerializeToString())
-        welcome = self._response(replies).welcome
+        welcome = self._response(replies, 1.0 if self._fault == "T1" else None).welcome
         fits = welcome.protocol_version == PROTOCOL_VERSION and len(welcome.compression) == 4
         if self._fault != "W5" and (not fits or pb.COMPRESSION_LZ4 in welcome.compression[1:]):
             raise ValueError

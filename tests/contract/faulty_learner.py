@@ -1,8 +1,14 @@
-"""A learner that keeps the contract but for one rule; it learns nothing."""
+"""A learner that keeps the contract but for one rule; it learns nothing.
+
+`python -m tests.contract.faulty_learner FAULT ADDRESS` listens until SIGTERM.
+"""
 
 import contextlib
 import queue
+import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn, Self
@@ -19,26 +25,36 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 HANDSHAKE_TIMEOUT_S, STEP_TIMEOUT_S = 1.0, 2.0
 MAX_MESSAGE_MIB, MAX_STREAMS = 1, 4
 TOKEN = "open-sesame"
+TOTAL_STEPS = 3000
+"""More than the other checks play."""
+LOOK_S = 0.1
+SETTLES_S = 2.0
+"""Time for streams to be told the end."""
 Code = grpc.StatusCode
 
 
 class FaultyLearner:
     """Listens between enter and exit; with_token: wants TOKEN with every call."""
 
-    def __init__(self, fault: str, *, with_token: bool = False) -> None:
+    def __init__(self, fault: str, *, with_token: bool = False, address: str = "127.0.0.1:0") -> None:
         self._fault = fault
         self._with_token = with_token and fault != "C4"
         self._spec: tuple[list[pb.LeafSpec], list[pb.LeafSpec]] | None = None
         self._everybody = threading.Lock()
         self._contexts: list[grpc.ServicerContext] = []
+        self._num_steps = 0
+        self._step_timeout_s = 60.0 if fault == "T5" else STEP_TIMEOUT_S
+        self._is_ending = threading.Event()
         options = [
             ("grpc.max_receive_message_length", -1 if fault == "C3" else MAX_MESSAGE_MIB << 20),
             ("grpc.per_message_decompression", int(fault == "C2")),
+            ("grpc.keepalive_time_ms", 2_000 if fault == "T5" else 30_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
         ]
         act = grpc.stream_stream_rpc_method_handler(self._act)
         handler = grpc.method_handlers_generic_handler("kubebeast.v1.ActorPool", {"Act": act})
         self._server = grpc.server(ThreadPoolExecutor(32), [handler], options=options)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(address)}"
 
     def __enter__(self) -> Self:
         self._server.start()
@@ -47,16 +63,23 @@ class FaultyLearner:
     def __exit__(self, *error: object) -> None:
         self._server.stop(None).wait()
 
+    def shut_down(self) -> None:
+        """Ends every stream with UNAVAILABLE. Blocks until they have ended."""
+        self._is_ending.set()
+        self._server.stop(SETTLES_S).wait()
+
     def _act(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         if self._with_token and ("authorization", f"Bearer {TOKEN}") not in context.invocation_metadata():
             context.abort(Code.UNAUTHENTICATED, "the bearer token is missing")
         if sum(other.is_active() for other in self._contexts) >= MAX_STREAMS and self._fault != "S7":
             context.abort(Code.RESOURCE_EXHAUSTED, "there are so many streams already")
+        if self._num_steps >= TOTAL_STEPS:
+            context.abort(Code.INTERNAL if self._fault == "S6" else Code.OUT_OF_RANGE, "the run is finished")
         self._contexts.append(context)
         received: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=_read, args=(requests, received), daemon=True).start()
         try:
-            for response in self._talk(received, context):
+            for response in self.talk(received, context):
                 yield response.SerializeToString()
         except ViolationError as error:
             self._refuse(context, error)
@@ -72,9 +95,10 @@ class FaultyLearner:
             code = Code.INTERNAL
         context.abort(code, str(error))
 
-    def _talk(
+    def talk(
         self, received: "queue.SimpleQueue[bytes | None]", context: grpc.ServicerContext
     ) -> Iterator[pb.ActResponse]:
+        """One stream, until the fleet has left. Raises ViolationError, and queue.Empty for what comes too late."""
         stream = EnvServerStream()
         first = self._next(received, HANDSHAKE_TIMEOUT_S)
         if first is None:
@@ -91,7 +115,7 @@ class FaultyLearner:
         values = np.random.default_rng(0)
         slow = self._everybody if self._fault == "T4" else contextlib.nullcontext()
         with slow:
-            while (data := self._next(received, STEP_TIMEOUT_S)) is not None:
+            while (data := self._next(received, self._step_timeout_s)) is not None:
                 request = stream.check(data, traced=True)
                 if request.HasField("bye"):
                     if self._fault == "E8":
@@ -99,7 +123,12 @@ class FaultyLearner:
                     return
                 if not received.empty():
                     raise ViolationError("O2", "observations", "before the Actions of the step before")
+                self._num_steps += hello.num_envs
+                if self._num_steps >= TOTAL_STEPS:
+                    context.abort(Code.UNAVAILABLE, "the learner is shutting down")
                 yield self._actions(hello, request.observations, values)
+            if self._is_ending.is_set():
+                context.abort(Code.ABORTED if self._fault == "S6 SIGTERM" else Code.UNAVAILABLE, "it is replaced")
 
     def _check_spec(self, hello: pb.Hello, context: grpc.ServicerContext) -> None:
         spec = (list(hello.observation), list(hello.action))
@@ -135,8 +164,14 @@ class FaultyLearner:
         return pb.ActResponse(actions=actions)
 
     def _next(self, received: "queue.SimpleQueue[bytes | None]", timeout_s: float) -> bytes | None:
-        """None once the fleet has closed its side."""
-        return received.get(timeout=None if self._fault == "S5" else timeout_s)
+        """None once the fleet has closed its side, or the learner is to end."""
+        deadline = time.monotonic() + (float("inf") if self._fault == "S5" else timeout_s)
+        while not self._is_ending.is_set():
+            with contextlib.suppress(queue.Empty):
+                return received.get(timeout=LOOK_S)
+            if time.monotonic() > deadline:
+                raise queue.Empty
+        return None
 
 
 def _read(requests: Iterator[bytes], received: "queue.SimpleQueue[bytes | None]") -> None:
@@ -144,3 +179,15 @@ def _read(requests: Iterator[bytes], received: "queue.SimpleQueue[bytes | None]"
         for request in requests:
             received.put(request)
     received.put(None)
+
+
+def main(fault: str, address: str) -> None:
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    with FaultyLearner(fault, address=address) as learner:
+        stopping.wait()
+        learner.shut_down()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,10 +1,12 @@
 """The suite finds nothing in a learner that keeps the contract, and each rule that another one breaks."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from kubebeast_conformance.check import Result, run_checks
+from kubebeast_conformance.keepalive import LONGEST_S
 from kubebeast_conformance.learner.subject import DEFAULT_HELLO, Learner, Options
 from kubebeast_conformance.learner.suite import CHECKS
 from kubebeast_conformance.wire.access import Access
@@ -15,8 +17,10 @@ from tests.contract.faulty_learner import (
     MAX_STREAMS,
     STEP_TIMEOUT_S,
     TOKEN,
+    TOTAL_STEPS,
     FaultyLearner,
 )
+from tests.integration.envserver_learner import free_address
 
 FAULTS = {
     **dict.fromkeys(("W1", "W2", "W3", "W4", "A1", "A2", "A3", "A4", "A5"), "play"),
@@ -35,6 +39,8 @@ FAULTS = {
     "C2": "compression of gRPC",
     "C3": "a message above the limit",
     "S7": "one stream too many",
+    "S6": "the end of the run",
+    "T5": "keepalive",
 }
 """The check that finds it, by the rule that a learner breaks."""
 
@@ -60,20 +66,35 @@ def results(fault: str, token_file: Path, *names: str, patience_s: float = 20.0)
             patience_s=patience_s,
             quiet_s=0.3,
             handshake_timeout_s=HANDSHAKE_TIMEOUT_S,
-            step_timeout_s=STEP_TIMEOUT_S,
+            step_timeout_s=LONGEST_S if fault == "T5" else STEP_TIMEOUT_S,
             max_message_mib=MAX_MESSAGE_MIB,
             max_streams=MAX_STREAMS,
+            total_steps=TOTAL_STEPS,
+            long_waits=bool(names),
         )
         return list(run_checks(checks, Learner(options), pb.ActResponse))
 
 
 def test_a_learner_that_keeps_the_contract_passes(tmp_path: Path) -> None:
     found = results("none", tmp_path / "token")
-    assert [result for result in found if result.outcome != "passed"] == []
+    assert [result for result in found if result.outcome == "failed"] == []
+    assert [result.check for result in found if result.outcome == "skipped"] == ["keepalive", "SIGTERM"]
 
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_a_broken_rule_is_found_by_its_number(tmp_path: Path, rule: str) -> None:
-    (found,) = results(rule, tmp_path / "token", FAULTS[rule], patience_s=3.0 if rule in ("S5", "T4", "C3") else 20.0)
+    (found,) = results(
+        rule, tmp_path / "token", FAULTS[rule], patience_s=3.0 if rule in ("S5", "S6", "T4", "C3") else 20.0
+    )
     assert (found.outcome, found.rule) == ("failed", rule), found.reason
     assert rule in found.rules
+
+
+@pytest.mark.parametrize(("fault", "outcome", "rule"), [("none", "passed", ""), ("S6 SIGTERM", "failed", "S6")])
+def test_what_streams_are_told_by_a_learner_that_is_replaced_is_looked_at(fault: str, outcome: str, rule: str) -> None:
+    command = [sys.executable, "-m", "tests.contract.faulty_learner", fault, "{address}"]
+    options = Options(address=free_address(), command=command, hello=masked_hello(), patience_s=20.0)
+    checks = [check for check in CHECKS if check.name == "SIGTERM"]
+    with Learner(options) as subject:
+        (found,) = run_checks(checks, subject, pb.ActResponse)
+    assert (found.outcome, found.rule) == (outcome, rule), found.reason

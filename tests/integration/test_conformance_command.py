@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
-from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
 from tests.integration.certificates import issue, make_ca
 from tests.integration.chaos.learner_process import LearnerProcess
 from tests.integration.envserver_learner import ROOT, free_address
@@ -19,10 +18,23 @@ TIMEOUT_S = 200
 
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 60)
 
+LONG = {"a slow welcome", "keepalive"}
+"""Checks of an env-server that take a minute each."""
 LEARNER = (
     *("--batch-size=2", "--unroll-length=10", "--compile=off", "--max-offences=0"),
     *("--handshake-timeout-s=2", "--step-timeout-s=4", "--max-message-mib=4", "--max-streams=6"),
 )
+WITH_A_GLOBAL = """
+import os, sys
+from kubebeast_conformance.__main__ import main
+
+class Global:
+    def __del__(self, mkdir=os.mkdir):
+        mkdir("finalized")
+
+left_to_the_interpreter = Global()
+sys.exit(main())
+"""
 
 
 def suite(peer: str, *words: str) -> tuple[list[dict[str, object]], int]:
@@ -56,9 +68,10 @@ def test_an_env_server_that_dials_passes_and_ci_gets_the_results(tmp_path: Path)
     )
     *results, counts = lines
     assert (status, outcomes(results, "failed")) == (0, [])
-    names = {"token", "play without compression", "actions: not finite", "a second learner"}
+    names = {"token", "play without compression", "actions: not finite", "a second learner"} | LONG
     assert set(outcomes(results, "skipped")) == names
-    assert counts == {"passed": len(ENV_SERVER_CHECKS) - len(names), "failed": 0, "skipped": len(names)}
+    assert (counts["passed"], counts["skipped"]) == (len(ENV_SERVER_CHECKS) - len(names), len(names))
+    assert counts["not_looked_at"] == ["C4", "E7", "T5"] and "E5" in str(counts["not_seen"])
     root = ElementTree.parse(report).getroot()
     assert [case.get("name") for case in root] == [check.name for check in ENV_SERVER_CHECKS]
 
@@ -99,7 +112,8 @@ def test_the_learner_passes(tmp_path: Path) -> None:
         assert learner.is_running
     *results, counts = lines
     assert (status, outcomes(results, "failed")) == (0, [])
-    assert counts == {"passed": len(LEARNER_CHECKS), "failed": 0, "skipped": 0}
+    assert set(outcomes(results, "skipped")) == {"keepalive", "SIGTERM", "the end of the run"}
+    assert counts["not_looked_at"] == ["E9", "S6", "T5"]
     assert learner.errors() == []
 
 
@@ -112,6 +126,15 @@ def test_what_is_wrong_is_shown_with_its_rule_and_its_bytes() -> None:
     assert "[00 00 80 7f]" in str(failure["evidence"])
 
 
+def test_the_command_ends_without_taking_the_interpreter_down_beneath_threads_of_grpc(tmp_path: Path) -> None:
+    (tmp_path / "with_a_global.py").write_text(WITH_A_GLOBAL)
+    command = [sys.executable, "with_a_global.py", "env-server", "--listen=127.0.0.1:0", "--only=token"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert json.loads(process.stdout.splitlines()[-1])["skipped"] == 1
+    assert not (tmp_path / "finalized").exists()
+
+
 def test_a_flag_that_cannot_be_used_is_named() -> None:
     errors, status = complaint("learner", "--address=127.0.0.1:1", "--hello=missing.json")
     assert status == 2 and "missing.json" in errors
@@ -120,3 +143,39 @@ def test_a_flag_that_cannot_be_used_is_named() -> None:
 def test_checks_that_do_not_exist_are_no_success() -> None:
     errors, status = complaint("env-server", "--listen=127.0.0.1:0", "--only=everything")
     assert (errors, status) == ("kubebeast-conformance: --only everything: no check has that in its name\n", 2)
+
+
+@pytest.mark.slow
+def test_an_env_server_waits_for_a_minute_and_notices_that_nobody_answers() -> None:
+    only = ["--only=a slow welcome", "--only=keepalive", "--long-waits"]
+    lines, status = suite("env-server", "--listen=127.0.0.1:0", *only, *env_server("--address={address}"))
+    assert (status, outcomes(lines, "passed")) == (0, ["a slow welcome", "keepalive"]), lines
+
+
+@pytest.mark.slow
+def test_a_learner_notices_that_nobody_answers(tmp_path: Path) -> None:
+    with LearnerProcess(tmp_path, *LEARNER[:4], "--step-timeout-s=120", warm=True) as learner:
+        learner.wait_listening()
+        flags = ["--only=keepalive", "--long-waits", "--step-timeout-s=120"]
+        lines, status = suite("learner", f"--address={learner.address}", *flags)
+    assert (status, outcomes(lines, "passed")) == (0, ["keepalive"]), lines
+
+
+@pytest.mark.slow
+def test_a_learner_that_dials_passes(tmp_path: Path) -> None:
+    address = free_address()
+    limits = ["--step-timeout-s=4", f"--dial={address}"]
+    with LearnerProcess(tmp_path, *LEARNER[:4], *limits, warm=True) as learner:
+        lines, status = suite("learner", f"--listen={address}", "--steps=60", "--step-timeout-s=4", "--patience-s=60")
+        assert learner.is_running
+    assert (status, outcomes(lines, "failed"), outcomes(lines, "skipped")) == (0, [], ["token"]), lines
+
+
+@pytest.mark.slow
+def test_a_learner_tells_the_end_of_its_run_and_its_own(tmp_path: Path) -> None:
+    address = free_address()
+    learner = [sys.executable, "-m", "kubebeast_learner", "learner", f"--address={address}", "--total-steps=600"]
+    learner += [*LEARNER[:4], "--linger", f"--savedir={tmp_path}", "--xpid=run", "--progress=none"]
+    flags = ["--only=SIGTERM", "--only=the end of the run", "--total-steps=600", "--patience-s=60"]
+    lines, status = suite("learner", f"--address={address}", *flags, "--", *learner)
+    assert (status, outcomes(lines, "passed")) == (0, ["SIGTERM", "the end of the run"]), lines

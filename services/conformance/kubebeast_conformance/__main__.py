@@ -10,6 +10,7 @@ from google.protobuf import json_format
 
 from kubebeast_common.access.tls_files import TlsError, TlsFiles
 from kubebeast_common.access.token_file import TokenFileError
+from kubebeast_common.process.verdict import end_with
 from kubebeast_common.settings import ConfigError
 from kubebeast_conformance.check import Check, Result, Subject, run_checks
 from kubebeast_conformance.contract.hello import check_hello
@@ -17,7 +18,9 @@ from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.env_server import subject as env_server
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from kubebeast_conformance.learner import subject as learner
+from kubebeast_conformance.learner.dialling_subject import DiallingLearner
 from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
+from kubebeast_conformance.learner.suite import DIALLING_CHECKS
 from kubebeast_conformance.report.junit import write_junit
 from kubebeast_conformance.report.lines import Lines
 from kubebeast_conformance.wire.access import Access
@@ -30,8 +33,15 @@ _UNUSABLE = (TlsError, TokenFileError, OSError, RuntimeError, json_format.ParseE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the checks; returns the exit status."""
+    """Runs the checks; returns the exit status, with which the process is to end."""
     flags = parser().parse_args(arguments)
+    status: list[int] = []
+    end_with(lambda: status[0] if status else None)
+    status.append(_run(flags))
+    return status[0]
+
+
+def _run(flags: argparse.Namespace) -> int:
     lines, results = Lines(sys.stdout), []
     try:
         for result in _results(flags):
@@ -40,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _UNUSABLE as error:
         print(f"kubebeast-conformance: {error}", file=sys.stderr)
         return USAGE
-    lines.sum_up(results)
+    lines.sum_up(flags.peer, results)
     if flags.junit is not None:
         write_junit(flags.junit, flags.peer, results)
     return FAILED if any(result.outcome == "failed" for result in results) else PASSED
@@ -53,14 +63,15 @@ def _results(flags: argparse.Namespace) -> Iterator[Result]:
         "num_steps": flags.steps,
         "patience_s": flags.patience_s,
         "quiet_s": flags.quiet_s,
+        "long_waits": flags.long_waits,
+        "command": flags.command,
+        "show_output": flags.show_output,
     }
     return _of_env_server(flags, common) if flags.peer == "env-server" else _of_learner(flags, common)
 
 
 def _of_env_server(flags: argparse.Namespace, common: dict[str, Any]) -> Iterator[Result]:
-    options = env_server.Options(
-        listen=flags.listen, dial=flags.dial, command=flags.command, show_output=flags.show_output, **common
-    )
+    options = env_server.Options(listen=flags.listen, dial=flags.dial, **common)
     with env_server.EnvServer(options) as subject:
         checks = _chosen(ENV_SERVER_CHECKS, flags.only)
         yield from run_checks(checks, subject, pb.ActRequest, stop_at_failure=flags.stop_at_failure)
@@ -68,18 +79,23 @@ def _of_env_server(flags: argparse.Namespace, common: dict[str, Any]) -> Iterato
 
 def _of_learner(flags: argparse.Namespace, common: dict[str, Any]) -> Iterator[Result]:
     options = learner.Options(
-        address=flags.address,
+        address=flags.listen or flags.address,
         hello=learner.DEFAULT_HELLO if flags.hello is None else _read_hello(flags.hello),
         handshake_timeout_s=flags.handshake_timeout_s,
         step_timeout_s=flags.step_timeout_s,
         max_message_mib=flags.max_message_mib,
         max_streams=flags.max_streams,
+        total_steps=flags.total_steps,
         **common,
     )
-    subject = learner.Learner(options)
-    subject.wait_until_it_listens()
-    checks = _chosen(LEARNER_CHECKS, flags.only)
-    yield from run_checks(checks, subject, pb.ActResponse, stop_at_failure=flags.stop_at_failure)
+    if flags.listen:
+        with DiallingLearner(options) as caller:
+            checks = _chosen(DIALLING_CHECKS, flags.only)
+            yield from run_checks(checks, caller, pb.ActResponse, stop_at_failure=flags.stop_at_failure)
+    else:
+        with learner.Learner(options) as subject:
+            listening_checks = _chosen(LEARNER_CHECKS, flags.only)
+            yield from run_checks(listening_checks, subject, pb.ActResponse, stop_at_failure=flags.stop_at_failure)
 
 
 def _read_hello(path: Path) -> pb.Hello:
@@ -113,24 +129,28 @@ def _add_env_server(parser: argparse.ArgumentParser) -> None:
     listen = '"host:port" or "unix:/path" that it dials'
     way.add_argument("--listen", "--learner-side", metavar="ADDRESS", default="", help=listen)
     way.add_argument("--dial", metavar="ADDRESS", default="", help="where it listens instead")
-    parser.add_argument("--show-output", action="store_true", help="let the command's output through")
-    command = "that starts it, after --; {address} in it is the address. Without it some checks are skipped"
-    parser.add_argument("command", metavar="COMMAND", nargs="*", default=(), help=command)
     _add_common(parser)
 
 
 def _add_learner(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--address", metavar="ADDRESS", required=True, help="where it listens")
+    way = parser.add_mutually_exclusive_group(required=True)
+    way.add_argument("--address", metavar="ADDRESS", default="", help="where it listens")
+    way.add_argument("--listen", metavar="ADDRESS", default="", help="where it dials instead")
     hello = "the fleet's Hello as JSON: its leaves must be those of the run; default: an image, numbers, two actions"
     parser.add_argument("--hello", metavar="FILE", type=Path, help=hello)
     limits = (("handshake-timeout-s", float, 10.0), ("step-timeout-s", float, 60.0), ("max-message-mib", int, 64))
     for name, kind, default in limits:
         parser.add_argument(f"--{name}", type=kind, default=default, help=f"the learner's; default: {default:g}")
-    parser.add_argument("--max-streams", type=int, default=0, help="the learner's; without it a check is skipped")
+    for name in ("max-streams", "total-steps"):
+        parser.add_argument(f"--{name}", type=int, default=0, help="the learner's; without it a check is skipped")
     _add_common(parser)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
+    command = "that starts it, after --; {address} in it is the address. Without it some checks are skipped"
+    parser.add_argument("command", metavar="COMMAND", nargs="*", default=(), help=command)
+    parser.add_argument("--show-output", action="store_true", help="let the command's output through")
+    parser.add_argument("--long-waits", action="store_true", help="checks, too, that take a minute each")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write the results there, too, as JUnit XML")
     parser.add_argument("--only", metavar="TEXT", action="append", default=[], help="checks with that in their name")
     parser.add_argument("--steps", type=int, default=200, help="of each check that plays; default: 200")

@@ -15,8 +15,8 @@ class Rule:
     side: Side
     """Who must keep it."""
     text: str
-    checked: bool = True
-    """Whether the suite looks at it."""
+    unseen: str = ""
+    """What of it the suite does not see: it shows nowhere outside the peer, or the suite cannot bring it about."""
 
 
 CHAPTERS = {
@@ -48,6 +48,7 @@ RULES = (
         "both",
         "A message has at most 64 MiB, or what the learner's --max-message-mib says; the stream of a larger one ends "
         "with RESOURCE_EXHAUSTED.",
+        unseen="what an env-server does with a larger one",
     ),
     Rule(
         "C4",
@@ -57,7 +58,12 @@ RULES = (
     ),
     Rule("C5", "learner", "A stream that breaks a rule ends alone: the others play on."),
     Rule("H1", "env-server", "The first message is a Hello, the only one; nothing follows it before the Welcome."),
-    Rule("H2", "env-server", "protocol_version is 1; protocol_minor is the minor version that the env-server knows."),
+    Rule(
+        "H2",
+        "env-server",
+        "protocol_version is 1; protocol_minor is the minor version that the env-server knows.",
+        unseen="whether the env-server knows that minor version",
+    ),
     Rule(
         "H3",
         "env-server",
@@ -145,9 +151,15 @@ RULES = (
         "R1",
         "env-server",
         "An environment's row is one of the table, for its episode and for the lower of both minor versions.",
+        unseen="rows that no environment shows while the suite plays, as of those that fail",
     ),
     Rule("R2", "env-server", "The reward of a row that is first, absent or interrupted is 0."),
-    Rule("R3", "env-server", "An interrupted or absent row holds zeros."),
+    Rule(
+        "R3",
+        "env-server",
+        "An interrupted or absent row holds zeros.",
+        unseen="rows that no environment shows while the suite plays",
+    ),
     Rule("A1", "learner", "Each Observations is answered by one Actions with its step; nothing else comes between."),
     Rule(
         "A2",
@@ -172,6 +184,7 @@ RULES = (
         "env-server",
         "SIGTERM, or whatever asks an env-server of another system to end, gives a Bye with REASON_SHUTDOWN within "
         "10 s where a stream is open, and the end of the process after the learner's.",
+        unseen="what else than SIGTERM asks it to end",
     ),
     Rule(
         "E3",
@@ -183,17 +196,20 @@ RULES = (
         "E4",
         "env-server",
         "After RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED it connects again; after OUT_OF_RANGE it may, seldom, or ends.",
+        unseen="how seldom it comes again",
     ),
     Rule(
         "E5",
         "env-server",
         "INVALID_ARGUMENT, FAILED_PRECONDITION, UNAUTHENTICATED, PERMISSION_DENIED and UNIMPLEMENTED are final: it "
         "stops and says why.",
+        unseen="that it says why",
     ),
     Rule(
         "E6",
         "env-server",
         "Between the end of a stream and the next dial is a random wait of 0.1 s to 10 s, longer after each failure.",
+        unseen="each wait by itself: the fourth is longer than the first, and processes do not wait alike",
     ),
     Rule(
         "E7",
@@ -207,17 +223,20 @@ RULES = (
         "learner",
         "Where it dials, an End with the code and the text of the status is its last message, but for OK; then its "
         "side is closed.",
-        checked=False,
     ),
     Rule(
         "S1",
         "learner",
         "FAILED_PRECONDITION: another major version, leaves other than the run's, or an env_id that is none of its "
         "tasks.",
+        unseen="an env_id that is none of its tasks",
     ),
     Rule("S2", "learner", "INVALID_ARGUMENT: a Hello breaks H1 or one of H3 to H8. The text names the field."),
     Rule(
-        "S3", "learner", "INVALID_ARGUMENT: Observations break O1 to O6, O8 to O10, R1 or R2. The text names the field."
+        "S3",
+        "learner",
+        "INVALID_ARGUMENT: Observations break O1 to O6, O8 to O10, R1 or R2. The text names the field.",
+        unseen="O6",
     ),
     Rule(
         "S4",
@@ -229,31 +248,43 @@ RULES = (
         "S6",
         "learner",
         "OUT_OF_RANGE where the run is finished, UNAVAILABLE where the learner is about to be replaced.",
-        checked=False,
     ),
     Rule(
         "S7",
         "learner",
         "RESOURCE_EXHAUSTED where it has as many streams or environments as it can take.",
+        unseen="environments: the suite opens streams",
     ),
-    Rule("T1", "env-server", "It waits for the Welcome for 60 s at least: the learner may be starting."),
+    Rule(
+        "T1",
+        "env-server",
+        "Where it dials, it waits for the Welcome for 60 s at least: the learner may be starting. Where it listens, it "
+        "may let the next learner in instead.",
+    ),
     Rule(
         "T2",
         "env-server",
         "It waits for Actions as long as the connection lives: a learner that is busy holds streams back.",
+        unseen="waits that are longer than --quiet-s",
     ),
-    Rule("T3", "learner", "It waits 10 s for the Hello (--handshake-timeout-s)."),
+    Rule(
+        "T3",
+        "learner",
+        "It waits 10 s for the Hello (--handshake-timeout-s).",
+        unseen="what the learner does without that flag: the suite is told its time",
+    ),
     Rule(
         "T4",
         "learner",
         "It waits 60 s for the next Observations (--step-timeout-s); a slow stream holds up no other.",
+        unseen="what the learner does without that flag: the suite is told its time",
     ),
     Rule(
         "T5",
         "both",
         "Keepalive pings come at most every 10 s; every 20 s is a good choice, and a connection is dead that leaves "
         "one without an answer for 10 s.",
-        checked=False,
+        unseen="pings within TLS, and how a peer that sends none finds out; of a learner that dials, all of it",
     ),
     Rule("V1", "both", "Fields that a peer does not know are skipped."),
     Rule(
@@ -263,7 +294,12 @@ RULES = (
         "env_us (2), the row absent (4), are not sent to it.",
     ),
     Rule("V3", "learner", "An env-server of any minor version is welcomed, older or newer."),
-    Rule("V4", "learner", "traced (2) is not set for an env-server of an older minor version; it gets no End (1)."),
+    Rule(
+        "V4",
+        "learner",
+        "traced (2) is not set for an env-server of an older minor version; it gets no End (1).",
+        unseen="the End of a learner that dials",
+    ),
 )
 """In the order of the document."""
 

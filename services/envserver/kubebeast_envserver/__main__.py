@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 
-from kubebeast_common import log, open_files
+from kubebeast_common import log
+from kubebeast_common.process import open_files
 from kubebeast_common.settings import ConfigError
 from kubebeast_common.variables import unknown_variables
 from kubebeast_envserver.config import EnvServerConfig, parse

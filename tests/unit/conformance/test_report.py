@@ -60,11 +60,20 @@ def test_programs_get_a_json_object_a_line(results: list[Result]) -> None:
     lines = Lines(output)
     for result in results:
         lines.write(result)
-    lines.sum_up(results)
+    lines.sum_up("env-server", results)
     good, bad, _, counts = map(json.loads, output.getvalue().splitlines())
     assert "rule" not in good
     assert (bad["rule"], bad["rule_text"]) == ("O1", "step counts 0, 1, 2, ... on a stream.")
-    assert counts == {"passed": 1, "failed": 1, "skipped": 1}
+    assert {name: counts[name] for name in ("passed", "failed", "skipped")} == {"passed": 1, "failed": 1, "skipped": 1}
+
+
+def test_what_was_not_seen_is_said(results: list[Result]) -> None:
+    output = io.StringIO()
+    Lines(output).sum_up("env-server", [*results, Result("ends", ("E5",), "passed", 0.0)])
+    counts = json.loads(output.getvalue())
+    assert "C4" in counts["not_looked_at"] and "H1" not in counts["not_looked_at"]
+    assert "S7" not in counts["not_looked_at"]  # is the learner's
+    assert counts["not_seen"] == {"E5": "that it says why"}
 
 
 def test_people_get_a_table_with_the_rule_and_the_bytes(results: list[Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +82,11 @@ def test_people_get_a_table_with_the_rule_and_the_bytes(results: list[Result], m
     lines = Lines(output)
     for result in results:
         lines.write(result)
-    lines.sum_up(results)
+    lines.sum_up("learner", results)
     text = output.getvalue()
     assert "O1 is broken: observations.step: 7, expected 1" in text
     assert "O1: step counts 0, 1, 2, ... on a stream." in text
+    assert "not looked at: C1, C2, C3, C4, C5, W1," in text
     assert text.endswith("1 passed, 1 failed, 1 skipped\n") and "\x1b" not in text
 
 

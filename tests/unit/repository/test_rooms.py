@@ -15,7 +15,7 @@ SOURCES = {
     "kubebeast_learner": ROOT / "services" / "learner" / "kubebeast_learner",
 }
 ORDER = {
-    "kubebeast_conformance": "rules contract wire check env_server learner report __main__",
+    "kubebeast_conformance": "rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (

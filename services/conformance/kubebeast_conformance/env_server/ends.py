@@ -8,14 +8,26 @@ import grpc
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.violation import ViolationError, require
 from kubebeast_conformance.env_server.stream import PlayedStream
-from kubebeast_conformance.env_server.subject import PLAY, DialledCall, EnvServer
+from kubebeast_conformance.env_server.subject import DialledCall, EnvServer
 from kubebeast_conformance.wire.inbox import Ended, SilentError
+from kubebeast_conformance.wire.methods import PLAY
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 Code = grpc.StatusCode
 SHORTEST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
+CONNECTING_S = 5.0
+"""What a wait is seen to be longer than it is, at most."""
 SHUTDOWN_S = 10.0
+NUM_WAITS = 4
+"""Of a process in a row."""
+NUM_PROCESSES = 4
+ALIKE_S = 0.05
+"""Two waits of one length are seen to differ by less, on a machine that has time."""
+MIN_DIFFERENT = 2
+"""So many of NUM_WAITS differ between processes where waits are random; one may where the machine has no time. Waits
+that are drawn from 0.125 s, 0.25 s, 0.5 s and 1 s are taken for others once in 10^4 times.
+"""
 
 
 def comes_again_after(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
@@ -49,12 +61,26 @@ def comes_again_after_a_restart(subject: EnvServer) -> None:
 
 
 def waits_longer_each_time(subject: EnvServer) -> None:
+    """Refused in place of each Welcome; in several processes, as a fleet that waits for one time comes back at once."""
     if subject.is_dialled:
         raise SkippedError("the suite dials")
-    stream = subject.fresh_stream()
-    for _ in range(4):
+    waits = [_waits(subject) for _ in range(NUM_PROCESSES if subject.options.command else 1)]
+    for in_a_row in waits:
+        shown = ", ".join(f"{wait:.2f}" for wait in in_a_row)
+        require(in_a_row[-1] > in_a_row[0], "E6", "", f"waits that grow no longer: {shown} s")
+    different = sum(max(nth) - min(nth) > ALIKE_S for nth in zip(*waits, strict=True))
+    is_random = len(waits) == 1 or different >= MIN_DIFFERENT
+    require(is_random, "E6", "", f"the same waits in {NUM_PROCESSES} processes: they are not random")
+
+
+def _waits(subject: EnvServer) -> list[float]:
+    """Of a new process, in seconds."""
+    stream, waits = subject.fresh_stream(), []
+    for _ in range(NUM_WAITS):
         subject.finish(stream, Code.UNAVAILABLE)
-        stream = _next_stream(subject, "E3")
+        stream = subject.next_stream("E3")
+        waits.append(_check_wait(subject))
+    return waits
 
 
 def comes_again_where_it_was_not_welcome(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
@@ -149,11 +175,13 @@ def _next_stream(subject: EnvServer, rule: str) -> PlayedStream:
     return stream
 
 
-def _check_wait(subject: EnvServer) -> None:
-    if subject.is_dialled:
-        return
+def _check_wait(subject: EnvServer) -> float:
+    """Seconds since the end of the stream before."""
     waited_s = time.monotonic() - subject.ended_at
-    require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialled again after {waited_s:.3f} s")
+    if not subject.is_dialled:
+        require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialled again after {waited_s:.3f} s")
+        require(waited_s <= LONGEST_WAIT_S + CONNECTING_S, "E6", "", f"it dialled again only after {waited_s:.1f} s")
+    return waited_s
 
 
 CHECKS = (

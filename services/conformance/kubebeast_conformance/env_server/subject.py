@@ -1,23 +1,24 @@
 """The env-server under test: how its streams are got, and what becomes of its process."""
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import grpc
 
 from kubebeast_conformance.check import SkippedError
 from kubebeast_conformance.contract.violation import ViolationError
-from kubebeast_conformance.env_server.process import Process
 from kubebeast_conformance.env_server.stream import Call, PlayedStream
+from kubebeast_conformance.process import Process
 from kubebeast_conformance.wire.access import Access
 from kubebeast_conformance.wire.inbox import Ended, SilentError
 from kubebeast_conformance.wire.incoming import CallListener, IncomingCall
+from kubebeast_conformance.wire.methods import ACT, PLAY
 from kubebeast_conformance.wire.outgoing import OutgoingCall
+from kubebeast_conformance.wire.relay import Relay
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-ACT = "/kubebeast.v1.ActorPool/Act"
-PLAY = "/kubebeast.v1.EnvServer/Play"
 _RETRY_S = 0.1
 
 
@@ -38,6 +39,8 @@ class Options:
     """How long the suite waits for anything that must come."""
     quiet_s: float = 1.0
     """How long it listens for what must not come."""
+    long_waits: bool = False
+    """Whether checks that take a minute each are wanted."""
     show_output: bool = False
     """Of the command."""
 
@@ -62,6 +65,8 @@ class EnvServer:
         self._call: Call | None = None
         self._calls: list[OutgoingCall] = []
         self._listener = None if options.dial else CallListener(ACT, options.listen, options.access)
+        self._address = options.dial if self._listener is None else self._listener.address
+        self._dialled_address = options.dial
         self.ended_at = 0.0
         """When the suite ended the newest stream, by time.monotonic."""
 
@@ -77,8 +82,8 @@ class EnvServer:
 
     @property
     def address(self) -> str:
-        """Where the suite listens, or dials."""
-        return self._listener.address if self._listener is not None else self.options.dial
+        """Where the env-server dials, or listens."""
+        return self._address
 
     @property
     def is_dialled(self) -> bool:
@@ -142,10 +147,38 @@ class EnvServer:
         """Breaks every connection and listens on the same address again."""
         if self._listener is None:
             raise SkippedError("the env-server listens")
-        address = self._listener.address
         self._listener.close()
         self.ended_at = time.monotonic()
-        self._listener = CallListener(ACT, address, self.options.access)
+        self._listener = CallListener(ACT, self._address, self.options.access)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Relay]:
+        """A relay between the suite and the env-server; streams are to be opened within, and are fresh ones.
+
+        Raises SkippedError where it could read nothing.
+        """
+        if self.options.access.tls:
+            raise SkippedError("with TLS nobody between the two can see pings")
+        if self._address.startswith("unix:"):
+            raise SkippedError("pings are seen over TCP alone")
+        self._forget_stream()
+        if self._listener is None:
+            with Relay("127.0.0.1:0", self.options.dial, "target") as relay:
+                self._dialled_address = relay.address
+                try:
+                    yield relay
+                finally:
+                    self._dialled_address = self.options.dial
+                    self._forget_stream()
+            return
+        self._listener.close()
+        self._listener = CallListener(ACT, "127.0.0.1:0", self.options.access)
+        try:
+            with Relay(self._address, self._listener.address, "who dials") as relay:
+                yield relay
+        finally:
+            self._listener.close()
+            self._listener = CallListener(ACT, self._address, self.options.access)
 
     def _accepted(self, listener: CallListener) -> IncomingCall:
         call = listener.next_call(self.options.patience_s)
@@ -158,7 +191,7 @@ class EnvServer:
         timeout_s = self.options.patience_s if seconds is None else seconds
         deadline = time.monotonic() + timeout_s
         while True:
-            call = DialledCall(PLAY, self.options.dial, self.options.access)
+            call = DialledCall(PLAY, self._dialled_address, self.options.access)
             try:
                 item = call.inbox.peek(max(deadline - time.monotonic(), 0))
             except SilentError:

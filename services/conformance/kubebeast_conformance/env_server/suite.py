@@ -1,5 +1,5 @@
 """Everything that is asked of an env-server, in order."""
 
-from kubebeast_conformance.env_server import bad_actions, ends, handshake, playing
+from kubebeast_conformance.env_server import bad_actions, ends, handshake, patience, playing
 
-CHECKS = (*handshake.CHECKS, *playing.CHECKS, *bad_actions.CHECKS, *ends.CHECKS)
+CHECKS = (*handshake.CHECKS, *playing.CHECKS, *bad_actions.CHECKS, *ends.CHECKS, *patience.CHECKS)

@@ -7,6 +7,7 @@ import grpc
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.violation import ViolationError, require
+from kubebeast_conformance.keepalive import LONGEST_S, check_keepalive
 from kubebeast_conformance.learner.subject import Learner
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -60,10 +61,21 @@ def refuses_one_too_many(subject: Learner) -> None:
     raise ViolationError("S7", "", f"it has taken {limit + 1} streams at a time")
 
 
+def pings_now_and_then(subject: Learner) -> None:
+    if not subject.options.long_waits:
+        raise SkippedError("takes --long-waits, and a minute")
+    if subject.options.step_timeout_s < LONGEST_S:
+        raise SkippedError(f"takes a learner with --step-timeout-s of {LONGEST_S:g} s or more")
+    with subject.watched() as relay, subject.joined() as stream:
+        stream.step()
+        check_keepalive(relay)
+
+
 CHECKS = (
     Check("compression of gRPC", ("C2",), refuses_what_grpc_compressed),
     Check("a message above the limit", ("C3", "C5"), refuses_what_is_too_large),
     Check("one stream too many", ("S7", "C5"), refuses_one_too_many),
     Check("no hello", ("S5", "T3"), waits_so_long_for_a_hello),
     Check("no observations", ("S5", "T4"), waits_so_long_for_observations),
+    Check("keepalive", ("T5",), pings_now_and_then),
 )

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 from collections.abc import Iterator
+from typing import Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -11,9 +12,26 @@ from kubebeast_conformance.contract.courses import Values, followed, observation
 from kubebeast_conformance.contract.learner_stream import LearnerStream
 from kubebeast_conformance.contract.rows import Row
 from kubebeast_conformance.contract.violation import ViolationError, require
-from kubebeast_conformance.wire.inbox import Ended, SilentError
-from kubebeast_conformance.wire.outgoing import OutgoingCall
+from kubebeast_conformance.wire.inbox import Ended, Inbox, SilentError
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+
+class Call(Protocol):
+    """Whoever made it."""
+
+    @property
+    def inbox(self) -> Inbox: ...
+
+    def send(self, message: bytes) -> None: ...
+
+    def half_close(self) -> None:
+        """Closes the suite's side."""
+
+    def cancel(self) -> None:
+        """Breaks the call."""
+
+    def close(self) -> None:
+        """Breaks what is left of it."""
 
 
 class FleetStream:
@@ -22,7 +40,7 @@ class FleetStream:
     Its waits raise ViolationError after patience_s seconds.
     """
 
-    def __init__(self, call: OutgoingCall, hello: pb.Hello, patience_s: float, seed: int = 0) -> None:
+    def __init__(self, call: Call, hello: pb.Hello, patience_s: float, seed: int = 0) -> None:
         self.call = call
         self.hello = hello
         self.welcome = pb.Welcome()
@@ -31,12 +49,13 @@ class FleetStream:
         self._values = Values(seed)
         self._course: Iterator[pb.ActRequest] | None = None
         self._traced = False
+        self._unanswered: pb.Observations | None = None
 
     def __enter__(self) -> "FleetStream":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.call.__exit__()
+        self.call.close()
 
     def join(self, rule: str = "W1") -> pb.Welcome:
         """Says Hello and gets the Welcome; the rule is broken where none comes."""
@@ -91,6 +110,22 @@ class FleetStream:
         for _ in range(num_steps):
             self.step(rule)
 
+    def advance(self, timeout_s: float) -> bool:
+        """Whether Actions came in time; the next call sends further Observations, or waits on. False at the end."""
+        if self._unanswered is None:
+            request = self.next_observations()
+            self.send(request)
+            self._unanswered = request.observations
+        try:
+            item = self.call.inbox.peek(timeout_s)
+        except SilentError:
+            return False
+        if isinstance(item, Ended):
+            return False
+        self.actions(self._unanswered)
+        self._unanswered = None
+        return True
+
     def expect_silence(self, seconds: float) -> None:
         """Rests; A1 is broken by whatever comes within that time."""
         with contextlib.suppress(SilentError):
@@ -117,10 +152,40 @@ class FleetStream:
                 raise ViolationError(rule, "", f"the stream goes on {because}: {error}") from error
             if isinstance(item, Ended):
                 break
-            if _is_welcome(item):
+            if _is("welcome", item):
                 raise ViolationError(rule, "welcome", f"welcomed {because}", item)
         require(item.code is code, rule, "", f"{item} {because}, not {code.name}")
         require(names in item.details, rule, "", f"the text {item.details!r} does not name {names} {because}")
+
+    def expect_end(self, rule: str, code: grpc.StatusCode, because: str, *, within_s: float | None = None) -> None:
+        """Where the learner has dialled. The rule is broken by another code; E9 by another end, and by none."""
+        item = self._after_actions(because, within_s)
+        if isinstance(item, Ended):
+            raise ViolationError("E9", "", f"{item} {because}, and no End before it")
+        end = pb.ActResponse.FromString(item).end
+        require(end.code == code.value[0], rule, "end.code", f"{end.code} {because}, not that of {code.name}")
+        require(end.detail != "", "E9", "end.detail", "empty")
+        self._expect_closed("after its End")
+
+    def expect_closed_side(self, because: str) -> None:
+        """Where the learner has dialled. E9 is broken by an End, and by a side that stays open."""
+        item = self._after_actions(because)
+        if not isinstance(item, Ended):
+            raise ViolationError("E9", "end", f"an End {because}, where the status would be OK", item)
+        require(item.code is grpc.StatusCode.OK, "E8", "", f"{item} {because}, not a side that is closed")
+
+    def _after_actions(self, because: str, within_s: float | None = None) -> bytes | Ended:
+        """The first message that is an End, or the end."""
+        while True:
+            item = self.call.inbox.get_due(within_s or self._patience_s, "E9", f"the stream goes on {because}")
+            if isinstance(item, Ended) or _is("end", item):
+                return item
+
+    def _expect_closed(self, because: str) -> None:
+        item = self.call.inbox.get_due(self._patience_s, "E9", f"its side stays open {because}")
+        if not isinstance(item, Ended):
+            raise ViolationError("E9", "", f"another message {because}", item)
+        require(item.code is grpc.StatusCode.OK, "E9", "", f"{item} {because}, not a side that is closed")
 
     def _agreed(self) -> pb.Hello:
         """The Hello with what the Welcome has made of it."""
@@ -132,8 +197,8 @@ class FleetStream:
         return agreed
 
 
-def _is_welcome(message: bytes) -> bool:
+def _is(payload: str, message: bytes) -> bool:
     try:
-        return pb.ActResponse.FromString(message).HasField("welcome")
+        return bool(pb.ActResponse.FromString(message).WhichOneof("payload") == payload)
     except DecodeError:
         return False

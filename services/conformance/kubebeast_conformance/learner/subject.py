@@ -1,21 +1,25 @@
-"""The learner under test."""
+"""The learner under test, which listens: how streams to it are opened, and what becomes of its process."""
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import grpc
 
+from kubebeast_conformance.check import SkippedError
 from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.learner.stream import FleetStream
+from kubebeast_conformance.process import Process
 from kubebeast_conformance.wire.access import Access
 from kubebeast_conformance.wire.inbox import Ended, SilentError
+from kubebeast_conformance.wire.methods import ACT
 from kubebeast_conformance.wire.outgoing import OutgoingCall
+from kubebeast_conformance.wire.relay import Relay
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-ACT = "/kubebeast.v1.ActorPool/Act"
 DEFAULT_HELLO = pb.Hello(
     protocol_version=PROTOCOL_VERSION,
     protocol_minor=PROTOCOL_MINOR,
@@ -33,6 +37,10 @@ DEFAULT_HELLO = pb.Hello(
     offered_compression=[pb.COMPRESSION_LZ4],
 )
 _RETRY_S = 0.2
+START_S = 120.0
+"""Longest time for a learner that the suite starts."""
+END_S = 60.0
+"""Longest time for its end after SIGTERM."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +48,9 @@ class Options:
     """Of a run of the suite against a learner."""
 
     address: str
+    """Where it listens; where the suite does, if the learner dials."""
+    command: Sequence[str] = ()
+    """That starts it; without it a check is skipped."""
     access: Access = field(default_factory=Access)
     hello: pb.Hello = field(default_factory=lambda: DEFAULT_HELLO)
     """Of the fleet; each stream has an instance_id of its own."""
@@ -57,14 +68,66 @@ class Options:
     """The learner's."""
     max_streams: int = 0
     """The learner's; 0: not known."""
+    total_steps: int = 0
+    """The learner's; 0: not known, or too many to play."""
+    long_waits: bool = False
+    """Whether checks that take a minute each are wanted."""
+    show_output: bool = False
+    """Of the command."""
 
 
 class Learner:
-    """Opens streams."""
+    """Opens streams. A context manager, which ends the process."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self._address = options.address
         self._count = itertools.count()
+        self._process: Process | None = None
+
+    def __enter__(self) -> "Learner":
+        """Starts the command, where there is one, and blocks until somebody listens. Raises OSError."""
+        if self.options.command:
+            self.revive()
+        else:
+            self._wait_until_it_listens(self.options.patience_s)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    @property
+    def process(self) -> Process:
+        """Raises SkippedError where the suite has not started it."""
+        if self._process is None:
+            raise SkippedError("takes a command that starts the learner")
+        return self._process
+
+    def revive(self) -> None:
+        """Starts the command where its process does not run. Blocks until somebody listens."""
+        if not self.options.command or (self._process is not None and self._process.wait(0) is None):
+            return
+        words = [word.replace("{address}", self._address) for word in self.options.command]
+        self._process = Process(words, show_output=self.options.show_output)
+        self._wait_until_it_listens(START_S)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Relay]:
+        """A relay between the suite and the learner, for streams that are opened within.
+
+        Raises SkippedError where it could read nothing.
+        """
+        if self.options.access.tls:
+            raise SkippedError("with TLS nobody between the two can see pings")
+        if self._address.startswith("unix:"):
+            raise SkippedError("pings are seen over TCP alone")
+        with Relay("127.0.0.1:0", self.options.address, "target") as relay:
+            self._address = relay.address
+            try:
+                yield relay
+            finally:
+                self._address = self.options.address
 
     def stream(
         self,
@@ -83,7 +146,7 @@ class Learner:
         hello.instance_id = f"conformance-{number}"
         change(hello)
         options = self.options
-        call = OutgoingCall(ACT, options.address, options.access, with_token=with_token, compression=compression)
+        call = OutgoingCall(ACT, self._address, options.access, with_token=with_token, compression=compression)
         return FleetStream(call, hello, options.patience_s, seed=number)
 
     def joined(self, change: Callable[[pb.Hello], object] = lambda hello: None) -> FleetStream:
@@ -92,13 +155,13 @@ class Learner:
         try:
             stream.join()
         except ViolationError:
-            stream.call.__exit__()
+            stream.call.close()
             raise
         return stream
 
-    def wait_until_it_listens(self) -> None:
-        """Returns when somebody answers at the address, or patience_s seconds have passed."""
-        deadline = time.monotonic() + self.options.patience_s
+    def _wait_until_it_listens(self, timeout_s: float) -> None:
+        """Returns when somebody answers at the address, or the time is over."""
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             with self.stream() as stream:
                 try:

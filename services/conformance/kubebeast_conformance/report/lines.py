@@ -3,12 +3,12 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TextIO
 
 from kubebeast_conformance.check import Result
-from kubebeast_conformance.rules import BY_ID
+from kubebeast_conformance.rules import BY_ID, RULES
 
 _COLOURS = {"passed": 32, "failed": 31, "skipped": 33}
 """SGR parameters of ECMA-48."""
@@ -26,12 +26,26 @@ class Lines:
         text = self._table_line(result) if self._is_terminal else json.dumps(_entry(result))
         print(text, file=self._output, flush=True)
 
-    def sum_up(self, results: Sequence[Result]) -> None:
-        """The last line."""
+    def sum_up(self, peer: str, results: Sequence[Result]) -> None:
+        """The last line, before it on a terminal what was not seen. peer: "env-server" or "learner"."""
         counts = Counter(result.outcome for result in results)
         numbers = {outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")}
-        text = ", ".join(f"{count} {outcome}" for outcome, count in numbers.items())
-        print(text if self._is_terminal else json.dumps(numbers), file=self._output, flush=True)
+        rules = [rule for rule in RULES if rule.side in (peer, "both")]
+        looked_at = {rule for result in results if result.outcome != "skipped" for rule in result.rules}
+        missed = [rule.id for rule in rules if rule.id not in looked_at]
+        unseen = {rule.id: rule.unseen for rule in rules if rule.unseen and rule.id in looked_at}
+        if self._is_terminal:
+            self._print_unseen(missed, unseen)
+            text = ", ".join(f"{count} {outcome}" for outcome, count in numbers.items())
+        else:
+            text = json.dumps({**numbers, "not_looked_at": missed, "not_seen": unseen})
+        print(text, file=self._output, flush=True)
+
+    def _print_unseen(self, missed: Sequence[str], unseen: Mapping[str, str]) -> None:
+        if missed:
+            print(f"not looked at: {', '.join(missed)}", file=self._output)
+        for rule, text in unseen.items():
+            print(f"not seen of {rule}: {text}", file=self._output)
 
     def _table_line(self, result: Result) -> str:
         verdict = f"{result.outcome:<7}"

@@ -39,9 +39,18 @@ class IncomingCall:
         """Ends the call with that status."""
         self._outbox.put(Ended(code, details))
 
+    def half_close(self) -> None:
+        """Closes the suite's side, which ends the call."""
+        self.finish(grpc.StatusCode.OK)
+
     def cancel(self) -> None:
         """Breaks the call."""
         self._context.cancel()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Breaks what is left of it."""
+        if self.is_active:
+            self.cancel()
 
     def read(self, requests: Iterator[bytes]) -> None:
         """Fills the inbox until the peer has closed its side or broken the call."""

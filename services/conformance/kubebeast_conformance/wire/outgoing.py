@@ -38,6 +38,10 @@ class OutgoingCall:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels what is left of it, and the connection."""
         self.cancel()
         self._channel.close()
         self._reader.join()

@@ -1,6 +1,5 @@
 """The process of one stream: started, watched, replaced when it dies or hangs, given up when that happens too often."""
 
-import atexit
 import faulthandler
 import logging
 import math
@@ -14,6 +13,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 
 from kubebeast_common import log
 from kubebeast_common.backoff import Retries
+from kubebeast_common.process.verdict import end_with
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process, say_where_when_asked
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -28,7 +28,7 @@ STREAM_GRACE_S = 4.0
 
 def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
     """Entry of a stream process."""
-    atexit.register(_end_after_the_verdict, status)  # what is registered first runs last
+    end_with(lambda: status.verdict - 1 if status.verdict else None)
     log.configure(config.log_level, config.log_format)
     shutdown = Shutdown()
     shutdown.install(STREAM_GRACE_S)
@@ -46,17 +46,6 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
         sys.exit(1)
     status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
     sys.exit(code)
-
-
-def _end_after_the_verdict(status: StreamStatus) -> None:
-    """Leaves out the finalization of the interpreter, in which Python before 3.14 unwinds a thread that asks for the
-    GIL: where C++ has called it, as a thread of gRPC's or of an environment's, that aborts the process
-    (https://docs.python.org/3/c-api/init.html#cautions-regarding-runtime-finalization).
-    """
-    if status.verdict:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status.verdict - 1)
 
 
 def _end_with_parent() -> None:

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kubebeast_common import open_files
 from kubebeast_common.http_endpoint import HttpEndpoint
+from kubebeast_common.process import open_files
 from kubebeast_learner.actors.base import Actors, spread
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access

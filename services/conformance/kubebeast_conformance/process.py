@@ -1,4 +1,4 @@
-"""The process of the env-server under test, where the suite starts it."""
+"""The process of the peer under test, where the suite starts it."""
 
 import contextlib
 import os

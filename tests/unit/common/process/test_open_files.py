@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from kubebeast_common import open_files
+from kubebeast_common.process import open_files
 
 
 class Limits:

@@ -1,0 +1,36 @@
+"""Whether a peer's pings keep to T5, on a connection that is silent."""
+
+import time
+
+from kubebeast_conformance.check import SkippedError
+from kubebeast_conformance.contract.violation import ViolationError
+from kubebeast_conformance.wire.relay import Relay
+
+SHORTEST_INTERVAL_S = 10.0
+ANSWER_S = 10.0
+_EARLY_S = 0.5
+"""What a timer and two networks may make of an interval."""
+_LATE_S = 5.0
+_SILENCE_S = 45.0
+"""Longest wait for a ping: twice what the contract calls a good choice, and more."""
+LONGEST_S = 2 * _SILENCE_S + ANSWER_S + _LATE_S
+
+
+def check_keepalive(relay: Relay) -> None:
+    """Blocks for at most LONGEST_S seconds, in which the suite sends nothing and is sent nothing.
+
+    Raises ViolationError, and SkippedError where the peer sends no pings.
+    """
+    if not relay.pings(1, _SILENCE_S):
+        raise SkippedError(f"it sent no ping within {_SILENCE_S:g} s")
+    at = relay.pings(2, SHORTEST_INTERVAL_S - _EARLY_S)
+    if len(at) > 1:
+        raise ViolationError("T5", "", f"a ping {at[1] - at[0]:.1f} s after the one before")
+    relay.cut()
+    at = relay.pings(2, _SILENCE_S)
+    if len(at) < 2:
+        raise SkippedError(f"it sent no second ping within {_SILENCE_S:g} s")
+    left_s = at[1] + ANSWER_S + _LATE_S - time.monotonic()
+    if not relay.is_given_up(max(left_s, 0.0)):
+        waited_s = time.monotonic() - at[1]
+        raise ViolationError("T5", "", f"it keeps a connection {waited_s:.1f} s after a ping without an answer")

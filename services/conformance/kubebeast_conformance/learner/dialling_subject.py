@@ -1,0 +1,66 @@
+"""The learner under test, which dials: how its calls are answered."""
+
+import grpc
+
+from kubebeast_conformance.contract.violation import ViolationError
+from kubebeast_conformance.learner.stream import FleetStream
+from kubebeast_conformance.learner.subject import START_S, Options
+from kubebeast_conformance.process import Process
+from kubebeast_conformance.wire.inbox import SilentError
+from kubebeast_conformance.wire.incoming import CallListener
+from kubebeast_conformance.wire.methods import PLAY
+from kubebeast_protos.v1 import actor_pool_pb2 as pb
+
+
+class DiallingLearner:
+    """The suite is an env-server that listens. A context manager, which breaks its calls."""
+
+    def __init__(self, options: Options) -> None:
+        """Listens at once. Raises TlsError, and RuntimeError where options.address cannot be listened on."""
+        self.options = options
+        self._listener = CallListener(PLAY, options.address, options.access)
+        self._process: Process | None = None
+        self._patience_s = options.patience_s
+
+    def __enter__(self) -> "DiallingLearner":
+        """Starts the command, where there is one. Raises OSError where it cannot be started."""
+        if self.options.command:
+            words = [word.replace("{address}", self._listener.address) for word in self.options.command]
+            self._process = Process(words, show_output=self.options.show_output)
+            self._patience_s = START_S
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+        self._listener.close()
+
+    @property
+    def address(self) -> str:
+        """Where it has to dial."""
+        return self._listener.address
+
+    def stream(self) -> FleetStream:
+        """Its next call; the Hello is not sent yet. C1 is broken where none comes, C4 where its token is wrong."""
+        try:
+            call = self._listener.next_call(self._patience_s)
+        except SilentError as error:
+            raise ViolationError("C1", "", f"no call: {error}") from error
+        self._patience_s = self.options.patience_s
+        if call.token_refusal is not None:
+            call.finish(grpc.StatusCode.UNAUTHENTICATED, call.token_refusal)
+            raise ViolationError("C4", "", call.token_refusal)
+        hello = pb.Hello()
+        hello.CopyFrom(self.options.hello)
+        hello.instance_id = "conformance"
+        return FleetStream(call, hello, self.options.patience_s)
+
+    def joined(self) -> FleetStream:
+        """A stream that has been welcomed."""
+        stream = self.stream()
+        try:
+            stream.join()
+        except ViolationError:
+            stream.call.close()
+            raise
+        return stream
