@@ -8,7 +8,8 @@
 # image's pip configuration.
 # LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
 # `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
-# atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer.
+# atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer:
+# `IMAGES=learner-vectorenv scripts/images`.
 # PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
 # is linked with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b

@@ -8,6 +8,9 @@ T steps, N environments, M = T * N; arrays are time-major. Of vector environment
 after an episode's last one is the first of the next, and what lies between them is no transition.
 """
 
+import contextlib
+import signal
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -174,10 +177,7 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout, arg
             optimizer.step()
 
 
-def main(args: Args) -> None:
-    torch.manual_seed(args.seed)
-    torch.set_num_threads(1)
-    envs = FleetVectorEnv(args.address, args.num_envs, token_file=args.token_file, http_address=args.http_address)
+def train(envs: FleetVectorEnv, args: Args) -> None:
     observation, action = envs.single_observation_space, envs.single_action_space
     if not isinstance(observation, Box) or len(observation.shape) != 1 or not isinstance(action, Discrete):
         raise SystemExit(f"one vector and one choice are expected, not {observation} and {action}")
@@ -194,7 +194,16 @@ def main(args: Args) -> None:
         print(f"step {step}  {speed:.0f} steps/s  mean return {mean:.1f}  lost {collector.num_lost}", flush=True)
         if len(collector.returns) == collector.returns.maxlen and mean >= args.target_return:
             break
-    envs.close()
+
+
+def main(args: Args) -> None:
+    torch.manual_seed(args.seed)
+    torch.set_num_threads(1)
+    # The first process of a container is not ended by the signal otherwise.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    envs = FleetVectorEnv(args.address, args.num_envs, token_file=args.token_file, http_address=args.http_address)
+    with contextlib.closing(envs):
+        train(envs, args)
 
 
 if __name__ == "__main__":

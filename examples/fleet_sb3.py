@@ -6,6 +6,9 @@ kubebeast-envserver --env CartPole-v1 --address 127.0.0.1:4431 --num-streams 8 -
 Env-servers may go and come meanwhile. stable-baselines3 is no requirement of KubeBeast's: pip install it beside.
 """
 
+import contextlib
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,6 +132,8 @@ class Progress(BaseCallback):  # type: ignore[misc, unused-ignore]
 
 def main(args: Args) -> None:
     torch.set_num_threads(1)
+    # The first process of a container is not ended by the signal otherwise.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     envs = FleetVecEnv(
         AsyncFleetVectorEnv(
             args.address,
@@ -152,8 +157,8 @@ def main(args: Args) -> None:
         seed=args.seed,
         device="cpu",
     )
-    model.learn(args.total_steps, callback=Progress(envs))
-    envs.close()
+    with contextlib.closing(envs):
+        model.learn(args.total_steps, callback=Progress(envs))
 
 
 if __name__ == "__main__":
