@@ -28,6 +28,7 @@ OPTIONS = [
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC waits for a keepalive's answer, too
     ("grpc.http2.max_pings_without_data", 0),
 ]
 WELCOME_TIMEOUT_S, END_TIMEOUT_S = 300.0, 2.0

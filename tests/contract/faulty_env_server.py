@@ -139,6 +139,7 @@ class FaultyEnvServer:
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.keepalive_time_ms", ping_ms),
             ("grpc.keepalive_timeout_ms", answer_ms),
+            ("grpc.http2.ping_timeout_ms", answer_ms),
             ("grpc.http2.max_pings_without_data", 0),
         ]
         with grpc.insecure_channel(self._address, options) as channel:

@@ -146,9 +146,11 @@ def test_checks_that_do_not_exist_are_no_success() -> None:
 
 
 @pytest.mark.slow
-def test_an_env_server_waits_for_a_minute_and_notices_that_nobody_answers() -> None:
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+def test_an_env_server_waits_for_a_minute_and_notices_that_nobody_answers(transport: str) -> None:
     only = ["--only=a slow welcome", "--only=keepalive", "--long-waits"]
-    lines, status = suite("env-server", "--listen=127.0.0.1:0", *only, *env_server("--address={address}"))
+    peer = env_server("--address={address}", f"--transport={transport}")
+    lines, status = suite("env-server", "--listen=127.0.0.1:0", *only, *peer)
     assert (status, outcomes(lines, "passed")) == (0, ["a slow welcome", "keepalive"]), lines
 
 

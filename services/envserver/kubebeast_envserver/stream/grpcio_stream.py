@@ -20,6 +20,7 @@ COMMON_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.per_message_decompression", 0),  # inflating takes up to the limit above for a few kilobytes, token or not
     ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC waits for a keepalive's answer, too
     ("grpc.http2.max_pings_without_data", 0),
 ]
 """Channel options of both directions (https://grpc.github.io/grpc/core/group__grpc__arg__keys.html)."""
