@@ -8,8 +8,7 @@
 # image's pip configuration.
 # LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
 # `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
-# atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer:
-# `IMAGES=learner-vectorenv scripts/images`.
+# atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer.
 # PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
 # is linked with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
@@ -43,7 +42,7 @@ RUN ./install-torch "${TORCH_VARIANT}" "${TORCH_INDEX_URL}" \
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
 
-ARG LEARNER_EXTRAS=fleet,gpu,pool,tracing
+ARG LEARNER_EXTRAS=fleet,gpu,pool,tracing,vectorenv
 RUN python3 locks/requirements.py --lock locks/learner.txt "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
  && /opt/build/bin/pip install -q --no-compile --require-hashes --prefix /opt/libraries -c locks/learner.txt -r requirements.txt \
  && ./slim /opt/libraries \

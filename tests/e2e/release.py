@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.cluster import Namespace, eventually, is_ready, run
@@ -30,12 +29,6 @@ def image_values() -> Values:
         "learner": {"image": {"tag": tag}},
         "envserverDefaults": {"image": {"tag": tag}},
     }
-
-
-def image_tag() -> str:
-    """That of the images whose tag is not given to the chart."""
-    chart = yaml.safe_load(run("helm", "show", "chart", str(CHART)))
-    return os.environ.get("KUBEBEAST_E2E_TAG", "") or str(chart["appVersion"])
 
 
 class Release:

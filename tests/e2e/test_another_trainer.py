@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.cluster import eventually, is_ready, num_restarts
-from tests.e2e.release import READY_S, ROOT, Release, image_tag
+from tests.e2e.release import READY_S, ROOT, Release
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -49,7 +49,7 @@ def values() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def training(release: Release) -> Release:
     release.namespace.kubectl("create", "configmap", CODE, f"--from-file={PROGRAM}")
-    release.install(values(), f"--set=learner.image.tag={image_tag()}-vectorenv")
+    release.install(values())
     return release
 
 

@@ -1,7 +1,6 @@
 """What scripts/images and scripts/release/images ask of the program that builds, which is played by a script here."""
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -88,13 +87,3 @@ def test_images_for_this_machine_have_a_name_that_no_registry_has(tmp_path: Path
     names = [call.split()[4] for call in builder.calls()]
     assert names == ["localhost/kubebeast/envserver:1.2.3", "localhost/kubebeast/learner:1.2.3"]
     assert all("SOURCE_URL=https://example.com/kubebeast" in call and "CREATED=2" in call for call in builder.calls())
-
-
-def test_the_image_for_other_trainers_is_the_learners_with_the_fleet(tmp_path: Path) -> None:
-    builder = Builder(tmp_path, "podman")
-    assert builder.run("scripts/images", "1.2.3", IMAGES="learner-vectorenv").returncode == 0
-
-    (call,) = builder.calls()
-    assert "-f docker/learner.Dockerfile -t localhost/kubebeast/learner:1.2.3-vectorenv" in call
-    (extras,) = re.findall(r"LEARNER_EXTRAS=(\S+)", call)
-    assert {"pool", "vectorenv"} <= {*extras.split(",")}
