@@ -62,18 +62,24 @@ class DynamicBatcher {
 
   // Adds a member's item. Never blocks; dropped after Close.
   void Push(Producer producer, std::size_t rows, T item) {
-    const MutexLock lock(mutex_);
-    if (closed_) return;
-    waiting_.push_back({producer, rows, Clock::now() + options_.timeout, std::move(item)});
-    num_rows_ += rows;
-    // The first item starts the clock of whoever waits.
-    if (waiting_.size() == 1 || num_rows_ >= options_.min_rows || AllWait()) released_.NotifyAll();
+    const Clock::time_point due = Clock::now() + options_.timeout;
+    bool wakes = false;
+    {
+      const MutexLock lock(mutex_);
+      if (closed_) return;
+      waiting_.push_back({producer, rows, due, std::move(item)});
+      num_rows_ += rows;
+      wakes = num_rows_ >= options_.min_rows || AllWait() || due < next_look_;
+    }
+    // Whoever wakes finds the lock free.
+    if (wakes) released_.NotifyAll();
   }
 
   // Waits for a batch: whole items, oldest first, up to max_rows (more only when one item alone has more).
   // DeadlineExceeded when none was due by the deadline; Cancelled after Close.
   absl::StatusOr<Batch> Pop(Clock::time_point deadline) {
     const MutexLock lock(mutex_);
+    bool looked = false;
     for (;;) {
       if (closed_) return absl::CancelledError("closed");
       const Clock::time_point now = Clock::now();
@@ -82,10 +88,12 @@ class DynamicBatcher {
         if (AllWait()) return Take(FlushReason::kAll);
         if (now >= waiting_.front().due) return Take(FlushReason::kTimeout);
       }
-      if (now >= deadline) return absl::DeadlineExceededError("no rows to act on");
-      // A copy: the wait reads it while others change the queue.
-      const Clock::time_point until = waiting_.empty() ? deadline : std::min(deadline, waiting_.front().due);
-      released_.WaitUntil(mutex_, until);
+      if (now >= deadline) {
+        // The items are left to the others who wait.
+        if (!waiting_.empty()) released_.NotifyAll();
+        return absl::DeadlineExceededError("no rows to act on");
+      }
+      WaitUntil(std::min(deadline, NextLook(now, std::exchange(looked, true))));
     }
   }
 
@@ -112,6 +120,19 @@ class DynamicBatcher {
     T item;
   };
 
+  // When the oldest item is due. Where none waits, whoever has not looked twice looks again after a timeout, before any
+  // item can be due: in a busy fleet the first item of a batch then wakes nobody.
+  Clock::time_point NextLook(Clock::time_point now, bool looked) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!waiting_.empty()) return waiting_.front().due;
+    return looked ? Clock::time_point::max() : now + options_.timeout;
+  }
+
+  void WaitUntil(Clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    next_look_ = until;
+    released_.WaitUntil(mutex_, until);
+    next_look_ = Clock::time_point::max();
+  }
+
   bool AllWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !waiting_.empty() && waiting_.size() >= members_.size();
   }
@@ -119,6 +140,7 @@ class DynamicBatcher {
   Batch Take(FlushReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Batch batch;
     batch.reason = reason;
+    batch.items.reserve(std::min(waiting_.size(), options_.max_rows));
     while (!waiting_.empty() && (batch.items.empty() || batch.num_rows + waiting_.front().rows <= options_.max_rows)) {
       batch.num_rows += waiting_.front().rows;
       batch.items.push_back(std::move(waiting_.front().item));
@@ -135,6 +157,8 @@ class DynamicBatcher {
   std::unordered_set<Producer> members_ ABSL_GUARDED_BY(mutex_);
   std::deque<Entry> waiting_ ABSL_GUARDED_BY(mutex_);  // oldest first
   std::size_t num_rows_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of someone who waits: later items than that wake nobody by their time. Unknown once somebody has woken.
+  Clock::time_point next_look_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
 };
 
 }  // namespace kubebeast

@@ -107,6 +107,34 @@ TEST_F(DynamicBatcherTest, GivesOutFewerRowsWhenTheOldestHasWaitedForTheTimeout)
   EXPECT_EQ(batch->reason, FlushReason::kTimeout);
 }
 
+TEST_F(DynamicBatcherTest, ItemWakesAPopThatHasStoppedLookingForOne) {
+  for (int round = 0; round < 20; ++round) {  // Push comes before Pop waits for long, or after
+    const auto batcher = Make(100, 100, milliseconds(0));
+    std::promise<void> entered;
+    auto popped = std::async(std::launch::async, [&batcher, &entered] {
+      entered.set_value();
+      return batcher->Pop(Clock::now() + kPatience);
+    });
+    entered.get_future().wait();
+    batcher->Push(Producer(0), 1, "a");
+    const auto batch = popped.get();
+    ASSERT_TRUE(batch.ok());
+    EXPECT_EQ(batch->reason, FlushReason::kTimeout);
+  }
+}
+
+TEST_F(DynamicBatcherTest, ItemIsLeftToOthersByAPopThatEndsBeforeItsTimeout) {
+  for (int round = 0; round < 20; ++round) {  // whoever waits first
+    const auto batcher = Make(100, 100, milliseconds(5));
+    auto patient = std::async(std::launch::async, [&batcher] { return batcher->Pop(Clock::now() + kPatience); });
+    auto hasty = std::async(std::launch::async, [&batcher] { return batcher->Pop(Clock::now() + milliseconds(1)); });
+    batcher->Push(Producer(0), 1, "a");
+    const bool hasty_took_it = hasty.get().ok();
+    if (hasty_took_it) batcher->Close();
+    EXPECT_NE(patient.get().ok(), hasty_took_it);
+  }
+}
+
 TEST_F(DynamicBatcherTest, CloseWakesEveryPopAndDropsWhatWaits) {
   const auto batcher = Make(100, 100);
   std::vector<std::future<absl::StatusCode>> waiters(4);

@@ -84,7 +84,7 @@ class BoundedQueue {
     Stop(state);
     std::move(items.begin(), items.end(), std::back_inserter(lanes_[state.lane].items));
     items.clear();
-    changed_.NotifyAll();
+    if (NumItems() >= fewest_wanted_ || CanResume()) changed_.NotifyAll();
     return true;
   }
 
@@ -128,7 +128,7 @@ class BoundedQueue {
       bool in_time = true;
       {
         const MutexLock lock(mutex_);
-        while (in_time && !closed_ && !HasTurns(count) && !CanResume()) in_time = changed_.WaitUntil(mutex_, deadline);
+        while (in_time && !closed_ && !HasTurns(count) && !CanResume()) in_time = Wait(count, deadline);
         if (closed_) return absl::CancelledError("closed");
         for (Lane& lane : lanes_) {
           Waiting& items = lane.items;
@@ -272,6 +272,14 @@ class BoundedQueue {
     return turns;
   }
 
+  // For `count` items, or anything else. False at the deadline.
+  bool Wait(std::size_t count, Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    fewest_wanted_ = num_waiting_++ == 0 ? count : std::min(fewest_wanted_, count);
+    const bool in_time = changed_.WaitUntil(mutex_, deadline);
+    --num_waiting_;
+    return in_time;
+  }
+
   bool HasTurns(std::size_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (NumItems() < count) return false;
     FairShares shares = shares_;
@@ -312,6 +320,8 @@ class BoundedQueue {
   std::unordered_map<Producer, State> producers_ ABSL_GUARDED_BY(mutex_);
   Producer last_producer_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t fewest_wanted_ ABSL_GUARDED_BY(mutex_) = 0;  // of those who wait
 };
 
 }  // namespace kubebeast
