@@ -64,11 +64,15 @@ def _answer(pool: native.ActorPool) -> None:
     actions = np.zeros(1 << 16, np.int64)
     logits = np.zeros((1 << 16, frames.NUM_ACTIONS), np.float32)
     baseline = np.zeros(1 << 16, np.float32)
+
+    def reply_to_next() -> None:  # and lets go of it, as the learner's inference does
+        if batch := pool.next_inference(_WAIT_MS):
+            rows = batch.num_rows
+            batch.reply([actions[:rows]], logits[:rows], baseline[:rows], policy_version=0)
+
     try:
         while True:
-            if batch := pool.next_inference(_WAIT_MS):
-                rows = batch.num_rows
-                batch.reply([actions[:rows]], logits[:rows], baseline[:rows], policy_version=0)
+            reply_to_next()
     except native.ClosedError:
         return
 

@@ -6,6 +6,12 @@
 
 namespace kubebeast {
 
+Message::Message(absl::string_view bytes) {
+  grpc_slice slice = grpc_slice_from_copied_buffer(bytes.data(), bytes.size());
+  buffer_.reset(grpc_raw_byte_buffer_create(&slice, 1));
+  grpc_slice_unref(slice);
+}
+
 Message::Message(const std::vector<absl::string_view>& pieces) {
   std::vector<grpc_slice> slices;
   slices.reserve(pieces.size());

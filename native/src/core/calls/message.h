@@ -20,7 +20,7 @@ class Message {
   explicit Message(grpc_byte_buffer* buffer) : buffer_(buffer) {}
   // Copies, each piece into a slice of its own.
   explicit Message(const std::vector<absl::string_view>& pieces);
-  explicit Message(absl::string_view bytes) : Message(std::vector{bytes}) {}
+  explicit Message(absl::string_view bytes);
 
   bool has_value() const { return buffer_ != nullptr; }
   grpc_byte_buffer* get() const { return buffer_.get(); }

@@ -20,8 +20,9 @@ class Stats {
   std::vector<std::pair<std::string_view, const std::atomic<std::int64_t>*>> values_;
 
  public:
-  // Lists itself under its name, so that a declaration is all that a new one needs.
-  class Value : public std::atomic<std::int64_t> {
+  // Lists itself under its name, so that a declaration is all that a new one needs. On a cache line of its own, as
+  // different threads count different things.
+  class alignas(64) Value : public std::atomic<std::int64_t> {
    public:
     Value(Stats& stats, std::string_view name) : atomic(0) { stats.values_.emplace_back(name, this); }
     using atomic::operator=;

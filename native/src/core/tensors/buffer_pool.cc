@@ -28,13 +28,15 @@ std::size_t BufferPool::num_free() const {
 BufferPool::Buffer BufferPool::Take(std::size_t bytes) {
   {
     const MutexLock lock(mutex_);
-    const auto fits = [bytes](const Buffer& buffer) {
-      return buffer.capacity >= bytes && buffer.capacity / 2 <= bytes;
-    };
-    const auto found = std::find_if(free_.begin(), free_.end(), fits);
-    if (found != free_.end()) {
-      Buffer buffer = std::move(*found);
-      free_.erase(found);
+    // The smallest, as others need the larger ones; of equal ones the newest, which a cache may still hold.
+    auto best = free_.end();
+    for (auto each = free_.begin(); each != free_.end(); ++each) {
+      const bool fits = each->capacity >= bytes && each->capacity / 2 <= bytes;
+      if (fits && (best == free_.end() || each->capacity <= best->capacity)) best = each;
+    }
+    if (best != free_.end()) {
+      Buffer buffer = std::move(*best);
+      free_.erase(best);
       return buffer;
     }
   }

@@ -31,7 +31,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     std::size_t capacity = 0;
   };
 
-  // A kept buffer of at least `bytes` and at most twice that, or a new one.
+  // The smallest kept buffer of at least `bytes` and at most twice that, the newest of equal ones, or a new one.
   Buffer Take(std::size_t bytes);
   void Release(Buffer buffer);
 

@@ -33,6 +33,15 @@ TEST(BufferPoolTest, BufferTooSmallOrFarTooLargeIsLeftAlone) {
   EXPECT_EQ(pool->num_free(), 1) << "the buffer of twice the size was taken, the one of five times was not";
 }
 
+TEST(BufferPoolTest, SmallestBufferThatFitsIsTakenAndOfEqualOnesTheNewest) {
+  const auto pool = std::make_shared<BufferPool>();
+  std::vector<Array> arrays;
+  for (const std::int64_t size : {kLarge, kLarge, kLarge + 1}) arrays.push_back(pool->Allocate(DType::kUint8, {size}));
+  const void* const newest = arrays[1].data.get();
+  for (Array& array : arrays) array = {};
+  EXPECT_EQ(pool->Allocate(DType::kUint8, {kLarge}).data.get(), newest);
+}
+
 TEST(BufferPoolTest, SmallBuffersAreNotKept) {
   const auto pool = std::make_shared<BufferPool>();
   pool->Allocate(DType::kUint8, {16});

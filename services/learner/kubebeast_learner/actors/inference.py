@@ -108,13 +108,17 @@ class InferenceWorker(threading.Thread):
         try:
             with torch.inference_mode(), _own_stream(self._device):
                 while not self.stopping.is_set():
-                    batch = self._pool.next_inference(_POLL_MS)
-                    if batch is not None:
-                        with span("inference"):
-                            self._answer(batch)
+                    self._answer_next()
         except BaseException as error:
             if not self.stopping.is_set():
                 self._error = error
+
+    def _answer_next(self) -> None:
+        # The batch goes with the call: the next one is gathered into its memory, which the caches still hold.
+        batch = self._pool.next_inference(_POLL_MS)
+        if batch is not None:
+            with span("inference"):
+                self._answer(batch)
 
     def _answer(self, batch: "InferenceBatch") -> None:
         core_state: tuple[Tensor, ...] = ()
