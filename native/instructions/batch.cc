@@ -16,11 +16,11 @@ constexpr std::size_t kBatchRows = 32;
 struct State {
   DynamicBatcher<PendingStep> batcher{
       {.min_rows = kBatchRows, .max_rows = kBatchRows, .timeout = std::chrono::hours(1)}};
-  std::vector<VectorStep> window = std::vector<VectorStep>(kFrameStack);
+  std::shared_ptr<const Unroll> unroll = std::make_shared<Unroll>();
   std::vector<char> streams = std::vector<char>(kStreams);  // producers are names: the addresses of these
 
   void Batch() {
-    for (const char& stream : streams) batcher.Push(&stream, 1, {.actor = nullptr, .window = window});
+    for (const char& stream : streams) batcher.Push(&stream, 1, {.actor = nullptr, .unroll = unroll});
     for (std::size_t rows = 0; rows < kStreams; rows += kBatchRows) {
       const auto batch = batcher.Pop(Clock::time_point::max());
       Require(batch.ok() && batch->num_rows == kBatchRows, "batch");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include "rollouts/frame_stack.h"
@@ -67,18 +68,17 @@ InferenceBatch::~InferenceBatch() {
 }
 
 void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
-  const ObservationRows& block = *step.window.back().observation;
-  for (std::uint32_t env = 0; env < block.num_envs(); ++env) {
-    const std::size_t row = first_row + env;
-    for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
-      const LeafSpec& leaf = shape_->spec.observation[i];
-      std::uint8_t* const out = observation[i].data.get() + row * leaf.row_bytes();
-      CopyStack(step.window, i, leaf, env, shape_->interleaved[i], out);
-    }
-    for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
-      const LeafSpec& leaf = shape_->spec.action[i];
-      CopyLastAction(step.window, i, leaf, env, last_actions[i].data.get() + row * leaf.row_bytes());
-    }
+  const std::span<const VectorStep> steps = step.unroll->steps;
+  const ObservationRows& block = *steps.back().observation;
+  const EnvRange envs{.first = 0, .count = block.num_envs()};
+  for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
+    const LeafSpec& leaf = shape_->spec.observation[i];
+    std::uint8_t* const out = observation[i].data.get() + first_row * leaf.row_bytes();
+    CopyStacks(steps, i, leaf, envs, shape_->interleaved[i], out);
+  }
+  for (std::size_t i = 0; i < shape_->spec.action.size(); ++i) {
+    const LeafSpec& leaf = shape_->spec.action[i];
+    CopyLastActions(steps, i, leaf, envs, last_actions[i].data.get() + first_row * leaf.row_bytes());
   }
   std::copy(block.rewards.begin(), block.rewards.end(), rewards.as<float>() + first_row);
   std::copy(block.terminated.begin(), block.terminated.end(), terminated.data.get() + first_row);

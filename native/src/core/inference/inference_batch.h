@@ -46,7 +46,7 @@ class Actor {
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  std::vector<VectorStep> window;  // history, then the step to act on
+  std::shared_ptr<const Unroll> unroll;  // ends with the step to act on, as long as that has no answer
   bool unroll_start = false;
   Clock::time_point since;    // of the wait
   std::size_t task = 0;       // as Tasks counts them

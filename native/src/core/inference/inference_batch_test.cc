@@ -39,6 +39,14 @@ class FakeActor final : public Actor {
   std::vector<std::int32_t> slots_;
 };
 
+// What an actor of two environments waits with at its first step.
+std::shared_ptr<const Unroll> WaitingStep(std::vector<std::uint8_t> interrupted = {}) {
+  const auto unroll = std::make_shared<Unroll>();
+  const StepFlags flags{.is_first = {1, 1}, .interrupted = std::move(interrupted)};
+  unroll->steps.push_back({.observation = MakeObservation(0, flags), .outputs = nullptr});
+  return unroll;
+}
+
 template <typename T>
 std::vector<T> Values(const Array& array, std::size_t count) {
   return std::vector<T>(array.as<T>(), array.as<T>() + count);
@@ -56,8 +64,8 @@ class InferenceBatchTest : public ::testing::Test {
     RolloutAssembler first(shape_, 1);
     first.AddStep(MakeObservation(0, {.is_first = {1}}));
     std::vector<PendingStep> steps;
-    steps.push_back({a_, second.Window(), second.at_unroll_start(), {}, 3});
-    steps.push_back({b_, first.Window(), first.at_unroll_start(), {}, 1});
+    steps.push_back({a_, second.started(), second.at_unroll_start(), {}, 3});
+    steps.push_back({b_, first.started(), first.at_unroll_start(), {}, 1});
     batch_ = std::make_unique<InferenceBatch>(std::move(steps), shape_, *buffers_, stats_);
   }
 
@@ -112,7 +120,7 @@ TEST_F(InferenceBatchTest, AnswerReachesEveryActorWithItsRows) {
   EXPECT_EQ(b_->outputs->policy_version, 9);
   const VectorStep step{.observation = nullptr, .outputs = b_->outputs, .first_output = b_->first_output};
   std::int64_t choice = 0;
-  std::memcpy(&choice, step.action(0, shape_->spec.action[0], 0), sizeof(choice));
+  std::memcpy(&choice, step.actions(0, sizeof(choice), 0), sizeof(choice));
   EXPECT_EQ(choice, 12);
 }
 
@@ -133,8 +141,7 @@ TEST_F(InferenceBatchTest, AnswerTellsHowTheBatchWent) {
 
 TEST_F(InferenceBatchTest, SaysWhichRowsOnlyKeepTheirPlace) {
   std::vector<PendingStep> steps;
-  steps.push_back(
-      {a_, {{.observation = MakeObservation(0, {.is_first = {1, 1}, .interrupted = {0, 1}}), .outputs = nullptr}}});
+  steps.push_back({.actor = a_, .unroll = WaitingStep({0, 1})});
   const InferenceBatch batch(std::move(steps), shape_, *buffers_, stats_);
   EXPECT_EQ(Values<bool>(batch.interrupted, 2), (std::vector<bool>{false, true}));
 }
@@ -197,7 +204,7 @@ TEST_F(InferenceBatchTest, ActorThatFailsIsAbandonedAndTheOthersAreAnswered) {
 TEST_F(InferenceBatchTest, BatchThatFindsNoMemoryAbandonsItsActors) {
   a_->finds_no_memory = true;
   std::vector<PendingStep> steps;
-  steps.push_back({a_, {{.observation = MakeObservation(0, {.is_first = {1, 1}}), .outputs = nullptr}}});
+  steps.push_back({.actor = a_, .unroll = WaitingStep()});
   EXPECT_THROW(InferenceBatch(std::move(steps), shape_, *buffers_, stats_), std::bad_alloc);
   EXPECT_TRUE(a_->abandoned);
   EXPECT_EQ(stats_->inference_dropped, 1);

@@ -12,16 +12,17 @@ namespace {
 using Frames = std::array<const std::uint8_t*, kMaxFrameStack>;
 
 // The frames of the stack, the oldest first.
-Frames FindFrames(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env) {
+Frames FindFrames(std::span<const VectorStep> steps, std::size_t leaf, std::size_t num_frames, std::size_t frame_bytes,
+                  std::uint32_t env) {
   Frames stack;
-  std::size_t missing = spec.frame_stack;
+  std::size_t missing = num_frames;
   for (std::size_t i = steps.size(); missing > 0; --i) {
     const ObservationRows& block = *steps[i - 1].observation;
     const std::uint8_t* const frames = block.frames(leaf, env);
     if (block.is_first[env]) {
       // The block holds a whole stack here; its newest frames fill what is missing.
-      const std::size_t skipped = spec.frame_stack - missing;
-      for (std::size_t j = 0; j < missing; ++j) stack[j] = frames + (skipped + j) * spec.frame_bytes();
+      const std::size_t skipped = num_frames - missing;
+      for (std::size_t j = 0; j < missing; ++j) stack[j] = frames + (skipped + j) * frame_bytes;
       break;
     }
     stack[--missing] = frames;
@@ -69,12 +70,23 @@ absl::Status CheckInterleaved(const std::vector<bool>& interleaved, const std::v
   return absl::OkStatus();
 }
 
-void CopyStack(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-               bool interleaved, std::uint8_t* out) {
-  const Frames stack = FindFrames(steps, leaf, spec, env);
+void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                bool interleaved, std::uint8_t* out) {
+  const std::size_t num_frames = spec.frame_stack;
   const std::size_t frame_bytes = spec.frame_bytes();
-  if (interleaved) return Interleave(stack, spec.frame_stack, frame_bytes, out);
-  for (std::size_t j = 0; j < spec.frame_stack; ++j) std::memcpy(out + j * frame_bytes, stack[j], frame_bytes);
+  if (num_frames == 1) {
+    // A message holds one frame of each environment, side by side.
+    std::memcpy(out, steps.back().observation->frames(leaf, envs.first), envs.count * frame_bytes);
+    return;
+  }
+  for (std::uint32_t env = envs.first; env < envs.end(); ++env, out += num_frames * frame_bytes) {
+    const Frames stack = FindFrames(steps, leaf, num_frames, frame_bytes, env);
+    if (interleaved) {
+      Interleave(stack, num_frames, frame_bytes, out);
+    } else {
+      for (std::size_t j = 0; j < num_frames; ++j) std::memcpy(out + j * frame_bytes, stack[j], frame_bytes);
+    }
+  }
 }
 
 }  // namespace kubebeast

@@ -15,11 +15,11 @@ namespace kubebeast {
 // InvalidArgument names the leaf that cannot be interleaved, as it is no stack of bytes, or a wrong number of flags.
 absl::Status CheckInterleaved(const std::vector<bool>& interleaved, const std::vector<LeafSpec>& leaves);
 
-// Copies what the model sees of an environment at the last of `steps`, row_bytes() of it: its frame and, back to the
-// episode's first row, as many older ones as the stack holds. Interleaved, the bytes of a place in the frames lie side
-// by side, [*shape, frame_stack], as channels of an image do for a convolution: this takes no longer than copying frame
-// by frame, and transposing a stack takes four times as long as converting its bytes to numbers.
-void CopyStack(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-               bool interleaved, std::uint8_t* out);
+// Copies, of one environment after the other, what the model sees of it at the last of `steps`, row_bytes(): its frame
+// and, back to the episode's first row, as many older ones as the stack holds. Interleaved, the bytes of a place in the
+// frames lie side by side, [*shape, frame_stack], as channels of an image do for a convolution: this takes no longer
+// than copying frame by frame, and transposing a stack takes four times as long as converting its bytes to numbers.
+void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                bool interleaved, std::uint8_t* out);
 
 }  // namespace kubebeast

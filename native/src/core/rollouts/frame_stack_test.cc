@@ -47,7 +47,7 @@ TEST_P(FrameStackTest, HoldsTheNewestFramesOfTheEpisodeOldestFirst) {
   const std::uint8_t k = GetParam();
   for (const std::uint8_t num_steps : {std::uint8_t{1}, std::uint8_t{2}, static_cast<std::uint8_t>(k + 2)}) {
     std::vector<std::uint8_t> out(k * kFrameBytes);
-    CopyStack(Episode(k, num_steps), 0, Stack(k), 0, false, out.data());
+    CopyStacks(Episode(k, num_steps), 0, Stack(k), {0, 1}, false, out.data());
     for (std::uint8_t j = 0; j < k; ++j) {
       for (std::size_t i = 0; i < kFrameBytes; ++i) {
         ASSERT_EQ(out[j * kFrameBytes + i], Byte(static_cast<std::uint8_t>(num_steps + j), i)) << num_steps;
@@ -61,8 +61,8 @@ TEST_P(FrameStackTest, InterleavedItHoldsTheSameBytesPlaceByPlace) {
   for (const std::uint8_t num_steps : {std::uint8_t{1}, std::uint8_t{2}, static_cast<std::uint8_t>(k + 2)}) {
     std::vector<std::uint8_t> plain(k * kFrameBytes);
     std::vector<std::uint8_t> interleaved(k * kFrameBytes);
-    CopyStack(Episode(k, num_steps), 0, Stack(k), 0, false, plain.data());
-    CopyStack(Episode(k, num_steps), 0, Stack(k), 0, true, interleaved.data());
+    CopyStacks(Episode(k, num_steps), 0, Stack(k), {0, 1}, false, plain.data());
+    CopyStacks(Episode(k, num_steps), 0, Stack(k), {0, 1}, true, interleaved.data());
     for (std::uint8_t j = 0; j < k; ++j) {
       for (std::size_t i = 0; i < kFrameBytes; ++i) ASSERT_EQ(interleaved[i * k + j], plain[j * kFrameBytes + i]);
     }

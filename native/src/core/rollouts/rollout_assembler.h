@@ -30,14 +30,16 @@ class RolloutAssembler {
   // Whether the newest step is step 0 of the started unroll.
   bool at_unroll_start() const { return makes_unrolls() && started_->length() == 0; }
 
-  // The newest step with the history that it needs, oldest first.
-  std::vector<VectorStep> Window() const;
+  // Begins with history and ends with the newest step, until AddStep changes it.
+  std::shared_ptr<const Unroll> started() const { return started_; }
 
   // Ends the started unroll early; the assembler is done. Null when there was no transition.
   std::shared_ptr<const Unroll> Finish(Unroll::End end);
 
  private:
   bool makes_unrolls() const { return shape_->unroll_length > 0; }
+  // The newest step with the history that it needs, oldest first.
+  std::vector<VectorStep> Window() const;
   void StartUnroll(std::vector<VectorStep> history);
 
   std::shared_ptr<const UnrollShape> shape_;

@@ -281,9 +281,9 @@ TEST_F(RolloutAssemblerTest, WithoutUnrollsItKeepsTheWindowAlone) {
     EXPECT_EQ(added.num_steps, 1);
     EXPECT_EQ(added.finished, nullptr);
   }
-  const std::vector<VectorStep> window = assembler.Window();
-  ASSERT_EQ(window.size(), kStack);
-  EXPECT_EQ(window.back().observation->step, 99);
+  const std::shared_ptr<const Unroll> window = assembler.started();
+  ASSERT_EQ(window->steps.size(), kStack);
+  EXPECT_EQ(window->steps.back().observation->step, 99);
   EXPECT_EQ(assembler.Finish(Unroll::End::kTruncated), nullptr);
 }
 

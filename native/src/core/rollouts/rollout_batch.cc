@@ -41,93 +41,130 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   return batch;
 }
 
-// Writes one column (one unroll) of the batch.
-class ColumnWriter {
+// Environments of one unroll whose columns lie side by side.
+struct Run {
+  const Unroll* unroll = nullptr;
+  EnvRange envs;
+  std::size_t column = 0;  // of the first one
+};
+
+std::vector<Run> FindRuns(const std::vector<FinishedUnroll>& unrolls) {
+  std::vector<Run> runs;
+  for (std::size_t column = 0; column < unrolls.size(); ++column) {
+    const FinishedUnroll& next = unrolls[column];
+    if (!runs.empty() && runs.back().unroll == next.unroll.get() && runs.back().envs.end() == next.env) {
+      ++runs.back().envs.count;
+    } else {
+      runs.push_back({.unroll = next.unroll.get(), .envs = {.first = next.env, .count = 1}, .column = column});
+    }
+  }
+  return runs;
+}
+
+// source: null where there are no bytes.
+void CopyOrClear(const void* source, std::size_t bytes, bool clear, void* out) {
+  if (bytes == 0) return;
+  if (clear) {
+    std::memset(out, 0, bytes);
+  } else {
+    std::memcpy(out, source, bytes);
+  }
+}
+
+// Writes row t of a run. Its cells lie side by side in the batch, as what they hold does in a step.
+class RowWriter {
  public:
-  ColumnWriter(const UnrollShape& shape, const FinishedUnroll& source, std::size_t column, std::size_t batch_size,
-               RolloutBatch& batch)
+  RowWriter(const UnrollShape& shape, const Run& run, std::size_t t, std::size_t batch_size, RolloutBatch& batch)
       : shape_(shape),
-        unroll_(*source.unroll),
-        env_(source.env),
-        column_(column),
-        batch_size_(batch_size),
+        unroll_(*run.unroll),
+        envs_(run.envs),
+        t_(t),
+        cell_(t * batch_size + run.column),
         batch_(batch) {}
 
   void Write() {
-    for (std::size_t t = 0; t <= shape_.unroll_length; ++t) {
-      WriteObservation(t);
-      WriteFlags(t);
-    }
-    for (std::size_t t = 0; t < shape_.unroll_length; ++t) WriteOutputs(t);
-    std::copy_n(unroll_.core_state.begin() + static_cast<std::ptrdiff_t>(env_ * shape_.core_state_size),
-                shape_.core_state_size, batch_.core_state.as<float>() + column_ * shape_.core_state_size);
+    WriteObservation();
+    WriteFlags();
+    if (t_ < shape_.unroll_length) WriteOutputs();
   }
 
  private:
-  std::size_t cell(std::size_t t) const { return t * batch_size_ + column_; }
-
-  void WriteObservation(std::size_t t) {
-    const auto steps = unroll_.upto(std::min(t, unroll_.length()));
+  void WriteObservation() {
+    const auto steps = unroll_.upto(std::min(t_, unroll_.length()));
     for (std::size_t i = 0; i < shape_.spec.observation.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.observation[i];
-      std::uint8_t* const out = batch_.observation[i].data.get() + cell(t) * leaf.row_bytes();
-      CopyStack(steps, i, leaf, env_, shape_.interleaved[i], out);
+      std::uint8_t* const out = batch_.observation[i].data.get() + cell_ * leaf.row_bytes();
+      CopyStacks(steps, i, leaf, envs_, shape_.interleaved[i], out);
     }
     for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
       const LeafSpec& leaf = shape_.spec.action[i];
-      CopyLastAction(steps, i, leaf, env_, batch_.last_actions[i].data.get() + cell(t) * leaf.row_bytes());
+      CopyLastActions(steps, i, leaf, envs_, batch_.last_actions[i].data.get() + cell_ * leaf.row_bytes());
     }
   }
 
-  void WriteFlags(std::size_t t) {
-    const bool padding = t > unroll_.length();
-    const VectorStep& step = unroll_.step(std::min(t, unroll_.length()));
-    const bool ends = t == unroll_.length() && !step.is_final(env_);
+  void WriteFlags() {
+    const bool padding = t_ > unroll_.length();
+    const VectorStep& step = unroll_.step(std::min(t_, unroll_.length()));
     const ObservationRows& block = *step.observation;
-    batch_.rewards.as<float>()[cell(t)] = padding ? 0.0F : block.rewards[env_];
-    batch_.terminated.as<bool>()[cell(t)] =
-        !padding && (block.terminated[env_] != 0 || (ends && unroll_.end == Unroll::End::kTerminated));
-    batch_.truncated.as<bool>()[cell(t)] =
-        !padding && (block.truncated[env_] != 0 || (ends && unroll_.end == Unroll::End::kTruncated));
-    batch_.is_first.as<bool>()[cell(t)] = !padding && block.is_first[env_] != 0;
+    float* const rewards = batch_.rewards.as<float>() + cell_;
+    bool* const terminated = batch_.terminated.as<bool>() + cell_;
+    bool* const truncated = batch_.truncated.as<bool>() + cell_;
+    bool* const is_first = batch_.is_first.as<bool>() + cell_;
+    for (std::uint32_t i = 0; i < envs_.count; ++i) {
+      const std::uint32_t env = envs_.first + i;
+      const bool ends = t_ == unroll_.length() && !step.is_final(env);
+      rewards[i] = padding ? 0.0F : block.rewards[env];
+      terminated[i] = !padding && (block.terminated[env] != 0 || (ends && unroll_.end == Unroll::End::kTerminated));
+      truncated[i] = !padding && (block.truncated[env] != 0 || (ends && unroll_.end == Unroll::End::kTruncated));
+      is_first[i] = !padding && block.is_first[env] != 0;
+    }
   }
 
-  void WriteOutputs(std::size_t t) {
-    const bool padding = t >= unroll_.length();
-    const VectorStep& step = unroll_.step(std::min(t, unroll_.length() - 1));
-    const std::size_t source = step.first_output + env_;
+  void WriteOutputs() {
+    const bool padding = t_ >= unroll_.length();
+    const VectorStep& step = unroll_.step(std::min(t_, unroll_.length() - 1));
+    const ModelOutputs& outputs = *step.outputs;
+    const std::size_t source = step.first_output + envs_.first;
+    const std::size_t count = envs_.count;
     for (std::size_t i = 0; i < shape_.spec.action.size(); ++i) {
-      const LeafSpec& leaf = shape_.spec.action[i];
-      std::uint8_t* const out = batch_.actions[i].data.get() + cell(t) * leaf.row_bytes();
-      if (padding) {
-        std::memset(out, 0, leaf.row_bytes());
-      } else {
-        std::memcpy(out, step.action(i, leaf, env_), leaf.row_bytes());
-      }
+      const std::size_t row_bytes = shape_.spec.action[i].row_bytes();
+      CopyOrClear(step.actions(i, row_bytes, envs_.first), count * row_bytes, padding,
+                  batch_.actions[i].data.get() + cell_ * row_bytes);
     }
-    float* const logits = batch_.policy_logits.as<float>() + cell(t) * shape_.num_logits;
-    for (std::size_t i = 0; i < shape_.num_logits; ++i) {
-      logits[i] = padding ? 0.0F : step.outputs->policy_logits[source * shape_.num_logits + i];
-    }
-    batch_.baseline.as<float>()[cell(t)] = padding ? 0.0F : step.outputs->baseline[source];
-    batch_.policy_version.as<std::int64_t>()[cell(t)] = step.outputs->policy_version;
-    batch_.valid.as<bool>()[cell(t)] = unroll_.valid(t, env_);
+    CopyOrClear(outputs.policy_logits.data() + source * shape_.num_logits, count * shape_.num_logits * sizeof(float),
+                padding, batch_.policy_logits.as<float>() + cell_ * shape_.num_logits);
+    CopyOrClear(outputs.baseline.data() + source, count * sizeof(float), padding, batch_.baseline.as<float>() + cell_);
+    std::fill_n(batch_.policy_version.as<std::int64_t>() + cell_, count, outputs.policy_version);
+    bool* const valid = batch_.valid.as<bool>() + cell_;
+    for (std::uint32_t i = 0; i < envs_.count; ++i) valid[i] = unroll_.valid(t_, envs_.first + i);
   }
 
   const UnrollShape& shape_;
   const Unroll& unroll_;
-  const std::uint32_t env_;
-  const std::size_t column_;
-  const std::size_t batch_size_;
+  const EnvRange envs_;
+  const std::size_t t_;
+  const std::size_t cell_;  // of the run's first column
   RolloutBatch& batch_;
 };
+
+// core_state: of the batch, [B, core_state_size].
+void CopyCoreStates(const Run& run, std::size_t core_state_size, float* core_state) {
+  const auto first = static_cast<std::ptrdiff_t>(run.envs.first * core_state_size);
+  std::copy_n(run.unroll->core_state.begin() + first, run.envs.count * core_state_size,
+              core_state + run.column * core_state_size);
+}
 
 }  // namespace
 
 RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const UnrollShape& shape, BufferPool& buffers) {
   RolloutBatch batch = Allocate(unrolls.size(), shape, buffers);
+  const std::vector<Run> runs = FindRuns(unrolls);
+  // Row after row, as the batch lies in memory.
+  for (std::size_t t = 0; t <= shape.unroll_length; ++t) {
+    for (const Run& run : runs) RowWriter(shape, run, t, unrolls.size(), batch).Write();
+  }
+  for (const Run& run : runs) CopyCoreStates(run, shape.core_state_size, batch.core_state.as<float>());
   for (std::size_t column = 0; column < unrolls.size(); ++column) {
-    ColumnWriter(shape, unrolls[column], column, unrolls.size(), batch).Write();
     batch.task.as<std::int64_t>()[column] = static_cast<std::int64_t>(unrolls[column].task);
     batch.num_transitions += unrolls[column].num_valid;
   }

@@ -17,12 +17,16 @@ std::size_t UnrollShape::history() const {
   return steps;
 }
 
-void CopyLastAction(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-                    std::uint8_t* out) {
-  if (steps.back().observation->is_first[env]) {
-    std::memset(out, 0, spec.row_bytes());
-  } else {
-    std::memcpy(out, steps[steps.size() - 2].action(leaf, spec, env), spec.row_bytes());
+void CopyLastActions(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                     std::uint8_t* out) {
+  const std::size_t row_bytes = spec.row_bytes();
+  const std::vector<std::uint8_t>& is_first = steps.back().observation->is_first;
+  for (std::uint32_t env = envs.first; env < envs.end(); ++env, out += row_bytes) {
+    if (is_first[env] != 0) {
+      std::memset(out, 0, row_bytes);
+    } else {
+      std::memcpy(out, steps[steps.size() - 2].actions(leaf, row_bytes, env), row_bytes);
+    }
   }
 }
 

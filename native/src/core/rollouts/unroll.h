@@ -13,6 +13,14 @@
 
 namespace kubebeast {
 
+// Environments first .. first + count of a stream.
+struct EnvRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  std::uint32_t end() const { return first + count; }
+};
+
 // The sizes that all unrolls of a pool share.
 struct UnrollShape {
   EnvSpec spec;
@@ -44,15 +52,15 @@ struct VectorStep {
 
   bool is_final(std::uint32_t env) const { return observation->terminated[env] || observation->truncated[env]; }
   bool is_interrupted(std::uint32_t env) const { return observation->interrupted[env] != 0; }
-  // The action of environment `env`; the step must have outputs.
-  const std::uint8_t* action(std::size_t leaf, const LeafSpec& spec, std::uint32_t env) const {
-    return outputs->actions[leaf].data() + (first_output + env) * spec.row_bytes();
+  // The actions of environment `env` and those after it, row_bytes each; the step must have outputs.
+  const std::uint8_t* actions(std::size_t leaf, std::size_t row_bytes, std::uint32_t env) const {
+    return outputs->actions[leaf].data() + (first_output + env) * row_bytes;
   }
 };
 
-// Copies the action that led to the last of `steps`; zeros where is_first.
-void CopyLastAction(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, std::uint32_t env,
-                    std::uint8_t* out);
+// Copies, of one environment after the other, the action that led to the last of `steps`; zeros where is_first.
+void CopyLastActions(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                     std::uint8_t* out);
 
 // Steps 0 .. length of B environments, length == T unless the stream ended early.
 struct Unroll {

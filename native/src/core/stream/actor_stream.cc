@@ -278,7 +278,7 @@ void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
   pool_->batcher.Push(
       this, slots_.size(),
-      {shared_from_this(), assembler_->Window(), assembler_->at_unroll_start(), now, task_, num_newest_steps_});
+      {shared_from_this(), assembler_->started(), assembler_->at_unroll_start(), now, task_, num_newest_steps_});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
