@@ -185,7 +185,7 @@ TEST_F(ActorStreamTest, ParkedStreamThatEndsIsForgotten) {
   ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 1));
   actor.Vanish();
   ASSERT_TRUE(StatBecomes(*pool_, "streams_ended_disconnect", 1));
-  EXPECT_EQ(Stat(*pool_, "streams_parked"), 0);
+  ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 0));
   NextRollouts();
   EXPECT_EQ(Stat(*pool_, "rows_waiting"), 0);
 }
