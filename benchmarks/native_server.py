@@ -22,6 +22,8 @@ def serve(cell: Cell, channel: Connection) -> None:
         run_id="transport",
         unroll_length=cell.unroll_length,
         batch_size=cell.batch_size,
+        # Every environment plays: who is held back says nothing about transport.
+        max_queued_rollouts=cell.streams * cell.num_envs + 2 * cell.batch_size,
         min_inference_rows=min_rows,
         max_inference_rows=max(256, min_rows),
         expected=env_spec(cell),
