@@ -16,8 +16,8 @@ class Transport {
   virtual void Read() = 0;
   // OnWritten.
   virtual void Write(Message message) = 0;
-  // Write and Read in one go, which costs a call to the kernel and a wake-up less than one after the other: OnWritten
-  // comes with OnRead, when both are done.
+  // Write and Read in one go, which costs less than one after the other. OnWritten may come with OnRead, when both are
+  // done.
   virtual void Exchange(Message message) = 0;
   // Tells the peer that the stream is over, and why; what it still sends is not read. Once; nothing but Cancel follows.
   virtual void Finish(const absl::Status& status) = 0;

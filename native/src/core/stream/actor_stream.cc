@@ -145,12 +145,12 @@ void ActorStream::OnRead(Message message) {
 void ActorStream::OnWritten(bool ok) {
   const MutexLock lock(mutex_);
   exchange_.OnWritten(ok && phase_ != Phase::kEnded);
-  if (!ok) End(end_cause::kDisconnect, absl::OkStatus());
+  // What is read comes to its end by itself, and may bring a Bye before.
+  if (!ok && !exchange_.reading()) End(end_cause::kDisconnect, absl::OkStatus());
 }
 
 void ActorStream::OnPeerGone() {
   const MutexLock lock(mutex_);
-  // What is read comes to its end by itself, and may bring a Bye before.
   if (phase_ != Phase::kStart && !exchange_.reading()) End(end_cause::kDisconnect, absl::OkStatus());
 }
 

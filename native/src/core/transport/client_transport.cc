@@ -93,15 +93,19 @@ void ClientTransport::Exchange(Message message) {
   const MutexLock lock(mutex_);
   reading_ = writing_ = true;
   sent_ = std::move(message);
-  Batch batch;
-  Begin(batch.Send(sent_).Receive(&received_), exchanged_);
+  // Two batches: where the message cannot be sent, as the peer has said Bye and ended the call, gRPC would throw away
+  // what it has received for the same batch.
+  Batch receive;
+  Begin(receive.Receive(&received_), read_);
+  Batch send;
+  Begin(send.Send(sent_), written_);
 }
 
 void ClientTransport::Finish(const absl::Status& status) {
   const MutexLock lock(mutex_);
   if (peer_is_done_) return;
   last_status_ = status;
-  // An exchange that is under way is over with the peer's answer: gRPC takes no further message before.
+  // gRPC takes one message at a time.
   if (!writing_) SendLast();
   if (!reading_) ReceiveUnread();
 }
@@ -147,11 +151,6 @@ void ClientTransport::OnRead(bool /*ok*/) {
 
 void ClientTransport::OnWritten(bool ok) {
   if (OnWrittenFor()) stream_->OnWritten(ok);
-}
-
-void ClientTransport::OnExchanged(bool ok) {
-  OnWritten(ok);
-  OnRead(ok);
 }
 
 void ClientTransport::OnStatus(bool /*ok*/) {

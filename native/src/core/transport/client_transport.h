@@ -66,7 +66,6 @@ class ClientTransport final : public Transport {
   void OnStarted(bool /*ok*/) {}
   void OnRead(bool ok);
   void OnWritten(bool ok);
-  void OnExchanged(bool ok);
   void OnSaidLast(bool /*ok*/) {}
   void OnStatus(bool ok);
 
@@ -95,7 +94,6 @@ class ClientTransport final : public Transport {
   CallEvent<ClientTransport, &ClientTransport::OnStarted> started_{*this};
   CallEvent<ClientTransport, &ClientTransport::OnRead> read_{*this};
   CallEvent<ClientTransport, &ClientTransport::OnWritten> written_{*this};
-  CallEvent<ClientTransport, &ClientTransport::OnExchanged> exchanged_{*this};
   CallEvent<ClientTransport, &ClientTransport::OnSaidLast> last_{*this};
   CallEvent<ClientTransport, &ClientTransport::OnStatus> status_{*this};
 };

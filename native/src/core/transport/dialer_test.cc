@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
@@ -248,6 +249,39 @@ TEST_F(DialerTest, ByeEndsADialledStreamWithoutAnEnd) {
   EXPECT_TRUE(future.get());
   EXPECT_TRUE(StatBecomes(*pool_, "streams_ended_bye", 1));
   pool_->Drain();
+}
+
+TEST_F(DialerTest, ByeOfAnEnvServerThatTakesNoMoreActionsIsHeard) {
+  std::promise<void> left;
+  std::atomic<bool> has_left = false;
+  TestEnvServer leaving([&left, &has_left](TestEnvServer& self, Stream& stream) {
+    v1::ActResponse actions;
+    if (has_left || !self.Join(stream) || !stream.Write(self.StepMessage(0)) || !stream.Read(&actions)) {
+      return grpc::Status::OK;
+    }
+    v1::ActRequest bye;
+    bye.mutable_bye()->set_reason(v1::Bye::REASON_SHUTDOWN);
+    stream.Write(self.StepMessage(1));
+    stream.Write(bye);
+    has_left = true;
+    left.set_value();
+    return grpc::Status::OK;
+  });
+  TestEnvServer staying(
+      [future = left.get_future().share()](TestEnvServer& self, Stream& stream) {
+        if (future.wait_for(kPatience) != std::future_status::ready) return grpc::Status::OK;
+        return JoinAndPlay(self, stream);
+      },
+      2);
+  StartDiallingPool();
+  ASSERT_TRUE(Dial({&leaving, &staying}).ok());
+  ASSERT_TRUE(AnswerNext(*pool_).ok());
+  const auto owed = pool_->NextInference(kPatience);
+  ASSERT_TRUE(owed.ok());
+  // Has come after the end of the other call.
+  ASSERT_TRUE(AnswerNext(*pool_).ok());
+  ASSERT_TRUE(AnswerBatch(**owed).ok());
+  EXPECT_TRUE(StatBecomes(*pool_, "streams_ended_bye", 1));
 }
 
 TEST_F(DialerTest, CloseTellsEnvServersAndWaitsForThem) {
