@@ -1,12 +1,12 @@
 """The work that no training system can leave out, each piece on one thread a core: its CPU time per env-step."""
 
+import dataclasses
 import itertools
 import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing.synchronize import Barrier
 
 import numpy as np
@@ -26,36 +26,30 @@ from kubebeast_learner.models.dummy import dummy_inputs
 WARMUP_CALLS = 3
 
 
-def measure_all(
-    env: str,
-    *,
-    num_envs: int,
-    num_rows: int,
-    unroll_length: int,
-    batch_size: int,
-    model: str,
-    seconds: float,
-) -> dict[str, float]:
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """What the pieces work on; frames lie in memory as actors lay them for the model."""
+
+    env: str
+    num_envs: int
+    """Environments in a vector."""
+    num_rows: int
+    """Rows of an inference batch."""
+    unroll_length: int
+    batch_size: int
+    model: str
+    """The network's name."""
+
+
+def measure_all(load: Load, seconds: float) -> dict[str, float]:
     """CPU microseconds per env-step of env, inference and update, each over `seconds`.
 
     The same piece runs on every core at once, as neighbours share caches and often more: alone it costs a fifth less.
-    num_envs: environments in a vector. num_rows: rows of an inference batch. model: the network's name;
-    frames lie in memory as actors lay them for it.
     """
-    measure = partial(
-        _measure_core,
-        env,
-        num_envs=num_envs,
-        num_rows=num_rows,
-        unroll_length=unroll_length,
-        batch_size=batch_size,
-        model=model,
-        seconds=seconds,
-    )
     spawn = multiprocessing.get_context("spawn")
     cores = num_cores()
     with ProcessPoolExecutor(cores, spawn, _meet_at, (spawn.Barrier(cores),)) as executor:
-        measured = [future.result() for future in [executor.submit(measure) for _ in range(cores)]]
+        measured = [future.result() for future in [executor.submit(_measure_core, load, seconds) for _ in range(cores)]]
     return {name: statistics.mean(floor[name] for floor in measured) for name in measured[0]}
 
 
@@ -67,26 +61,20 @@ def _meet_at(barrier: Barrier) -> None:
     _barrier = barrier
 
 
-def _measure_core(
-    env: str,
-    *,
-    num_envs: int,
-    num_rows: int,
-    unroll_length: int,
-    batch_size: int,
-    model: str,
-    seconds: float,
-) -> dict[str, float]:
+def _measure_core(load: Load, seconds: float) -> dict[str, float]:
     """As measure_all, of the core that this process is on; each piece begins when all processes have come to it."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    envs = make_vector_env(env, num_envs, seed=1, full_stacks=False)
-    spec = EnvSpec.of(env, envs.spec_observation, envs.spec_action)
-    network = make_model(spec.observation, spec.action, ModelConfig(model=model))
+    envs = make_vector_env(load.env, load.num_envs, seed=1, full_stacks=False)
+    spec = EnvSpec.of(load.env, envs.spec_observation, envs.spec_action)
+    network = make_model(spec.observation, spec.action, ModelConfig(model=load.model))
     pieces = {
-        "env": (_env(envs), num_envs),
-        "inference": (_inference(network, spec, num_rows), num_rows),
-        "update": (_update(network, spec, unroll_length, batch_size), unroll_length * batch_size),
+        "env": (_env(envs), load.num_envs),
+        "inference": (_inference(network, spec, load.num_rows), load.num_rows),
+        "update": (
+            _update(network, spec, load.unroll_length, load.batch_size),
+            load.unroll_length * load.batch_size,
+        ),
     }
     floor = {name: _cpu_us(call, seconds) / num_steps for name, (call, num_steps) in pieces.items()}
     envs.close()

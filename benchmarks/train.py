@@ -89,15 +89,15 @@ def main() -> None:
     window = end_to_end.measure(
         settings.command, settings.flags, warmup_seconds=settings.warmup_seconds, seconds=settings.seconds
     )
-    floor = pieces.measure_all(
-        settings.env,
+    load = pieces.Load(
+        env=settings.env,
         num_envs=settings.num_actors // settings.num_processes,
         num_rows=round(window.rows_per_inference),
         unroll_length=settings.unroll_length,
         batch_size=settings.batch_size,
         model=settings.model,
-        seconds=settings.seconds / 3,
     )
+    floor = pieces.measure_all(load, settings.seconds / 3)
     shares = split(window, floor)
     summary = summarize(window, floor, len(os.sched_getaffinity(0)))
     report.print_table(

@@ -271,13 +271,13 @@ RULES = (
         "T3",
         "learner",
         "It waits 10 s for the Hello (--handshake-timeout-s).",
-        unseen="what the learner does without that flag: the suite is told its time",
+        unseen="the time of a learner without that flag: the suite has to be told how long yours waits",
     ),
     Rule(
         "T4",
         "learner",
         "It waits 60 s for the next Observations (--step-timeout-s); a slow stream holds up no other.",
-        unseen="what the learner does without that flag: the suite is told its time",
+        unseen="the time of a learner without that flag: the suite has to be told how long yours waits",
     ),
     Rule(
         "T5",

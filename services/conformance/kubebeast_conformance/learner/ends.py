@@ -32,7 +32,7 @@ def is_about_to_be_replaced(subject: Learner) -> None:
 
 
 def is_over_for_newcomers(subject: Learner) -> None:
-    """Plays to the end of the run; newcomers are told then, the stream that plays may be kept waiting."""
+    """Plays to the end of the run. Streams that come then are told so; the one that plays may be kept waiting."""
     options = subject.options
     if not options.total_steps:
         raise SkippedError("takes --total-steps, and a learner that stays when its run is finished")
@@ -58,7 +58,7 @@ def is_over_for_newcomers(subject: Learner) -> None:
 
 
 def _newcomer(subject: Learner) -> Ended | None:
-    """What one is told; None where it is welcomed."""
+    """The end of a stream that has just come; None where it is welcomed."""
     with subject.stream() as stream:
         return stream.try_to_join()
 
