@@ -4,6 +4,7 @@ import time
 
 from kubebeast_conformance.check import SkippedError
 from kubebeast_conformance.contract.violation import ViolationError
+from kubebeast_conformance.wire.access import Access
 from kubebeast_conformance.wire.relay import Relay
 
 SHORTEST_INTERVAL_S = 10.0
@@ -14,6 +15,14 @@ _LATE_S = 5.0
 _SILENCE_S = 45.0
 """Longest wait for a ping: twice what the contract calls a good choice, and more."""
 LONGEST_S = 2 * _SILENCE_S + ANSWER_S + _LATE_S
+
+
+def require_visible_pings(access: Access, address: str) -> None:
+    """Raises SkippedError where nobody between the two peers could read what they send."""
+    if access.tls:
+        raise SkippedError("with TLS nobody between the two can see pings")
+    if address.startswith("unix:"):
+        raise SkippedError("pings are seen over TCP alone")
 
 
 def check_keepalive(relay: Relay) -> None:

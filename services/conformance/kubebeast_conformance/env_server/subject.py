@@ -10,6 +10,7 @@ import grpc
 from kubebeast_conformance.check import SkippedError
 from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.env_server.stream import Call, PlayedStream
+from kubebeast_conformance.keepalive import require_visible_pings
 from kubebeast_conformance.process import Process
 from kubebeast_conformance.wire.access import Access
 from kubebeast_conformance.wire.inbox import Ended, SilentError
@@ -157,10 +158,7 @@ class EnvServer:
 
         Raises SkippedError where it could read nothing.
         """
-        if self.options.access.tls:
-            raise SkippedError("with TLS nobody between the two can see pings")
-        if self._address.startswith("unix:"):
-            raise SkippedError("pings are seen over TCP alone")
+        require_visible_pings(self.options.access, self._address)
         self._forget_stream()
         if self._listener is None:
             with Relay("127.0.0.1:0", self.options.dial, "target") as relay:

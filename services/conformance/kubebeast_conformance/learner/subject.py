@@ -10,6 +10,7 @@ import grpc
 
 from kubebeast_conformance.check import SkippedError
 from kubebeast_conformance.contract.violation import ViolationError
+from kubebeast_conformance.keepalive import require_visible_pings
 from kubebeast_conformance.learner.stream import FleetStream
 from kubebeast_conformance.process import Process
 from kubebeast_conformance.wire.access import Access
@@ -118,10 +119,7 @@ class Learner:
 
         Raises SkippedError where it could read nothing.
         """
-        if self.options.access.tls:
-            raise SkippedError("with TLS nobody between the two can see pings")
-        if self._address.startswith("unix:"):
-            raise SkippedError("pings are seen over TCP alone")
+        require_visible_pings(self.options.access, self._address)
         with Relay("127.0.0.1:0", self.options.address, "target") as relay:
             self._address = relay.address
             try:
