@@ -126,6 +126,12 @@ class FleetStream:
         self._unanswered = None
         return True
 
+    def is_answered(self, num_messages: int) -> bool:
+        """Whether so many messages come before the end. S3 is broken where neither does."""
+        neither = "neither a message nor the end"
+        come = (self.call.inbox.get_due(self._patience_s, "S3", neither) for _ in range(num_messages))
+        return not any(isinstance(item, Ended) for item in come)
+
     def expect_silence(self, seconds: float) -> None:
         """Rests; A1 is broken by whatever comes within that time."""
         with contextlib.suppress(SilentError):
