@@ -12,7 +12,6 @@ import importlib.util
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 import tyro
 
 from benchmarks import report
+from tests.ports import free_address
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TRAINERS = {"CleanRL's manner": "fleet_ppo.py", "Stable-Baselines3": "fleet_sb3.py"}
@@ -96,9 +96,7 @@ def lines_of(script: str, address: str, settings: Settings) -> Generator[tuple[i
 
 
 def train(name: str, script: str, settings: Settings) -> Row:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     servers, begin, num_killed, half = EnvServers(address), time.monotonic(), 0, 0.0
     step, mean, lost = 0, 0.0, 0
     try:

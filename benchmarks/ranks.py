@@ -26,7 +26,7 @@ from benchmarks import rank_trace, report
 from benchmarks.rank_updates import NULL_ENV
 from kubebeast_learner.observe.scrape import parse_metrics
 from tests.integration.chaos.env_server import EnvServer
-from tests.integration.rank_training import free_ports
+from tests.ports import free_ports
 from tests.unit.learner.ranks.rank_process import outputs, start_ranks
 
 START_S = 60.0

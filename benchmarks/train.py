@@ -2,9 +2,10 @@
 
     python -m benchmarks.train --seconds 30
 
-The pieces that no system can leave out are measured alone, on one thread each: stepping the environments, running the
-model on batches of the size that the run saw, updating the model. Their sum is the floor: a machine with that many
-cores cannot train faster. Everything else (transport, batching, copies, waking up, Python) is the rest.
+The pieces that no system can leave out are measured without anything between them, on one thread a core: stepping the
+environments, running the model on batches of the size that the run saw, updating the model. Their sum is the floor: a
+machine with that many cores cannot train faster. Everything else (transport, batching, copies, waking up, Python) is
+the rest.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from benchmarks import end_to_end, pieces, report
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     seconds: float = 30.0
-    """Length of the measured window of the run, and of all pieces together, in seconds."""
+    """Length of the measured window of the run, and of the pieces, in seconds."""
     warmup_seconds: float = 10.0
     """Time the run trains after its first updates before it is measured, in seconds."""
     command: Literal["train", "mono"] = "train"
@@ -97,7 +98,7 @@ def main() -> None:
         batch_size=settings.batch_size,
         model=settings.model,
     )
-    floor = pieces.measure_all(load, settings.seconds / 3)
+    floor = pieces.measure_all(load, settings.seconds)
     shares = split(window, floor)
     summary = summarize(window, floor, len(os.sched_getaffinity(0)))
     report.print_table(

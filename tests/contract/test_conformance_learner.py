@@ -20,7 +20,7 @@ from tests.contract.faulty_learner import (
     TOTAL_STEPS,
     FaultyLearner,
 )
-from tests.integration.envserver_learner import free_address
+from tests.ports import free_address
 
 FAULTS = {
     **dict.fromkeys(("W1", "W2", "W3", "W4", "A1", "A2", "A3", "A4", "A5"), "play"),

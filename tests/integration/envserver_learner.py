@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import queue
-import socket
 import subprocess
 import sys
 import threading
@@ -180,13 +179,6 @@ def frames(hello: pb.Hello, observations: pb.Observations, index: int) -> Any:
         data = lz4.block.decompress(data, uncompressed_size=size)
         assert len(data) == size
     return np.frombuffer(data, dtype).reshape(count, *leaf.shape)
-
-
-def free_address() -> str:
-    """An address on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any, Self
 import psutil
 
 from tests.integration.training_process import TIMEOUT_S, environment
+from tests.ports import free_ports
 
 FLAGS = ["--xpid=run", "--model=mlp", "--unroll-length=10", "--batch-size=4", "--compile=off", "--progress=json"]
 FLAGS += ["--log-interval-s=0.2", "--checkpoint-interval-minutes=0.02", "--share-timeout-s=1"]
@@ -139,13 +139,3 @@ class EnvServer:
     def __exit__(self, *error: object) -> None:
         self.process.terminate()
         self.process.wait(TIMEOUT_S)
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody has."""
-    while True:
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            first = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            for port in range(first + 1, first + count):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return int(first)

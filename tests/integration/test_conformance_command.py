@@ -12,7 +12,8 @@ import pytest
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from tests.integration.certificates import issue, make_ca
 from tests.integration.chaos.learner_process import LearnerProcess
-from tests.integration.envserver_learner import ROOT, free_address
+from tests.integration.envserver_learner import ROOT
+from tests.ports import free_address
 
 TIMEOUT_S = 200
 

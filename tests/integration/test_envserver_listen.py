@@ -15,12 +15,12 @@ from tests.integration.envserver_learner import (
     TIMEOUT_S,
     DialingLearner,
     StreamThread,
-    free_address,
     next_log,
     running,
     wait_for_log,
     watched_log,
 )
+from tests.ports import free_address
 
 LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compressed " * 100)).SerializeToString()
 

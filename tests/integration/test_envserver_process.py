@@ -13,7 +13,8 @@ import pytest
 from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.child_processes import SPAWNED, children
-from tests.integration.envserver_learner import ROOT, TIMEOUT_S, free_address, learner, running, wait_for_log
+from tests.integration.envserver_learner import ROOT, TIMEOUT_S, learner, running, wait_for_log
+from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

@@ -22,11 +22,11 @@ from tests.integration.envserver_learner import (
     DialingLearner,
     FakeLearner,
     StreamThread,
-    free_address,
     learner,
     next_log,
     watched_log,
 )
+from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

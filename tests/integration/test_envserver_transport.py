@@ -20,7 +20,8 @@ from kubebeast_envserver.stream.connection import MAX_RECEIVED_BYTES, Disconnect
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.transport import choose_transport, open_stream
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, free_address, learner, next_log, watched_log
+from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, learner, next_log, watched_log
+from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

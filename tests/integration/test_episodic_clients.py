@@ -27,7 +27,7 @@ from kubebeast_learner.config import (
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
-from tests.integration.chaos.learner_process import free_port
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 
 from benchmarks.fleet_trainers import EnvServers, Settings, lines_of
-from tests.integration.envserver_learner import free_address
+from tests.ports import free_address
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

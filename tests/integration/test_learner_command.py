@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -17,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, environment, was_successful
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
@@ -156,8 +156,7 @@ def test_a_learner_that_resumes_lets_its_own_environment_in_and_no_other(tmp_pat
 
 
 def test_a_learner_dials_env_servers_that_listen(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with (
         learner(tmp_path, f"--dial=localhost:{port}-{port}", "--address=127.0.0.1:4431") as running,
         env_server(f"--listen=127.0.0.1:{port}", "--envs-per-stream=4"),

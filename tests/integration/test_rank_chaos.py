@@ -11,8 +11,9 @@ import pytest
 
 from tests.integration.chaos import books, serials, storm, witness
 from tests.integration.chaos.storm import Fault, Target
-from tests.integration.rank_training import Ranks, free_ports
+from tests.integration.rank_training import Ranks
 from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, rows
+from tests.ports import free_ports
 
 pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kubebeast_envserver.stream.learners import Learner, by_preference
-from tests.integration.rank_training import EnvServer, Ranks, free_ports
+from tests.integration.rank_training import EnvServer, Ranks
 from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, rows
+from tests.ports import free_ports
 
 pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
 
@@ -139,13 +140,13 @@ def test_streams_spread_over_the_ranks_and_again_over_another_number_of_them(tmp
         for num_ranks in (2, 1, 2):
             with Ranks(tmp_path, num_ranks, *flags, port=port) as ranks:
                 learners = [Learner(f"127.0.0.1:{port + rank}") for rank in range(num_ranks)]
-                wait_until_spread(learners, http_port, num_streams)
+                wait_until_spread(ranks, learners, http_port, num_streams)
                 ranks.wait_for_message("saved .*checkpoint")
                 ranks.terminate()
         assert spread.process.poll() is None
 
 
-def wait_until_spread(learners: Sequence[Learner], http_port: int, num_streams: int) -> None:
+def wait_until_spread(ranks: Ranks, learners: Sequence[Learner], http_port: int, num_streams: int) -> None:
     """Until every stream of the env-server "spread" is with the learner that it prefers."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
@@ -154,7 +155,7 @@ def wait_until_spread(learners: Sequence[Learner], http_port: int, num_streams: 
         at_home = all(set(of_rank) <= {learner} for of_rank, learner in zip(chosen, learners, strict=True))
         if at_home and sum(map(len, names)) == num_streams:
             return
-        assert time.monotonic() < deadline, f"the streams of each rank: {names}"
+        assert time.monotonic() < deadline, f"the streams of each rank: {names}\n{ranks.text()}"
         time.sleep(0.2)
 
 

@@ -1,7 +1,6 @@
 """OpenTelemetry traces of `kubebeast train`, as a collector gets them."""
 
 import http.server
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from tests.integration.training_process import TIMEOUT_S, run, training_command, was_successful
+from tests.ports import free_address
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
@@ -125,9 +125,7 @@ def check(trace: dict[str, Span]) -> None:
 
 
 def test_a_collector_that_is_not_there_disturbs_no_training(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    flags = [f"--trace-endpoint={endpoint}", "--trace-interval-s=0.05", "--total-steps=2000"]
+    flags = [f"--trace-endpoint=http://{free_address()}", "--trace-interval-s=0.05", "--total-steps=2000"]
     process = run(training_command("train", tmp_path, *flags), NO_PROXY="127.0.0.1")
 
     assert process.returncode == 0, process.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from tests.integration.chaos.env_server import ROOT
-from tests.integration.chaos.learner_process import free_port
+from tests.ports import free_port
 
 REQUEST_S = 10.0
 START_S = 60.0

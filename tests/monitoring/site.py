@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Self
 
 from tests.integration.chaos.env_server import ROOT
-from tests.integration.chaos.learner_process import LearnerProcess, free_port
+from tests.integration.chaos.learner_process import LearnerProcess
 from tests.monitoring.prometheus import Prometheus
+from tests.ports import free_port
 
 NUM_ENVS = 4
 STEP_MS = 2.0

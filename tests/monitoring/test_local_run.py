@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.chaos.learner_process import free_port
 from tests.integration.training_process import environment, training_command
 from tests.monitoring.prometheus import Prometheus
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from tests.integration.chaos import books, serial_env, serials, witness
-from tests.integration.chaos.learner_process import LearnerProcess, free_port
+from tests.integration.chaos.learner_process import LearnerProcess
+from tests.ports import free_port
 from tests.system import environments, peers
 from tests.system.host import Host, read_metrics
 

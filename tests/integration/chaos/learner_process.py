@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import IO, Any, NamedTuple, Self
 from tests import warm_start
 from tests.integration.chaos import books, witness
 from tests.integration.chaos.env_server import ROOT
+from tests.ports import free_port
 
 WAIT_S = 120.0
 """For what takes a learner seconds: to import torch, to train on."""
@@ -210,10 +210,3 @@ class LearnerProcess:
                     with self._changed:
                         self.listening_at = time.monotonic()
                         self._changed.notify_all()
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port

@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from kubebeast_learner import cli
 from kubebeast_learner.config import ConfigError, PoolConfig
 from kubebeast_learner.profiling import tracing
 from kubebeast_learner.profiling.tracing import StepTracer, record_step
+from tests.ports import free_address
 from tests.unit.native.native_client import Client, roll
 
 MS = 1_000_000
@@ -131,9 +131,7 @@ def test_a_collector_that_is_not_there_is_complained_about_once(
     monkeypatch.setattr(tracing, "FLUSH_TIMEOUT_S", 0.1)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    tracer = StepTracer(pool, f"http://127.0.0.1:{port}", interval_s=60.0, run_id="run")
+    tracer = StepTracer(pool, f"http://{free_address()}", interval_s=60.0, run_id="run")
     with caplog.at_level(logging.INFO), tracer:
         pool.trace_next_step()
         roll(pool, client, 2)

@@ -1,11 +1,12 @@
 """Several ranks in real processes, which find each other as torchrun's do."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[4]
 TIMEOUT_S = 110.0
@@ -15,12 +16,10 @@ def start_ranks(
     num_ranks: int, module: str, *arguments: str, own: Mapping[int, Sequence[str]] | None = None
 ) -> list["subprocess.Popen[str]"]:
     """python -m module arguments, once for each rank, in the repository's root. own: further arguments of ranks."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     common = {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(free_port()),
         "WORLD_SIZE": str(num_ranks),
         "LOCAL_WORLD_SIZE": str(num_ranks),
         "OMP_NUM_THREADS": "1",
