@@ -3,7 +3,8 @@
     python -m benchmarks.client_library --seconds 10
 
 All replay the same 84 x 84 frames of a real game on a native pool with a null model, a fresh one for each measurement,
-by turns. Costs are CPU time of the process (user and system, all threads) over the steps that the pool received.
+by turns. Costs are CPU time of the process (user and system, all threads) over the steps that the pool received. Beside
+them stands what two processes pay that send each other as many bytes over TCP and do nothing else.
 """
 
 import dataclasses
@@ -17,13 +18,15 @@ from typing import Literal
 
 import tyro
 
-from benchmarks import frames, native_server, recorded_env, report
+from benchmarks import bare_tcp, frames, native_server, recorded_env, report
 from benchmarks.cell import Cell
 from benchmarks.processes import RunClient
 from benchmarks.step_cost import StepCost, step_cost
 from tests.integration.client_library import ROOT, built_against, installed_client
 
-CPP = "C++ client library"
+CPP, TCP = "C++ client library", "TCP alone"
+OF_ONE = {CPP, TCP}
+"""Clients with one environment a stream."""
 CODECS: tuple[Literal["raw", "lz4"], ...] = ("raw", "lz4")
 
 
@@ -36,7 +39,7 @@ class Settings:
     rounds: int = 3
     """Measurements of each row, whose median is printed."""
     num_envs: tuple[int, ...] = (1, 32)
-    """Environments a stream; the C++ program has one."""
+    """Environments a stream."""
     game: str = "pong"
     """The Atari game whose frames travel."""
 
@@ -79,12 +82,13 @@ def measure(settings: Settings, clients: dict[str, RunClient], recording: Path) 
     rows = []
     for num_envs, codec in itertools.product(settings.num_envs, CODECS):
         cell = Cell(streams=1, num_envs=num_envs, codec=codec, frame_stack=4)
-        able = {client: run for client, run in clients.items() if client != CPP or num_envs == 1}
+        able = {client: run for client, run in clients.items() if client not in OF_ONE or num_envs == 1}
         costs: dict[str, list[StepCost]] = {client: [] for client in able}
         for _ in range(settings.rounds):
             for client, run in able.items():
-                serve, seconds = native_server.serve, settings.seconds
-                costs[client].append(step_cost(serve, run, cell, seconds, settings.warmup_seconds, recording))
+                serve = bare_tcp.serve if client == TCP else native_server.serve
+                times = (settings.seconds, settings.warmup_seconds)
+                costs[client].append(step_cost(serve, run, cell, *times, recording))
         rows += [row(client, cell, costs[client]) for client in able]
     return rows
 
@@ -98,6 +102,7 @@ def main() -> None:
         frames.record(recording, settings.game)
         frames.load(recording)[:, 0].tofile(of_one)
         clients: dict[str, RunClient] = {
+            TCP: bare_tcp.run,
             CPP: functools.partial(replay, program, of_one),
             "Python, native": functools.partial(recorded_env.run, transport="native"),
             "Python, grpcio": functools.partial(recorded_env.run, transport="grpcio"),
