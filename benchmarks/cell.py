@@ -23,6 +23,8 @@ class Cell:
     """Environments a stream (B)."""
     codec: Literal["raw", "lz4"] = "lz4"
     frame_stack: int = 1
+    single_frames: bool = False
+    """Frames leave the native pool once each, for a GPU to make the stacks."""
     unroll_length: int = 20
     batch_size: int = 8
     tls: Tls | None = None

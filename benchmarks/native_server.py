@@ -31,7 +31,7 @@ def serve(cell: Cell, channel: Connection) -> None:
         tls_key=str(cell.tls.key) if cell.tls else "",
     )
     pool.start()
-    pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0)
+    pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0, single_frames=cell.single_frames)
     rooms = [threading.Thread(target=room, args=(pool,)) for room in (_answer, _consume)]
     for room in rooms:
         room.start()

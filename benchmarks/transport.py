@@ -69,6 +69,8 @@ class Row:
     num_envs: int
     codec: str
     frame_stack: int
+    single_frames: bool
+    """Of a stack, as for a GPU that makes the stacks."""
     server_us_per_step: float
     client_us_per_step: float
     steps_per_s: float
@@ -103,6 +105,7 @@ def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Setti
         num_envs=cell.num_envs,
         codec=cell.codec,
         frame_stack=cell.frame_stack,
+        single_frames=cell.single_frames,
         tls=cell.tls is not None,
         client_us_per_step=cost.client_us,
         server_us_per_step=cost.server_us,
@@ -128,7 +131,10 @@ def measure_servers(settings: Settings, recording: Path) -> list[Row]:
 def measure_env_servers(settings: Settings, recording: Path) -> list[Row]:
     cells = [Cell(streams=streams, num_envs=num_envs) for streams, num_envs in settings.env_server_grid]
     return [
-        measure("native", "env-server", variant, settings, recording) for cell in cells for variant in variants(cell)
+        measure("native", "env-server", variant, settings, recording)
+        for cell in cells
+        for variant in variants(cell)
+        if not variant.single_frames  # which is nothing to them
     ]
 
 
@@ -169,10 +175,12 @@ def tls_cost(pairs: Sequence[tuple[Row, Row]]) -> TlsCost:
 
 
 def variants(cell: Cell) -> list[Cell]:
-    """The cell with single frames and with stacks of four, each raw and compressed."""
+    """The cell without stacks, with stacks of four, and with these as single frames for a GPU; each raw and
+    compressed.
+    """
     return [
-        dataclasses.replace(cell, frame_stack=frame_stack, codec=codec)
-        for frame_stack in (1, 4)
+        dataclasses.replace(cell, frame_stack=frame_stack, single_frames=single_frames, codec=codec)
+        for frame_stack, single_frames in ((1, False), (4, False), (4, True))
         for codec in ("raw", "lz4")
     ]
 

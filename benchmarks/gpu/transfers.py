@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from benchmarks.cell import Cell
@@ -28,11 +29,15 @@ class Transfers:
 
 
 def transfers(network: Network, unroll_length: int, batch_size: int) -> Transfers:
-    """Of 84 x 84 frames in stacks of four."""
+    """Of 84 x 84 frames in stacks of four, each of which travels once; the whole stacks of first rows are left out."""
     cell = Cell(streams=1, num_envs=1, frame_stack=FRAME_STACK)
     spec = EnvSpec.of("Recorded-v0", observation_leaves(cell), action_leaves())
     model = make_model(spec.observation, spec.action, _model_config(network))
-    rollout = made_up_rollout(model, spec.observation, unroll_length, batch_size)
+    made_up = made_up_rollout(model, spec.observation, unroll_length, batch_size)
+    (stacks,) = made_up.observation
+    frames = stacks.new_empty(unroll_length + FRAME_STACK, batch_size, *stacks.shape[3:])
+    index = torch.empty(unroll_length + 1, batch_size, FRAME_STACK, dtype=torch.int32)
+    rollout = dataclasses.replace(made_up, observation=(frames,), frame_index=(index,))
     training = sum(tensor.nbytes for tensor in _tensors(rollout)) / (unroll_length * batch_size)
     return Transfers(_inference_bytes(spec, model), training)
 
@@ -44,10 +49,11 @@ def _model_config(network: Network) -> ModelConfig:
 
 def _inference_bytes(spec: EnvSpec, model: Model) -> float:
     batch = made_up_batch(spec, model, 1)
-    arrays = [*batch.observation, batch.rewards, *batch.last_actions, batch.is_first]
+    frame_bytes = batch.observation[0].nbytes // FRAME_STACK
+    arrays = [batch.rewards, *batch.last_actions, batch.is_first, batch.slots]
     if model.core_state_size:
-        arrays += [batch.slots, batch.unroll_start]
-    return float(sum(array.nbytes for array in arrays))
+        arrays.append(batch.unroll_start)
+    return float(frame_bytes + sum(array.nbytes for array in arrays))
 
 
 def _tensors(rollout: Any) -> Iterator[Tensor]:

@@ -203,7 +203,11 @@ class InferenceBatch:
     def num_rows(self) -> int: ...
     @property
     def observation(self) -> list[NDArray[np.generic]]:
-        """One array a leaf, [N, *row_shape]."""
+        """One array a leaf, [N, *row_shape]; where the pool gives single frames, the newest of a stack, [N, *shape]."""
+    @property
+    def first_stacks(self) -> list[NDArray[np.generic]]:
+        """Where the pool gives single frames, one array a leaf, [is_first.sum(), *row_shape]: the whole stacks of rows
+        that begin an episode, in order; without rows for other leaves. Else empty."""
     @property
     def rewards(self) -> NDArray[np.float32]:
         """float32 [N]."""
@@ -253,7 +257,12 @@ class RolloutBatch:
 
     @property
     def observation(self) -> list[NDArray[np.generic]]:
-        """One array a leaf, [T+1, B, *row_shape]."""
+        """One array a leaf, [T+1, B, *row_shape]; where the pool gives single frames, those of a stack, each once,
+        [R, B, *shape]. R is T + frame_stack, or more where an unroll has more distinct frames; the rest is zeros."""
+    @property
+    def frame_index(self) -> list[NDArray[np.int32]]:
+        """Where the pool gives single frames, one array a leaf, int32 [T+1, B, frame_stack]: the rows of `observation`,
+        in the same column, that make up each row's stack, oldest first; [T+1, B, 0] for other leaves. Else empty."""
     @property
     def rewards(self) -> NDArray[np.float32]:
         """float32 [T+1, B]: received on arrival at the row's observation; 0 where is_first and in padding."""
@@ -378,12 +387,15 @@ class ActorPool:
         """The spec of the first accepted Hello (or `expected`); None at the timeout."""
     def expect(self, spec: EnvSpec) -> None:
         """Decides the environment in place of the first env-server; changes nothing where that was decided before."""
-    def open(self, num_logits: int, core_state_size: int, interleaved: Sequence[bool] = ()) -> None:
+    def open(
+        self, num_logits: int, core_state_size: int, interleaved: Sequence[bool] = (), single_frames: bool = False
+    ) -> None:
         """Fixes the model's output sizes and starts to welcome streams; once.
 
         interleaved: one for each observation leaf, or none. Where true, the rows of a stack of bytes come as
         [*shape, frame_stack], in the memory order that convolutions are fastest in, instead of [frame_stack, *shape].
         ValueError names the leaf that is no such stack.
+        single_frames: every frame of a stack comes once, for stacks that are made elsewhere; in place of `interleaved`.
         """
     def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
         """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""

@@ -67,6 +67,7 @@ void BindInference(const py::module_& module) {
   py::class_<InferenceBatch>(module, "InferenceBatch")
       .def_property_readonly("num_rows", &InferenceBatch::num_rows)
       .def_property_readonly("observation", view(&InferenceBatch::observation))
+      .def_property_readonly("first_stacks", view(&InferenceBatch::first_stacks))
       .def_property_readonly("rewards", view(&InferenceBatch::rewards))
       .def_property_readonly("terminated", view(&InferenceBatch::terminated))
       .def_property_readonly("truncated", view(&InferenceBatch::truncated))

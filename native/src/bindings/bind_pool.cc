@@ -87,11 +87,11 @@ auto OrNone(const Wait& wait) {
   return std::optional<Value>(*std::move(result));
 }
 
-void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size,
-          const std::vector<bool>& interleaved) {
+void Open(ActorPool& pool, std::int64_t num_logits, std::int64_t core_state_size, const std::vector<bool>& interleaved,
+          bool single_frames) {
   const std::size_t logits = Count("num_logits", num_logits);
   const std::size_t state = Count("core_state_size", core_state_size);
-  ThrowIfError(WithoutGil([&] { return pool.Open(logits, state, interleaved); }));
+  ThrowIfError(WithoutGil([&] { return pool.Open(logits, state, interleaved, single_frames); }));
 }
 
 void DialEndpoints(ActorPool& pool, const std::vector<std::pair<std::string, std::string>>& endpoints) {
@@ -123,7 +123,7 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
           [](ActorPool& self, const EnvSpec& spec) { ThrowIfError(WithoutGil([&] { return self.Expect(spec); })); },
           py::arg("spec"))
       .def("open", &Open, py::arg("num_logits"), py::arg("core_state_size"),
-           py::arg("interleaved") = std::vector<bool>())
+           py::arg("interleaved") = std::vector<bool>(), py::arg("single_frames") = false)
       .def(
           "next_inference",
           [timeout](ActorPool& self, std::int64_t timeout_ms) {

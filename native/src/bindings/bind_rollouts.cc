@@ -12,6 +12,7 @@ void BindRollouts(const py::module_& module) {
   const auto view = [](auto member) { return [member](const RolloutBatch& batch) { return AsNumpy(batch.*member); }; };
   py::class_<RolloutBatch>(module, "RolloutBatch")
       .def_property_readonly("observation", view(&RolloutBatch::observation))
+      .def_property_readonly("frame_index", view(&RolloutBatch::frame_index))
       .def_property_readonly("rewards", view(&RolloutBatch::rewards))
       .def_property_readonly("terminated", view(&RolloutBatch::terminated))
       .def_property_readonly("truncated", view(&RolloutBatch::truncated))

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rollouts/frame_stack.h"
+#include "rollouts/single_frames.h"
 
 namespace kubebeast {
 namespace {
@@ -56,6 +57,7 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
     Gather(step, first_row);
     first_row += step.num_rows();
   }
+  if (shape_->single_frames) GatherFirstStacks(buffers);
   record_.gathered = Clock::now();
   stats_->histograms.inference_batch_rows.Observe(static_cast<double>(num_rows()));
   stats_->histograms.inference_gather.Observe(record_.gathered - record_.taken);
@@ -73,6 +75,10 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
   const EnvRange envs{.first = 0, .count = block.num_envs()};
   for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
     const LeafSpec& leaf = shape_->spec.observation[i];
+    if (shape_->has_single_frames(i)) {
+      CopyNewestFrames(block, i, leaf, observation[i].data.get() + first_row * leaf.frame_bytes());
+      continue;
+    }
     std::uint8_t* const out = observation[i].data.get() + first_row * leaf.row_bytes();
     CopyStacks(steps, i, leaf, envs, shape_->interleaved[i], out);
   }
@@ -88,6 +94,22 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
   std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
   std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
   std::fill_n(task.as<std::int64_t>() + first_row, block.num_envs(), static_cast<std::int64_t>(step.task));
+}
+
+void InferenceBatch::GatherFirstStacks(BufferPool& buffers) {
+  const std::int64_t num_first = std::count(is_first.as<bool>(), is_first.as<bool>() + num_rows(), true);
+  for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
+    const LeafSpec& leaf = shape_->spec.observation[i];
+    const bool has_stacks = shape_->has_single_frames(i);
+    std::vector<std::int64_t> shape = leaf.row_shape();
+    shape.insert(shape.begin(), has_stacks ? num_first : 0);
+    first_stacks.push_back(buffers.Allocate(leaf.dtype, std::move(shape)));
+    if (!has_stacks) continue;
+    std::uint8_t* out = first_stacks[i].data.get();
+    for (const PendingStep& step : steps_) {
+      out += leaf.row_bytes() * CopyFirstStacks(*step.unroll->steps.back().observation, i, leaf, out);
+    }
+  }
 }
 
 std::shared_ptr<const ModelOutputs> InferenceBatch::Copy(const Reply& reply) const {
@@ -136,6 +158,7 @@ std::vector<Array*> InferenceBatch::arrays() {
 
 absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> InferenceBatch::Split() {
   if (answered_) return absl::FailedPreconditionError("the batch was answered before");
+  if (shape_->single_frames) return absl::FailedPreconditionError("batches of single frames are not split");
   std::vector<std::unique_ptr<InferenceBatch>> parts;
   parts.reserve(steps_.size());
   std::size_t first_row = 0;

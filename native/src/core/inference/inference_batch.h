@@ -65,7 +65,8 @@ class InferenceBatch {
   InferenceBatch(const InferenceBatch&) = delete;
   InferenceBatch& operator=(const InferenceBatch&) = delete;
 
-  std::vector<Array> observation;   // a leaf: [N, *row_shape]
+  std::vector<Array> observation;   // a leaf: [N, *row_shape]; of single frames: [N, *shape], the newest
+  std::vector<Array> first_stacks;  // a leaf of single frames: [M, *row_shape] of the M rows that are first
   Array rewards;                    // float32 [N]
   Array terminated;                 // bool [N]
   Array truncated;                  // bool [N]
@@ -94,7 +95,7 @@ class InferenceBatch {
   absl::Status Answer(const Reply& reply);
 
   // The rows of each actor as a batch of its own, which shares the memory of this one and is answered by itself; this
-  // one counts as answered. FailedPrecondition where it was before.
+  // one counts as answered. FailedPrecondition where it was before, and where it has single frames.
   absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> Split();
 
  private:
@@ -103,6 +104,7 @@ class InferenceBatch {
   // Every array with its rows in front.
   std::vector<Array*> arrays();
   void Gather(const PendingStep& step, std::size_t first_row);
+  void GatherFirstStacks(BufferPool& buffers);
   std::shared_ptr<const ModelOutputs> Copy(const Reply& reply) const;
 
   std::vector<PendingStep> steps_;

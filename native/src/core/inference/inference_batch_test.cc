@@ -146,6 +146,25 @@ TEST_F(InferenceBatchTest, SaysWhichRowsOnlyKeepTheirPlace) {
   EXPECT_EQ(Values<bool>(batch.interrupted, 2), (std::vector<bool>{false, true}));
 }
 
+TEST_F(InferenceBatchTest, SingleFramesAreTheNewestAndWholeStacksOfFirstRows) {
+  UnrollShape single = *shape_;
+  single.single_frames = true;
+  const auto unroll = std::make_shared<Unroll>();
+  unroll->steps.push_back({.observation = MakeObservation(4, {.is_first = {0, 0}}), .outputs = Think({0, 0}, 1)});
+  unroll->steps.push_back({.observation = MakeObservation(5, {.is_first = {0, 1}}), .outputs = nullptr});
+  std::vector<PendingStep> steps;
+  steps.push_back({.actor = a_, .unroll = unroll});
+  steps.push_back({.actor = a_, .unroll = WaitingStep()});
+  InferenceBatch batch(std::move(steps), std::make_shared<const UnrollShape>(single), *buffers_, stats_);
+  EXPECT_EQ(batch.observation[0].shape, (std::vector<std::int64_t>{4}));
+  EXPECT_EQ(Values<std::int32_t>(batch.observation[0], 4), (std::vector<std::int32_t>{1005, 2005, 1000, 2000}));
+  EXPECT_EQ(batch.first_stacks[0].shape, (std::vector<std::int64_t>{3, 3}));
+  EXPECT_EQ(Values<std::int32_t>(batch.first_stacks[0], 9),
+            (std::vector<std::int32_t>{-2006, -2005, 2005, -1001, -1000, 1000, -2001, -2000, 2000}));
+  EXPECT_EQ(batch.first_stacks[1].shape, (std::vector<std::int64_t>{0, 2}));
+  EXPECT_EQ(batch.Split().status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(InferenceBatchTest, PartsHoldTheRowsOfOneActorEach) {
   const auto parts = batch_->Split();
   ASSERT_TRUE(parts.ok());

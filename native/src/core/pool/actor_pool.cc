@@ -191,9 +191,10 @@ absl::Status ActorPool::Expect(const EnvSpec& spec) {
   return status;
 }
 
-absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved) {
-  absl::Status status =
-      context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size, std::move(interleaved));
+absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved,
+                             bool single_frames) {
+  absl::Status status = context_->registry.Open(context_->options.unroll_length, num_logits, core_state_size,
+                                                std::move(interleaved), single_frames);
   if (!status.ok()) return status;
   for (const auto& stream : context_->registry.streams()) stream->OnPoolOpen();
   return absl::OkStatus();

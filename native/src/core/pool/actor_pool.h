@@ -58,9 +58,11 @@ class ActorPool {
   absl::Status Expect(const EnvSpec& spec);
 
   // Fixes the model's output sizes and welcomes the streams that wait. interleaved: one for each observation leaf, or
-  // none: the rows of a stacked leaf of bytes come as [*shape, frame_stack]. FailedPrecondition without a spec or the
-  // second time, InvalidArgument names the leaf that cannot be interleaved.
-  absl::Status Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved = {});
+  // none: the rows of a stacked leaf of bytes come as [*shape, frame_stack]. single_frames: stacks come as their
+  // frames, each once. FailedPrecondition without a spec or the second time, InvalidArgument names the leaf that cannot
+  // be interleaved.
+  absl::Status Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved = {},
+                    bool single_frames = false);
 
   absl::StatusOr<std::unique_ptr<InferenceBatch>> NextInference(std::chrono::milliseconds timeout);
   // Unrolls that began with weights older than min_policy_version are dropped; 0 drops none. FailedPrecondition without

@@ -11,25 +11,6 @@ namespace {
 
 using Frames = std::array<const std::uint8_t*, kMaxFrameStack>;
 
-// The frames of the stack, the oldest first.
-Frames FindFrames(std::span<const VectorStep> steps, std::size_t leaf, std::size_t num_frames, std::size_t frame_bytes,
-                  std::uint32_t env) {
-  Frames stack;
-  std::size_t missing = num_frames;
-  for (std::size_t i = steps.size(); missing > 0; --i) {
-    const ObservationRows& block = *steps[i - 1].observation;
-    const std::uint8_t* const frames = block.frames(leaf, env);
-    if (block.is_first[env]) {
-      // The block holds a whole stack here; its newest frames fill what is missing.
-      const std::size_t skipped = num_frames - missing;
-      for (std::size_t j = 0; j < missing; ++j) stack[j] = frames + (skipped + j) * frame_bytes;
-      break;
-    }
-    stack[--missing] = frames;
-  }
-  return stack;
-}
-
 // One store for each of k frames: a loop over them is not turned into vector instructions.
 template <std::size_t... j>
 void InterleaveFew(const Frames& stack, std::size_t frame_bytes, std::uint8_t* __restrict out,
@@ -70,6 +51,22 @@ absl::Status CheckInterleaved(const std::vector<bool>& interleaved, const std::v
   return absl::OkStatus();
 }
 
+void FindFrames(std::span<const VectorStep> steps, std::size_t leaf, std::size_t frame_bytes, std::uint32_t env,
+                std::span<const std::uint8_t*> stack) {
+  std::size_t missing = stack.size();
+  for (std::size_t i = steps.size(); missing > 0; --i) {
+    const ObservationRows& block = *steps[i - 1].observation;
+    const std::uint8_t* const frames = block.frames(leaf, env);
+    if (block.is_first[env]) {
+      // The block holds a whole stack here; its newest frames fill what is missing.
+      const std::size_t skipped = stack.size() - missing;
+      for (std::size_t j = 0; j < missing; ++j) stack[j] = frames + (skipped + j) * frame_bytes;
+      break;
+    }
+    stack[--missing] = frames;
+  }
+}
+
 void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
                 bool interleaved, std::uint8_t* out) {
   const std::size_t num_frames = spec.frame_stack;
@@ -80,7 +77,8 @@ void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafS
     return;
   }
   for (std::uint32_t env = envs.first; env < envs.end(); ++env, out += num_frames * frame_bytes) {
-    const Frames stack = FindFrames(steps, leaf, num_frames, frame_bytes, env);
+    Frames stack;
+    FindFrames(steps, leaf, frame_bytes, env, std::span(stack).first(num_frames));
     if (interleaved) {
       Interleave(stack, num_frames, frame_bytes, out);
     } else {

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <memory>
+#include "testing/frame_steps.h"
 
 namespace kubebeast {
 namespace {
@@ -12,22 +11,10 @@ constexpr std::size_t kFrameBytes = 37;
 
 LeafSpec Stack(std::uint32_t frame_stack) { return {.path = "image", .shape = {37}, .frame_stack = frame_stack}; }
 
-std::uint8_t Byte(std::uint8_t frame, std::size_t place) {
-  return static_cast<std::uint8_t>(frame * kFrameBytes + place);
-}
+std::uint8_t Byte(std::uint8_t frame, std::size_t place) { return FrameByte(frame, place, kFrameBytes); }
 
-// A step of one environment whose message holds these frames: a whole stack where it is the first of an episode.
 VectorStep Step(const std::vector<std::uint8_t>& frames, bool is_first) {
-  const auto rows = std::make_shared<ObservationRows>();
-  rows->rewards = {0.0F};
-  rows->is_first = {is_first};
-  rows->leaves.resize(1);
-  rows->leaves[0].offsets = {0};
-  rows->leaves[0].data = std::make_unique<std::uint8_t[]>(frames.size() * kFrameBytes);
-  for (std::size_t j = 0; j < frames.size(); ++j) {
-    for (std::size_t i = 0; i < kFrameBytes; ++i) rows->leaves[0].data[j * kFrameBytes + i] = Byte(frames[j], i);
-  }
-  return {.observation = rows, .outputs = nullptr, .first_output = 0};
+  return FrameStep(frames, is_first, kFrameBytes);
 }
 
 // An episode of frames 1 .. frame_stack at its first row and one more in each of the next.

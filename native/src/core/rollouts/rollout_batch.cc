@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rollouts/frame_stack.h"
+#include "rollouts/single_frames.h"
 
 namespace kubebeast {
 namespace {
@@ -21,7 +22,9 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   };
   RolloutBatch batch;
   for (std::size_t i = 0; i < shape.spec.observation.size(); ++i) {
-    batch.observation.push_back(make(shape.spec.observation[i].dtype, length + 1, shape.observation_shape(i)));
+    // How many single frames there are is known later.
+    const std::size_t rows = shape.has_single_frames(i) ? 0 : length + 1;
+    batch.observation.push_back(make(shape.spec.observation[i].dtype, rows, shape.observation_shape(i)));
   }
   for (const LeafSpec& leaf : shape.spec.action) {
     batch.last_actions.push_back(make(leaf.dtype, length + 1, leaf.row_shape()));
@@ -92,6 +95,7 @@ class RowWriter {
   void WriteObservation() {
     const auto steps = unroll_.upto(std::min(t_, unroll_.length()));
     for (std::size_t i = 0; i < shape_.spec.observation.size(); ++i) {
+      if (shape_.has_single_frames(i)) continue;
       const LeafSpec& leaf = shape_.spec.observation[i];
       std::uint8_t* const out = batch_.observation[i].data.get() + cell_ * leaf.row_bytes();
       CopyStacks(steps, i, leaf, envs_, shape_.interleaved[i], out);
@@ -147,6 +151,27 @@ class RowWriter {
   RolloutBatch& batch_;
 };
 
+void WriteSingleFrames(const std::vector<FinishedUnroll>& unrolls, const UnrollShape& shape, BufferPool& buffers,
+                       RolloutBatch& batch) {
+  for (std::size_t i = 0; i < shape.spec.observation.size(); ++i) {
+    const LeafSpec& leaf = shape.spec.observation[i];
+    const std::size_t k = shape.has_single_frames(i) ? leaf.frame_stack : 0;
+    const std::vector<std::int64_t> stack{static_cast<std::int64_t>(k)};
+    batch.frame_index.push_back(
+        buffers.Allocate(DType::kInt32, Prepend(shape.unroll_length + 1, unrolls.size(), stack)));
+    if (k == 0) continue;
+    std::vector<FrameColumn> columns;
+    columns.reserve(unrolls.size());
+    for (const FinishedUnroll& each : unrolls) {
+      columns.emplace_back(*each.unroll, each.env, i, leaf, shape.unroll_length);
+    }
+    const std::size_t num_rows = NumFrameRows(columns, leaf, shape.unroll_length);
+    batch.observation[i] = buffers.Allocate(leaf.dtype, Prepend(num_rows, unrolls.size(), leaf.shape));
+    CopyFrames(columns, leaf.frame_bytes(), num_rows, batch.observation[i].data.get(), k,
+               batch.frame_index[i].as<std::int32_t>());
+  }
+}
+
 // core_state: of the batch, [B, core_state_size].
 void CopyCoreStates(const Run& run, std::size_t core_state_size, float* core_state) {
   const auto first = static_cast<std::ptrdiff_t>(run.envs.first * core_state_size);
@@ -163,6 +188,7 @@ RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const Un
   for (std::size_t t = 0; t <= shape.unroll_length; ++t) {
     for (const Run& run : runs) RowWriter(shape, run, t, unrolls.size(), batch).Write();
   }
+  if (shape.single_frames) WriteSingleFrames(unrolls, shape, buffers, batch);
   for (const Run& run : runs) CopyCoreStates(run, shape.core_state_size, batch.core_state.as<float>());
   for (std::size_t column = 0; column < unrolls.size(); ++column) {
     batch.task.as<std::int64_t>()[column] = static_cast<std::int64_t>(unrolls[column].task);

@@ -25,7 +25,8 @@ struct FinishedUnroll {
 // What RolloutBatch of _core.pyi describes: T unroll_length, B unrolls. An unroll that ended early is padded with its
 // last row, reward 0 and no flags; its last row is truncated (or terminated) unless its episode had ended there.
 struct RolloutBatch {
-  std::vector<Array> observation;   // a leaf: [T+1, B, *row_shape]
+  std::vector<Array> observation;   // a leaf: [T+1, B, *row_shape]; of single frames: [R, B, *shape]
+  std::vector<Array> frame_index;   // a leaf: int32 [T+1, B, k], rows of its frames, k 0 without; none of whole stacks
   Array rewards;                    // float32 [T+1, B]
   Array terminated;                 // bool [T+1, B]
   Array truncated;                  // bool [T+1, B]

@@ -6,6 +6,7 @@
 namespace kubebeast {
 
 std::vector<std::int64_t> UnrollShape::observation_shape(std::size_t leaf) const {
+  if (has_single_frames(leaf)) return spec.observation[leaf].shape;
   std::vector<std::int64_t> shape = spec.observation[leaf].row_shape();
   if (interleaved[leaf]) std::rotate(shape.begin(), shape.begin() + 1, shape.end());
   return shape;

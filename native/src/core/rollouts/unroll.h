@@ -28,8 +28,11 @@ struct UnrollShape {
   std::size_t num_logits = 0;
   std::size_t core_state_size = 0;  // float32 values an environment
   std::vector<bool> interleaved;    // observation leaves that come as [*shape, frame_stack] in place of row_shape()
+  bool single_frames = false;       // stacks leave the core as their frames, each once, of the leaf's shape
 
-  // The shape of one row of an observation leaf, as it leaves the core.
+  // Whether a leaf's frames leave the core once each, for stacks that are made elsewhere.
+  bool has_single_frames(std::size_t leaf) const { return single_frames && spec.observation[leaf].frame_stack > 1; }
+  // The shape of one row of an observation leaf, or of a single frame, as it leaves the core.
   std::vector<std::int64_t> observation_shape(std::size_t leaf) const;
   // Steps before step 0 that an unroll refers to: for the frame stacks and the action that led to step 0.
   std::size_t history() const;

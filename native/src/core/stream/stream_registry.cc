@@ -1,5 +1,6 @@
 #include "stream/stream_registry.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -83,7 +84,7 @@ void StreamRegistry::Expect(EnvSpec spec) {
 }
 
 absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size,
-                                  std::vector<bool> interleaved) {
+                                  std::vector<bool> interleaved, bool single_frames) {
   const MutexLock lock(mutex_);
   if (closed_) return absl::CancelledError("closed");
   if (!spec_.has_value()) return absl::FailedPreconditionError("open needs an EnvSpec: wait_env_spec first");
@@ -91,8 +92,11 @@ absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_log
   if (interleaved.empty()) interleaved.resize(spec_->observation.size());
   absl::Status status = CheckInterleaved(interleaved, spec_->observation);
   if (!status.ok()) return status;
+  if (single_frames && std::find(interleaved.begin(), interleaved.end(), true) != interleaved.end()) {
+    return absl::InvalidArgumentError("single_frames is true, and so is interleaved: frames alone have no such order");
+  }
   shape_ = std::make_shared<const UnrollShape>(
-      UnrollShape{*spec_, unroll_length, num_logits, core_state_size, std::move(interleaved)});
+      UnrollShape{*spec_, unroll_length, num_logits, core_state_size, std::move(interleaved), single_frames});
   return absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ class StreamRegistry {
   // Fixes the sizes of unrolls; from now on streams may be welcomed. FailedPrecondition without a spec or the second
   // time; Cancelled after Close.
   absl::Status Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size,
-                    std::vector<bool> interleaved = {});
+                    std::vector<bool> interleaved = {}, bool single_frames = false);
   // Null before Open.
   std::shared_ptr<const UnrollShape> shape() const;
 

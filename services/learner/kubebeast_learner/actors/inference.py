@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.rollout import to_device, to_host
 from kubebeast_learner.models import Model, ModelInputs, ModelOutput
@@ -59,8 +60,8 @@ class CoreStateTable:
 class InferenceWorker(threading.Thread):
     """One thread that runs the newest published weights on the pool's batches, from `start` to `stop`.
 
-    Workers of one pool share its core states. The first error ends the thread, is kept, and is raised again by
-    `raise_error` and `stop`.
+    Workers of one pool share its core states and its frames. The first error ends the thread, is kept, and is raised
+    again by `raise_error` and `stop`.
     """
 
     def __init__(
@@ -69,16 +70,20 @@ class InferenceWorker(threading.Thread):
         weights: WeightPublisher,
         *,
         core_states: CoreStateTable | None = None,
+        frames: FrameTable | None = None,
         device: torch.device | str = "cpu",
         seed: int = 0,
     ) -> None:
-        """core_states: None for models without a recurrent core. seed: of the action sampling, one for each worker."""
+        """core_states: None for models without a recurrent core. frames: None where the pool gives whole stacks. seed:
+        of the action sampling, one for each worker.
+        """
         super().__init__(name="inference", daemon=True)
         self.stopping = threading.Event()
         """Set by `stop`."""
         self._pool = pool
         self._weights = weights
         self._core_states = core_states
+        self._frames = frames
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._error: BaseException | None = None
@@ -141,14 +146,19 @@ class InferenceWorker(threading.Thread):
 
     def _inputs(self, batch: "InferenceBatch", model: Model) -> ModelInputs:
         last_action = model.distribution.from_leaves(batch.last_actions)
-        observation = (to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation)
         return ModelInputs(
-            observation=model.with_frames_first(observation, axis=2),
+            observation=self._observation(batch, model),
             reward=to_device(batch.rewards, self._device).unsqueeze(0),
             last_action=to_device(last_action, self._device).unsqueeze(0),
             is_first=to_device(batch.is_first, self._device).unsqueeze(0),
             task=to_device(batch.task, self._device).unsqueeze(0) if model.num_tasks > 1 else None,
         )
+
+    def _observation(self, batch: "InferenceBatch", model: Model) -> tuple[Tensor, ...]:
+        if self._frames is not None:
+            return tuple(leaf.unsqueeze(0) for leaf in self._frames.observe(batch))
+        leaves = (to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation)
+        return model.with_frames_first(leaves, axis=2)
 
 
 @contextmanager

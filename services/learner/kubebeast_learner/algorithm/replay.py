@@ -16,7 +16,8 @@ class ReplayBuffer:
 
     Its memory is taken once, with the first batch: capacity times the bytes of one unroll, which are
     (unroll_length + 1) * (bytes of an observation + 15) + unroll_length * (4 A + 17) + 4 * core_state_size for one
-    Discrete choice of A, and 8 of several tasks.
+    Discrete choice of A, and 8 of several tasks. Where frames come once, an unroll has the bytes of
+    unroll_length + k frames for its stacks of k.
     It is no part of a checkpoint: a resumed run fills it again.
     """
 
@@ -42,7 +43,7 @@ class ReplayBuffer:
         if self._stored is None:
             self._stored = map_tensors(self._allocate, rollout)
         fresh = (self._next + torch.arange(rollout.batch_size)) % self._capacity
-        map_tensors(lambda stored, new: stored.index_copy_(1, fresh, new), self._stored, rollout)
+        self._stored = map_tensors(lambda stored, new: _store(stored, fresh, new), self._stored, rollout)
         self._next = (self._next + rollout.batch_size) % self._capacity
         self._num_stored = min(self._capacity, self._num_stored + rollout.batch_size)
         replayed = torch.randint(self._num_stored, (self._num_replayed,), generator=self._generator)
@@ -52,6 +53,15 @@ class ReplayBuffer:
     def _allocate(self, tensor: Tensor) -> Tensor:
         """Room for `capacity` unrolls; unlike the batch that is given, it is never memory of the native pool."""
         return tensor.new_empty(tensor.shape[0], self._capacity, *tensor.shape[2:])
+
+
+def _store(stored: Tensor, columns: Tensor, new: Tensor) -> Tensor:
+    """`stored` with the columns of `new` in those places; with more rows where an unroll has more single frames."""
+    missing = new.shape[0] - stored.shape[0]
+    if missing > 0:
+        stored = torch.cat([stored, stored.new_zeros(missing, *stored.shape[1:])])
+    stored[: new.shape[0]].index_copy_(1, columns, new)
+    return stored
 
 
 def make_replay(config: ReplayConfig, batch_size: int, seed: int) -> ReplayBuffer | None:

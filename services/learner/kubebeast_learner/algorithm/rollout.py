@@ -1,7 +1,7 @@
 """A batch of unrolls as tensors: what the learner trains on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,9 @@ class Rollout:
     """B unrolls of T transitions. Row t + 1 holds what action t led to; row T only bootstraps."""
 
     observation: tuple[Tensor, ...]
-    """One tensor a leaf, [T+1, B, *row_shape], of the leaf's dtype."""
+    """One tensor a leaf, [T+1, B, *row_shape], of the leaf's dtype; where there is a frame_index, the single frames of
+    a stack, each once, [R, B, *shape].
+    """
     rewards: Tensor
     """float32 [T+1, B]: received on arrival at the row, not clipped."""
     terminated: Tensor
@@ -48,6 +50,10 @@ class Rollout:
     """int64 [1, B]: the task of each unroll, its place in task_shares; None where there is one task."""
     value_scale: Tensor | None = None
     """float32 [1, B]: what the errors of values and the advantages of an unroll are divided by; None: by nothing."""
+    frame_index: tuple[Tensor, ...] = ()
+    """() where stacks are whole, else for each leaf int32 [T+1, B, k]: the rows of `observation`, in the same column,
+    that make up a stack, oldest first; k = 0 for leaves that are no stack.
+    """
     num_replayed: int = 0
     """The last unrolls of the batch that were trained on before."""
 
@@ -61,7 +67,7 @@ class Rollout:
 
     @property
     def model_inputs(self) -> ModelInputs:
-        """All T+1 rows."""
+        """All T+1 rows, whose stacks must be whole."""
         task = None if self.task is None else self.task.expand_as(self.is_first)
         return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first, task)
 
@@ -83,6 +89,20 @@ class Rollout:
         device = torch.device(device)
         return self if device.type != "cuda" else map_tensors(lambda tensor: to_device(tensor, device), self)
 
+    def stacked(self) -> "Rollout":
+        """With whole stacks, made where the frames are; itself where it has them already."""
+        if not self.frame_index:
+            return self
+        pairs = zip(self.observation, self.frame_index, strict=True)
+        whole = tuple(_stack(frames, index) if index.shape[2] else frames for frames, index in pairs)
+        return replace(self, observation=whole, frame_index=())
+
+
+def _stack(frames: Tensor, index: Tensor) -> Tensor:
+    """[T+1, B, k, *shape] of the frames [R, B, *shape] that the index [T+1, B, k] chooses."""
+    columns = torch.arange(index.shape[1], device=index.device).unsqueeze(1)
+    return frames[index.long(), columns]
+
 
 def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Rollout, **changes: Any) -> Rollout:
     """A rollout of function(tensor, *its namesakes in others) for every tensor of `rollout`.
@@ -102,8 +122,10 @@ def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Roll
 def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
     """The native batch for `model`, whose core_state it holds: on the CPU, views of native memory."""
     distribution = model.distribution
+    observation, frame_index = (tuple(map(torch.from_numpy, each)) for each in (batch.observation, batch.frame_index))
     return Rollout(
-        observation=model.with_frames_first(map(torch.from_numpy, batch.observation), axis=2),
+        observation=observation if frame_index else model.with_frames_first(observation, axis=2),
+        frame_index=frame_index,
         rewards=torch.from_numpy(batch.rewards),
         terminated=torch.from_numpy(batch.terminated),
         truncated=torch.from_numpy(batch.truncated),

@@ -219,7 +219,7 @@ class Training:
 
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
         with learner.phases.measure("to_device"):
-            rollout = rollout.to(learner.device)
+            rollout = rollout.to(learner.device).stacked()
         update = learner.update(rollout, self._stats.step, turn.share)
         if not update.skipped:
             with learner.phases.measure("publish"):

@@ -153,3 +153,18 @@ def test_settings_out_of_range_are_refused(values: dict[str, float]) -> None:
     (name,) = values
     with pytest.raises(ConfigError, match=f"{name} = "):
         ReplayConfig(**values)  # type: ignore[arg-type]
+
+
+def test_unrolls_of_more_single_frames_than_any_before_are_replayed_whole() -> None:
+    """An unroll in which episodes begin with stacks of their own has more frames than others."""
+    buffer, random = ReplayBuffer(capacity=3, num_replayed=20, seed=0), torch.Generator().manual_seed(0)
+    stacks: list[torch.Tensor] = []
+    for number, num_frames in enumerate((8, 12, 8)):
+        frames = torch.randint(256, (num_frames, 1, 2), dtype=torch.uint8, generator=random)
+        index = torch.randint(num_frames, (T + 1, 1, 3), dtype=torch.int32, generator=random)
+        rollout = replace(marked_rollout(number, batch_size=1), observation=(frames,), frame_index=(index,))
+        stacks.append(rollout.stacked().observation[0][:, 0])
+        mixed = buffer.mix(rollout).stacked()
+    for column, mark in enumerate(mixed.action[0].tolist()):
+        assert torch.equal(mixed.observation[0][:, column], stacks[mark])
+    assert set(mixed.action[0].tolist()) == {0, 1, 2}

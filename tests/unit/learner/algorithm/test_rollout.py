@@ -31,6 +31,7 @@ class FakeRolloutBatch:
     policy_version: NDArray[np.int64] = field(default_factory=lambda: np.arange(T * B).reshape(T, B))
     valid: NDArray[np.bool_] = field(default_factory=lambda: np.random.rand(T, B) < 0.5)
     task: NDArray[np.int64] = field(default_factory=lambda: np.arange(B))
+    frame_index: list[NDArray[np.int32]] = field(default_factory=list)
 
 
 def test_every_array_arrives_under_its_name() -> None:

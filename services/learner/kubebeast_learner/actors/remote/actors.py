@@ -10,6 +10,7 @@ from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.pool.stream_log import StreamLog
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
@@ -67,6 +68,8 @@ class RemoteActors:
         self._weights = [WeightPublisher(model, device=to, precision=precision, version=version) for to in devices]
         home = devices[0] if len(devices) == 1 else "cpu"
         core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
+        single_frames = takes_single_frames(device, devices)
+        frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
         num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not sample again what it has sampled before.
         first_seed = (self._config.run.seed << 32) + version * num_workers
@@ -75,6 +78,7 @@ class RemoteActors:
                 self._pool,
                 self._weights[index % len(devices)],
                 core_states=core_states,
+                frames=frames,
                 device=devices[index % len(devices)],
                 seed=first_seed + index,
             )
@@ -83,7 +87,8 @@ class RemoteActors:
         self._pool.open(
             num_logits=model.distribution.num_logits,
             core_state_size=model.core_state_size,
-            interleaved=model.interleaved,
+            interleaved=() if single_frames else model.interleaved,
+            single_frames=single_frames,
         )
         for worker in self._workers:
             worker.start()

@@ -188,7 +188,7 @@ class IdlePool:
         action = native.LeafSpec("", "int64", (), num_categories=NUM_ACTIONS)
         return native.EnvSpec("Test-v0", [observation], [action])
 
-    def open(self, num_logits: int, core_state_size: int, interleaved: Sequence[bool]) -> None:
+    def open(self, num_logits: int, core_state_size: int, interleaved: Sequence[bool], single_frames: bool) -> None:
         pass
 
     def next_inference(self, timeout_ms: int) -> None:

@@ -1,0 +1,89 @@
+#include "rollouts/single_frames.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rollouts/frame_stack.h"
+
+namespace kubebeast {
+
+FrameColumn::FrameColumn(const Unroll& unroll, std::uint32_t env, std::size_t leaf, const LeafSpec& spec,
+                         std::size_t unroll_length) {
+  const std::size_t k = spec.frame_stack;
+  const std::size_t frame_bytes = spec.frame_bytes();
+  index_.reserve((unroll_length + 1) * k);
+  std::vector<const std::uint8_t*> stack(k);
+  std::vector<const std::uint8_t*> previous;
+  for (std::size_t t = 0; t <= unroll.length(); ++t) {
+    FindFrames(unroll.upto(t), leaf, frame_bytes, env, stack);
+    AddRow(stack, previous, frame_bytes);
+    previous = stack;
+  }
+  while (index_.size() < (unroll_length + 1) * k) index_.push_back(index_[index_.size() - k]);
+}
+
+void FrameColumn::AddRow(std::span<const std::uint8_t* const> stack, std::span<const std::uint8_t* const> previous,
+                         std::size_t frame_bytes) {
+  const std::size_t k = stack.size();
+  const std::size_t row = index_.size();
+  for (std::size_t j = 0; j < k; ++j) {
+    const bool moved_up = j + 1 < previous.size() && stack[j] == previous[j + 1];
+    // Only in the message of an episode's first row do frames of one environment lie side by side.
+    const bool of_one_message = j > 0 && stack[j] == stack[j - 1] + frame_bytes;
+    if (moved_up) {
+      index_.push_back(index_[row - k + j + 1]);
+    } else if (of_one_message && std::memcmp(stack[j], stack[j - 1], frame_bytes) == 0) {
+      index_.push_back(index_[row + j - 1]);
+    } else {
+      index_.push_back(static_cast<std::int32_t>(frames_.size()));
+      frames_.push_back(stack[j]);
+    }
+  }
+}
+
+std::size_t NumFrameRows(const std::vector<FrameColumn>& columns, const LeafSpec& spec, std::size_t unroll_length) {
+  std::size_t num_rows = unroll_length + spec.frame_stack;
+  for (const FrameColumn& column : columns) num_rows = std::max(num_rows, column.frames().size());
+  return num_rows;
+}
+
+void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes, std::size_t num_rows,
+                std::uint8_t* frames, std::size_t frame_stack, std::int32_t* index) {
+  // Row after row, as the batch lies in memory.
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    for (const FrameColumn& column : columns) {
+      if (row < column.frames().size()) {
+        std::memcpy(frames, column.frames()[row], frame_bytes);
+      } else {
+        std::memset(frames, 0, frame_bytes);
+      }
+      frames += frame_bytes;
+    }
+  }
+  const std::size_t num_rows_of_model = columns.front().index().size() / frame_stack;
+  for (std::size_t t = 0; t < num_rows_of_model; ++t) {
+    for (const FrameColumn& column : columns) {
+      index = std::copy_n(column.index().begin() + static_cast<std::ptrdiff_t>(t * frame_stack), frame_stack, index);
+    }
+  }
+}
+
+void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
+  const std::size_t frame_bytes = spec.frame_bytes();
+  for (std::uint32_t env = 0; env < step.num_envs(); ++env, out += frame_bytes) {
+    const std::size_t older = step.is_first[env] != 0 ? spec.frame_stack - 1 : 0;
+    std::memcpy(out, step.frames(leaf, env) + older * frame_bytes, frame_bytes);
+  }
+}
+
+std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
+  std::size_t count = 0;
+  for (std::uint32_t env = 0; env < step.num_envs(); ++env) {
+    if (step.is_first[env] == 0) continue;
+    std::memcpy(out + count * spec.row_bytes(), step.frames(leaf, env), spec.row_bytes());
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace kubebeast
