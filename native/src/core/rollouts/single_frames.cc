@@ -11,34 +11,41 @@ FrameColumn::FrameColumn(const Unroll& unroll, std::uint32_t env, std::size_t le
                          std::size_t unroll_length) {
   const std::size_t k = spec.frame_stack;
   const std::size_t frame_bytes = spec.frame_bytes();
+  frames_.reserve(unroll_length + k);
   index_.reserve((unroll_length + 1) * k);
   std::vector<const std::uint8_t*> stack(k);
-  std::vector<const std::uint8_t*> previous;
   for (std::size_t t = 0; t <= unroll.length(); ++t) {
-    FindFrames(unroll.upto(t), leaf, frame_bytes, env, stack);
-    AddRow(stack, previous, frame_bytes);
-    previous = stack;
+    const ObservationRows& block = *unroll.step(t).observation;
+    if (t > 0 && block.is_first[env] == 0) {
+      MoveUp(block.frames(leaf, env), k);
+    } else {
+      FindFrames(unroll.upto(t), leaf, frame_bytes, env, stack);
+      AddStack(stack, frame_bytes);
+    }
   }
   while (index_.size() < (unroll_length + 1) * k) index_.push_back(index_[index_.size() - k]);
 }
 
-void FrameColumn::AddRow(std::span<const std::uint8_t* const> stack, std::span<const std::uint8_t* const> previous,
-                         std::size_t frame_bytes) {
-  const std::size_t k = stack.size();
-  const std::size_t row = index_.size();
-  for (std::size_t j = 0; j < k; ++j) {
-    const bool moved_up = j + 1 < previous.size() && stack[j] == previous[j + 1];
-    // Only in the message of an episode's first row do frames of one environment lie side by side.
+void FrameColumn::MoveUp(const std::uint8_t* newest, std::size_t frame_stack) {
+  for (std::size_t j = 1; j < frame_stack; ++j) index_.push_back(index_[index_.size() - frame_stack + 1]);
+  Add(newest);
+}
+
+void FrameColumn::AddStack(std::span<const std::uint8_t* const> stack, std::size_t frame_bytes) {
+  for (std::size_t j = 0; j < stack.size(); ++j) {
+    // Frames of one environment lie side by side where they came in one message.
     const bool of_one_message = j > 0 && stack[j] == stack[j - 1] + frame_bytes;
-    if (moved_up) {
-      index_.push_back(index_[row - k + j + 1]);
-    } else if (of_one_message && std::memcmp(stack[j], stack[j - 1], frame_bytes) == 0) {
-      index_.push_back(index_[row + j - 1]);
+    if (of_one_message && std::memcmp(stack[j], stack[j - 1], frame_bytes) == 0) {
+      index_.push_back(index_.back());
     } else {
-      index_.push_back(static_cast<std::int32_t>(frames_.size()));
-      frames_.push_back(stack[j]);
+      Add(stack[j]);
     }
   }
+}
+
+void FrameColumn::Add(const std::uint8_t* frame) {
+  index_.push_back(static_cast<std::int32_t>(frames_.size()));
+  frames_.push_back(frame);
 }
 
 std::size_t NumFrameRows(const std::vector<FrameColumn>& columns, const LeafSpec& spec, std::size_t unroll_length) {
@@ -70,6 +77,11 @@ void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes
 
 void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
   const std::size_t frame_bytes = spec.frame_bytes();
+  if (std::count(step.is_first.begin(), step.is_first.end(), 0) == step.num_envs()) {
+    // The message holds one frame of each environment, side by side.
+    std::memcpy(out, step.frames(leaf, 0), step.num_envs() * frame_bytes);
+    return;
+  }
   for (std::uint32_t env = 0; env < step.num_envs(); ++env, out += frame_bytes) {
     const std::size_t older = step.is_first[env] != 0 ? spec.frame_stack - 1 : 0;
     std::memcpy(out, step.frames(leaf, env) + older * frame_bytes, frame_bytes);

@@ -25,8 +25,10 @@ class FrameColumn {
   const std::vector<std::int32_t>& index() const { return index_; }
 
  private:
-  void AddRow(std::span<const std::uint8_t* const> stack, std::span<const std::uint8_t* const> previous,
-              std::size_t frame_bytes);
+  // A row whose stack is that of the row before, without its oldest frame and with a newer one.
+  void MoveUp(const std::uint8_t* newest, std::size_t frame_stack);
+  void AddStack(std::span<const std::uint8_t* const> stack, std::size_t frame_bytes);
+  void Add(const std::uint8_t* frame);
 
   std::vector<const std::uint8_t*> frames_;
   std::vector<std::int32_t> index_;
