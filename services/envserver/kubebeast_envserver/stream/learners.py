@@ -81,6 +81,8 @@ class Learners:
         """Dials since the patience with the preferred one was over."""
         self._dials_preferred = True
         self._looks = Backoff(LOOK_EVERY_S, LONGEST_LOOK_S)
+        self._look_after_s = self._looks.next_delay_s()
+        """Longer after every time that the stream has left for the preferred learner and was not welcomed there."""
 
     def next(self) -> Learner:
         """Whom to dial: the preferred one, or after PATIENCE_S of failures all of them in turn.
@@ -101,6 +103,7 @@ class Learners:
         self._failing_since, self._turn = None, 0
         if self._dials_preferred:
             self._looks.reset()
+            self._look_after_s = self._looks.next_delay_s()
 
     @contextlib.contextmanager
     def calling_home(self, learner: Learner, leave: Callable[[], None]) -> Iterator[None]:
@@ -110,13 +113,14 @@ class Learners:
         if self._is_one_address:
             yield
             return
-        done, interval_s = threading.Event(), self._looks.next_delay_s()
+        done, has_left = threading.Event(), threading.Event()
 
         def look() -> None:
-            while not done.wait(interval_s):
+            while not done.wait(self._look_after_s):
                 with contextlib.suppress(OSError):
                     preferred = self._in_order()[0]
                     if preferred != learner and preferred.is_listening():
+                        has_left.set()
                         leave()
                         return
 
@@ -125,6 +129,8 @@ class Learners:
             yield
         finally:
             done.set()
+            if has_left.is_set():
+                self._look_after_s = self._looks.next_delay_s()
 
     def _in_order(self) -> list[Learner]:
         learners = [learner for part in self._addresses for learner in self._meant_by(part)]

@@ -130,6 +130,22 @@ def test_a_stream_leaves_for_the_preferred_learner_as_soon_as_that_listens(monke
             assert left.wait(WAIT_S)
 
 
+def test_dials_that_fail_keep_no_stream_from_going_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learners, "LOOK_EVERY_S", 0.001)
+    with socket.create_server(("127.0.0.1", 0)) as home, socket.create_server(("127.0.0.1", 0)) as away:
+        addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in (home, away)]
+        both = [Learner(address) for address in addresses]
+        stream = next(name for name in STREAMS if by_preference(name, both)[0] == both[0])
+        found, left = Learners(addresses, stream), threading.Event()
+        for _ in range(30):
+            with found.calling_home(found.next(), left.set):
+                pass
+            found.note_end(was_welcomed=False)
+        assert not left.is_set()
+        with found.calling_home(both[1], left.set):
+            assert left.wait(WAIT_S)
+
+
 def test_a_socket_that_nobody_made_is_nobody_who_listens(tmp_path: Path) -> None:
     path = tmp_path / "pool.sock"
     assert not Learner(f"unix:{path}").is_listening()
