@@ -4,14 +4,13 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from benchmarks.cell import Cell
 from benchmarks.gpu.settings import NETWORKS, Network
 from benchmarks.recorded_env import action_leaves, observation_leaves
 from kubebeast_learner.actors.env_spec import EnvSpec
-from kubebeast_learner.algorithm.made_up import made_up_rollout
+from kubebeast_learner.algorithm.made_up import made_up_rollout, with_single_frames
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.tune.learner_probe import made_up_batch
@@ -33,11 +32,8 @@ def transfers(network: Network, unroll_length: int, batch_size: int) -> Transfer
     cell = Cell(streams=1, num_envs=1, frame_stack=FRAME_STACK)
     spec = EnvSpec.of("Recorded-v0", observation_leaves(cell), action_leaves())
     model = make_model(spec.observation, spec.action, _model_config(network))
-    made_up = made_up_rollout(model, spec.observation, unroll_length, batch_size)
-    (stacks,) = made_up.observation
-    frames = stacks.new_empty(unroll_length + FRAME_STACK, batch_size, *stacks.shape[3:])
-    index = torch.empty(unroll_length + 1, batch_size, FRAME_STACK, dtype=torch.int32)
-    rollout = dataclasses.replace(made_up, observation=(frames,), frame_index=(index,))
+    whole = made_up_rollout(model, spec.observation, unroll_length, batch_size)
+    rollout = with_single_frames(whole, spec.observation)
     training = sum(tensor.nbytes for tensor in _tensors(rollout)) / (unroll_length * batch_size)
     return Transfers(_inference_bytes(spec, model), training)
 
@@ -48,12 +44,11 @@ def _model_config(network: Network) -> ModelConfig:
 
 
 def _inference_bytes(spec: EnvSpec, model: Model) -> float:
-    batch = made_up_batch(spec, model, 1)
-    frame_bytes = batch.observation[0].nbytes // FRAME_STACK
-    arrays = [batch.rewards, *batch.last_actions, batch.is_first, batch.slots]
+    batch = made_up_batch(spec, model, 1, single_frames=True)
+    arrays = [*batch.observation, batch.rewards, *batch.last_actions, batch.is_first, batch.slots]
     if model.core_state_size:
         arrays.append(batch.unroll_start)
-    return float(frame_bytes + sum(array.nbytes for array in arrays))
+    return float(sum(array.nbytes for array in arrays))
 
 
 def _tensors(rollout: Any) -> Iterator[Tensor]:

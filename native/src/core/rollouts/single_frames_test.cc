@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "rollouts/rollout_assembler.h"
@@ -128,6 +129,25 @@ TEST(FrameColumnTest, AnEpisodeInTheMiddleBringsAStackOfItsOwn) {
   const FrameColumn column = ColumnOf({FirstOf({1, 1, 1}), FirstOf({0, 0, 9})}, 0, 1);
   EXPECT_EQ(Numbers(column), (std::vector<int>{1, 0, 9}));
   EXPECT_EQ(column.index(), (std::vector<std::int32_t>{0, 0, 0, 1, 1, 2}));
+}
+
+TEST(FrameColumnTest, StacksMayHoldAnyNumberOfFrames) {
+  for (const std::uint32_t k : {2U, 4U, 5U, 9U}) {
+    std::vector<std::uint8_t> first(k);
+    std::iota(first.begin(), first.end(), std::uint8_t{1});
+    Unroll unroll;
+    unroll.steps = {FirstOf(first), Number(101), Number(102)};
+    const LeafSpec spec{.path = "image", .shape = {2}, .frame_stack = k};
+    const FrameColumn column(unroll, 0, 0, spec, 2);
+    std::vector<std::uint8_t> film = first;
+    film.insert(film.end(), {101, 102});
+    for (std::size_t t = 0; t < 3; ++t) {
+      for (std::size_t j = 0; j < k; ++j) {
+        const auto row = static_cast<std::size_t>(column.index()[t * k + j]);
+        EXPECT_EQ(Numbers(column)[row], film[t + j]) << k;
+      }
+    }
+  }
 }
 
 TEST(NumFrameRowsTest, IsAlwaysTheSameUnlessAColumnHasMore) {

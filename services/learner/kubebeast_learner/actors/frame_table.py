@@ -26,8 +26,8 @@ def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]
 class FrameTable:
     """The newest frames of every slot, for each leaf that is a stack of k. Thread-safe.
 
-    A slot is in one batch at a time, and the first row of an episode brings its whole stack: so nobody has to say when
-    a slot has another environment.
+    A slot is in one batch at a time, and free again when its batch was answered, for which a GPU has been waited for;
+    the first row of an episode brings its whole stack. So nobody has to say when a slot has another environment.
     """
 
     def __init__(self, observation: Sequence[LeafSpec], device: torch.device) -> None:

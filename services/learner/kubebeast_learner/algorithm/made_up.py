@@ -42,6 +42,18 @@ def made_up_rollout(
     return map_tensors(lambda tensor: tensor.to(device), rollout)
 
 
+def with_single_frames(rollout: Rollout, observation: Sequence[LeafSpec]) -> Rollout:
+    """`rollout` as the native pool gives it for a GPU: of each row's stack there is the newest frame alone."""
+    length, batch_size = rollout.is_first.shape
+    leaves, index = [], []
+    for leaf, rows in zip(observation, rollout.observation, strict=True):
+        k = leaf.frame_stack if leaf.frame_stack > 1 else 0
+        leaves.append(torch.cat([rows[0].movedim(1, 0), rows[1:, :, -1]]) if k else rows)
+        places = torch.arange(length, dtype=torch.int32).unsqueeze(1) + torch.arange(k, dtype=torch.int32)
+        index.append(places.unsqueeze(1).repeat(1, batch_size, 1))
+    return replace(rollout, observation=tuple(leaves), frame_index=tuple(index))
+
+
 def interleaved(model: Model, observation: Sequence[Tensor]) -> list[Tensor]:
     """Leaves [T, B, *row_shape] as the native pool hands them to `model`: the frames of a stack last, where it reads
     them so; `Model.with_frames_first` shows them as they were.

@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
-from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout
+from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout, with_single_frames
 from kubebeast_learner.algorithm.precision import PrecisionChoice
 from kubebeast_learner.algorithm.rollout import map_tensors
 from kubebeast_learner.config import TrainConfig
@@ -90,9 +91,11 @@ def _measure_update(
     shape = config.rollout
     rollout = made_up_rollout(learner.model, spec.observation, shape.unroll_length, shape.batch_size)
     rollout = map_tensors(lambda tensor: tensor.cpu(), rollout)
+    if takes_single_frames(learner.device, [learner.device]):
+        rollout = with_single_frames(rollout, spec.observation)
 
     def update() -> None:
-        learner.update(rollout.to(learner.device), step=0)
+        learner.update(rollout.to(learner.device).stacked(), step=0)
         weights.publish(learner.version)
 
     return time_calls(update, seconds)
@@ -100,9 +103,11 @@ def _measure_update(
 
 def _measure_inference(spec: EnvSpec, learner: Learner, weights: WeightPublisher, rows: int, seconds: float) -> Call:
     model, device = learner.model, learner.device
-    pool = _EndlessRows(made_up_batch(spec, model, rows), seconds)
+    single_frames = takes_single_frames(device, [device])
+    pool = _EndlessRows(made_up_batch(spec, model, rows, single_frames=single_frames), seconds)
+    frames = FrameTable(spec.observation, device) if single_frames else None
     core_states = CoreStateTable(model, rows, device) if model.core_state_size else None
-    worker = InferenceWorker(pool, weights, core_states=core_states, device=device)
+    worker = InferenceWorker(pool, weights, core_states=core_states, frames=frames, device=device)
     pool.worker = worker
     worker.start()
     worker.join()
@@ -115,6 +120,7 @@ class MadeUpBatch:
     """Of kubebeast_native.InferenceBatch what an inference thread reads; every row is in the middle of its episode."""
 
     observation: list[NDArray[Any]]
+    first_stacks: list[NDArray[Any]]
     rewards: NDArray[np.float32]
     last_actions: list[NDArray[Any]]
     is_first: NDArray[np.bool_]
@@ -126,11 +132,18 @@ class MadeUpBatch:
         """Nobody waits for it."""
 
 
-def made_up_batch(spec: EnvSpec, model: Model, rows: int) -> MadeUpBatch:
-    """Random rows as the native pool lays them for the model."""
+def made_up_batch(spec: EnvSpec, model: Model, rows: int, *, single_frames: bool) -> MadeUpBatch:
+    """Random rows as the native pool lays them for the model, of stacks the newest frames where single_frames."""
     inputs = dummy_inputs(spec.observation, model.distribution, 1, rows)
+    whole = [leaf[0].numpy() for leaf in inputs.observation]
+    if single_frames:
+        pairs = zip(spec.observation, whole, strict=True)
+        observation = [array[:, -1].copy() if leaf.frame_stack > 1 else array for leaf, array in pairs]
+    else:
+        observation = [leaf[0].numpy() for leaf in interleaved(model, inputs.observation)]
     return MadeUpBatch(
-        observation=[leaf[0].numpy() for leaf in interleaved(model, inputs.observation)],
+        observation=observation,
+        first_stacks=[array[:0] for array in whole] if single_frames else [],
         rewards=inputs.reward[0].numpy(),
         last_actions=model.distribution.to_leaves(inputs.last_action[0]),
         is_first=inputs.is_first[0].numpy(),

@@ -1,5 +1,6 @@
 """The processes behind `kubebeast train` and `kubebeast learner`: what they refuse, and how they end."""
 
+import math
 import re
 import socket
 import urllib.error
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kubebeast_learner.actors.remote import actors
 from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
     ConfigError,
@@ -17,12 +19,14 @@ from kubebeast_learner.config import (
     LocalFleetConfig,
     ModelConfig,
     PoolConfig,
+    ReplayConfig,
     RolloutConfig,
     RunConfig,
     TrainConfig,
 )
 from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.run.checkpoint import CheckpointStore
+from tests.integration.training_process import rows
 
 PATIENCE_S = 60.0
 
@@ -90,6 +94,21 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
     )
     assert train.train(config) == 0
     assert answers == {"/readyz": (503, "draining\n"), "/healthz": (200, "ok\n")}
+
+
+def test_a_training_makes_the_stacks_where_frames_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actors, "takes_single_frames", lambda *devices: True)
+    config = TrainConfig(
+        run=RunConfig(xpid="run", savedir=tmp_path, total_steps=40, device="cpu", compile="off", progress="none"),
+        rollout=RolloutConfig(unroll_length=5, batch_size=2),
+        replay=ReplayConfig(replay_share=0.5, replay_capacity=8),
+        model=ModelConfig(model="shallow"),
+        pool=PoolConfig(address=""),
+        fleet=LocalFleetConfig(env="Mock", env_kwargs='{"episode_length": 7}', num_actors=2, num_servers=1),
+    )
+    assert train.train(config) == 0
+    losses = [float(row["total_loss"]) for row in rows(tmp_path / "run")]
+    assert losses and all(map(math.isfinite, losses))
 
 
 def test_ranks_of_a_machine_share_its_env_servers() -> None:

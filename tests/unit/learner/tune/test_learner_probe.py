@@ -1,15 +1,18 @@
 """Made-up rows are what a training has: of the same shapes, in the same places of memory."""
 
 import pytest
+import torch
 
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.made_up import made_up_rollout
 from kubebeast_learner.config import ModelConfig, RunConfig, TrainConfig
 from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.tune import learner_probe
 from kubebeast_learner.tune.learner_probe import Setup, made_up_batch, measure, setups
 from tests.unit.learner.algorithm.learning_data import FRAMES, VECTOR, Leaf, discrete
 
 T, B = 4, 3
+CPU = torch.device("cpu")
 
 
 def model_of(leaf: Leaf, model: str = "auto") -> Model:
@@ -18,7 +21,7 @@ def model_of(leaf: Leaf, model: str = "auto") -> Model:
 
 def test_an_inference_batch_has_frames_where_the_pool_puts_them() -> None:
     model = model_of(FRAMES)
-    batch = made_up_batch(EnvSpec.of("", [FRAMES], [discrete(3)]), model, 5)
+    batch = made_up_batch(EnvSpec.of("", [FRAMES], [discrete(3)]), model, 5, single_frames=False)
 
     assert list(model.interleaved) == [True]
     assert batch.observation[0].shape == (5, 84, 84, 4) and batch.observation[0].flags.c_contiguous
@@ -51,6 +54,21 @@ def test_what_the_user_has_set_is_not_tried_otherwise(
     found = setups(TrainConfig(run=run), model_of(leaf), cores=6)
 
     assert [(setup.device, setup.precision, setup.threads) for setup in found] == expected
+
+
+def test_frames_come_once_where_a_training_gets_them_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def takes_single_frames(*devices: object) -> bool:
+        asked.append(devices)
+        return True
+
+    monkeypatch.setattr(learner_probe, "takes_single_frames", takes_single_frames)
+    spec = EnvSpec.of("", [FRAMES, VECTOR], [discrete(3)])
+    cost = measure(TrainConfig(), spec, Setup("cpu", "fp32", 1), seconds=0.0)
+
+    assert cost.update.wall_s > 0 and all(call.wall_s > 0 for call in cost.inference.values())
+    assert asked == [(CPU, [CPU])] * (1 + len(cost.inference))
 
 
 @pytest.mark.parametrize("use_lstm", [False, True])
