@@ -44,8 +44,7 @@ class Load:
 def measure_all(load: Load, seconds: float) -> dict[str, float]:
     """CPU microseconds per env-step of env, inference and update, within `seconds` for all of them together.
 
-    On every core at once, and by turns: a piece alone finds the caches as it has left them, which is a fifth cheaper
-    and what no training can have.
+    On every core at once, and by turns: a piece alone finds the caches as it has left them, which no training does.
     """
     spawn = multiprocessing.get_context("spawn")
     cores = num_cores()
