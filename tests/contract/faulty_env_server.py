@@ -125,7 +125,7 @@ class FaultyEnvServer:
             case "E6 shrinking":
                 return max(1.6 / 2.0**number, 0.2)
             case "E6 alike":
-                return min(0.2 * 2.0**number, 2.0)
+                return min(0.4 * 2.0**number, 5.0)
         return self._backoff.next_delay_s()
 
     def _play(self) -> grpc.StatusCode | None:
