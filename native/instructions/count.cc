@@ -1,5 +1,5 @@
-// `instructions OPERATION TIMES`: does decode, batch or gather so many times, within kubebeast_counted, and prints how
-// often memory was taken meanwhile.
+// `instructions OPERATION TIMES`: does decode, batch, gather or gather_single_frames so many times, within
+// kubebeast_counted, and prints how often memory was taken meanwhile.
 #include <cstdlib>
 #include <iostream>
 #include <new>
@@ -35,7 +35,8 @@ namespace {
 Operation Find(std::string_view name, std::size_t times) {
   if (name == "decode") return Decode(times);
   if (name == "batch") return Batch();
-  if (name == "gather") return Gather();
+  if (name == "gather") return Gather(false);
+  if (name == "gather_single_frames") return Gather(true);
   return nullptr;
 }
 
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
   // The first call finds no memory to use again, and whatever is looked up once.
   const auto operation = times > 0 ? kubebeast::instructions::Find(argv[1], times + 1) : nullptr;
   if (operation == nullptr) {
-    std::cerr << "usage: instructions decode|batch|gather TIMES\n";
+    std::cerr << "usage: instructions decode|batch|gather|gather_single_frames TIMES\n";
     return 2;
   }
   operation();

@@ -12,8 +12,11 @@ constexpr std::size_t kUnrollLength = 20;
 constexpr std::uint32_t kUnrolls = 8;  // of one stream
 constexpr std::size_t kNumLogits = 6;
 
-std::shared_ptr<const UnrollShape> Shape() {
-  UnrollShape shape{.unroll_length = kUnrollLength, .num_logits = kNumLogits, .interleaved = {true}};
+std::shared_ptr<const UnrollShape> Shape(bool single_frames) {
+  UnrollShape shape{.unroll_length = kUnrollLength,
+                    .num_logits = kNumLogits,
+                    .interleaved = {!single_frames},
+                    .single_frames = single_frames};
   shape.spec.observation = {{.path = "", .dtype = DType::kUint8, .shape = {84, 84}, .frame_stack = kFrameStack}};
   shape.spec.action = {{.path = "", .dtype = DType::kInt64, .shape = {}, .num_categories = kNumLogits}};
   return std::make_shared<const UnrollShape>(std::move(shape));
@@ -57,8 +60,8 @@ std::shared_ptr<const Unroll> MakeUnroll(const std::shared_ptr<const UnrollShape
 
 }  // namespace
 
-Operation Gather() {
-  const auto shape = Shape();
+Operation Gather(bool single_frames) {
+  const auto shape = Shape(single_frames);
   const auto buffers = std::make_shared<BufferPool>();
   const auto unroll = MakeUnroll(shape);
   std::vector<FinishedUnroll> unrolls;

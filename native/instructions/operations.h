@@ -16,8 +16,9 @@ using Operation = std::function<void()>;
 Operation Decode(std::size_t times);
 // 64 streams of one environment submit a step each, and a thread takes them in two batches.
 Operation Batch();
-// Gathers 8 unrolls of 20 steps, stacks of four frames, into a training batch.
-Operation Gather();
+// Gathers 8 unrolls of 20 steps, stacks of four frames, into a training batch: the whole stacks, as a model on a CPU
+// takes them, or each frame once, for a GPU.
+Operation Gather(bool single_frames);
 
 // Byte `i` of a frame: most are equal to their neighbours, as in a game.
 inline char FrameByte(std::size_t i, std::size_t step) {

@@ -23,9 +23,9 @@ NUM_WAITS = 4
 """Of a process in a row."""
 NUM_PROCESSES = 4
 ALIKE = 0.12
-"""The first waits of the processes differ, the second ones, and so on; the sum of these differences, the longest wait less
-the shortest, is a smaller share than this of the sum of the shortest waits where waits are not random. Waits that are
-drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s are taken for others once in 10^4 times.
+"""The first waits of the processes differ, and so do the second ones, and so on. Where waits are not random, the sum of
+these differences, of the longest wait from the shortest, is a smaller share than this of the sum of the shortest waits.
+Waits that are drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s are taken for such once in 10^4 times.
 """
 
 

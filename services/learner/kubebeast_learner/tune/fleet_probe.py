@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from kubebeast_envserver.envs.factory import num_agents_of
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_learner.actors.frame_table import takes_single_frames
 from kubebeast_learner.actors.remote.actors import make_pool
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.config import ConfigError, TrainConfig
 from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
 from kubebeast_learner.models import Model, ModelSpecError, make_model
 from kubebeast_learner.play.trial import random_actions
+from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.pieces import EnvServerCost
 from kubebeast_native import ActorPool, InferenceBatch
 
@@ -46,8 +48,11 @@ def unit_of(config: TrainConfig) -> int:
 def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float) -> Measured:
     """One env-server with num_envs environments, for so many seconds from its first steps on.
 
-    address: where it is to dial. folder: for its log. ActorsError when it does not work.
+    The pool gives frames as a training on run.device gets them. address: where the env-server is to dial. folder: for
+    its log. ActorsError when it does not work, ConfigError for a device that is not here.
     """
+    device = choose_device(config.run.device)
+    single_frames = takes_single_frames(device, [device])
     fleet_config = replace(config.fleet, num_servers=1, num_actors=num_envs)
     pool = make_pool(config, address, opening_env=config.fleet.env)
     pool.start()
@@ -60,6 +65,12 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
             model = make_model(spec.observation, spec.action, config.model)
         except ModelSpecError as error:
             raise ConfigError(f"model = {config.model.model!r}: {error}") from error
+        pool.open(
+            num_logits=model.distribution.num_logits,
+            core_state_size=model.core_state_size,
+            interleaved=() if single_frames else model.interleaved,
+            single_frames=single_frames,
+        )
         player = _Player(pool, fleet, spec, model, num_envs)
         player.play(0.0)
         return Measured(player.play(seconds), spec)
@@ -72,7 +83,6 @@ class _Player:
         self._pool, self._fleet, self._spec, self._num_envs = pool, fleet, spec, num_envs
         self._num_logits, self._core_state_size = model.distribution.num_logits, model.core_state_size
         self._generator = np.random.default_rng(0)
-        pool.open(num_logits=self._num_logits, core_state_size=self._core_state_size, interleaved=model.interleaved)
 
     def play(self, seconds: float) -> EnvServerCost:
         """For so long, and LEAST_STEPS at least."""
