@@ -12,6 +12,7 @@ from torch import Tensor
 from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.rollout import to_device, to_host
+from kubebeast_learner.machine import priority
 from kubebeast_learner.models import Model, ModelInputs, ModelOutput
 from kubebeast_learner.profiling.trace import span
 
@@ -110,6 +111,8 @@ class InferenceWorker(threading.Thread):
         # OpenMP keeps this number for each thread: without this, matrix products here would take all cores
         # and spin in barriers beside the learner.
         torch.set_num_threads(torch.get_num_threads())
+        if self._device.type == "cpu":
+            priority.give_way(priority.INFERENCE)
         try:
             with torch.inference_mode(), _own_stream(self._device):
                 while not self.stopping.is_set():

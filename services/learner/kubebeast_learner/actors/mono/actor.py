@@ -19,6 +19,7 @@ from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.machine import priority
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.models import ModelInputs
 from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
@@ -79,6 +80,7 @@ def run_actor(task: ActorTask, learner: Connection) -> None:
     begin(task.folder, task.config.run)
     logging.getLogger("kubebeast_envserver").addHandler(_LearnersLog(learner))
     torch.set_num_threads(1)
+    priority.give_way(priority.ENVIRONMENTS)
     keep_freed_memory()
     actor = None
     actors = task.config.actors

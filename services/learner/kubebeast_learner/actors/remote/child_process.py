@@ -1,4 +1,4 @@
-"""Runs a module that must not outlive its parent.
+"""Runs the env-server of a learner on the same machine: it must not outlive its parent, and gives way to updates.
 
     python -m kubebeast_learner.actors.remote.child_process MODULE [arguments]
 
@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 
+from kubebeast_learner.machine import priority
+
 GRACE_S = 10.0
 
 
@@ -25,6 +27,7 @@ def _follow_parent() -> None:
 
 
 if __name__ == "__main__":
+    priority.give_way(priority.ENVIRONMENTS)
     threading.Thread(target=_follow_parent, name="follow-parent", daemon=True).start()
     module = sys.argv[1]
     sys.argv = sys.argv[1:]
