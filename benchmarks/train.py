@@ -27,7 +27,7 @@ class Settings:
     """Environments in env-servers, or in processes of `kubebeast mono`."""
     env: str = "PongNoFrameskip-v4"
     """Environment."""
-    num_actors: int = 32
+    num_actors: int = 64
     """Environments."""
     num_processes: int = 3
     """Processes that step them."""

@@ -32,7 +32,7 @@ def _kubebeast(name: str, *flags: str) -> Command:
         words = [str(python), "-m", "kubebeast_learner", name, "--env", "PongNoFrameskip-v4", "--model", "shallow"]
         words += ["--progress", "json", "--log-interval-s", "0.5", "--disable-checkpoint", "--xpid", "peer"]
         words += ["--savedir", str(settings.work / "runs"), "--total-steps", "1000000000", *flags]
-        return [*words, "--num-actors", "32", "--unroll-length", "20", "--batch-size", "8"]
+        return [*words, "--num-actors", "64", "--unroll-length", "20", "--batch-size", "8"]
 
     return command
 

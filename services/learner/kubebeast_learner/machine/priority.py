@@ -7,8 +7,8 @@ next batch. So no core is idle as long as there is work, and the work is done in
 import os
 import sys
 
-ENVIRONMENTS = 5
-INFERENCE = 10
+ENVIRONMENTS = 3
+INFERENCE = 8
 """Steps of a nice value: a thread gets about a quarter less of a contested core for each,
 https://man7.org/linux/man-pages/man7/sched.7.html. What computes on a GPU has no reason to give way.
 """
