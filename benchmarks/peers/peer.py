@@ -64,7 +64,7 @@ PEERS = (
             name=f"kubebeast {command}, {precision}", command=_kubebeast(command, f"--precision={precision}", processes)
         )
         for precision in PRECISIONS
-        for command, processes in (("train", "--num-servers=3"), ("mono", "--num-actor-processes=3"))
+        for command, processes in (("train", "--num-servers=3"), ("mono", "--num-actor-processes=2"))
     ),
     Peer(
         name="Stable-Baselines3 PPO",
