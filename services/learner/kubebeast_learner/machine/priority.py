@@ -4,6 +4,7 @@ An update that waits for a core fills the queue with rollouts that get old; infe
 next batch. So no core is idle as long as there is work, and the work is done in the order that makes it least.
 """
 
+import contextlib
 import os
 import sys
 
@@ -17,7 +18,9 @@ https://man7.org/linux/man-pages/man7/sched.7.html. What computes on a GPU has n
 def give_way(steps: int) -> None:
     """Lowers the priority of the calling thread and of the threads and processes that it starts from now on.
 
-    Nobody without privileges can raise it again. Outside Linux, where a priority is a whole process's, it does nothing.
+    Nobody without privileges can raise it again. Outside Linux, where a priority is a whole process's, and where a
+    sandbox forbids it, nothing changes.
     """
     if sys.platform == "linux":
-        os.nice(steps)
+        with contextlib.suppress(PermissionError):
+            os.nice(steps)
