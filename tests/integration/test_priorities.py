@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kubebeast_learner.machine.priority import ENVIRONMENTS, INFERENCE
@@ -30,10 +31,12 @@ def test_updates_come_before_environments_and_those_before_inference(
 ) -> None:
     words = training_command(name, tmp_path, "--total-steps=100000000", "--learner-threads=1")
     with warm_start.Process(words, env=environment()) as process:
-        while json.loads(process.stdout.readline())["step"] == 0:
-            pass
+        found, step = list[psutil.Process](), 0
+        # One actor of mono may fill a batch before the other has begun.
+        while step == 0 or any(child.nice() == os.getpriority(os.PRIO_PROCESS, process.pid) for child in found):
+            step = json.loads(process.stdout.readline())["step"]
+            found = children(process.pid, actors)
         update, *others = nice_values(process.pid)
-        found = children(process.pid, actors)
         environments = [value - update for child in found for value in nice_values(child.pid)]
         process.terminate()
         process.communicate(timeout=TIMEOUT_S)
