@@ -25,8 +25,7 @@ FAULTS = {
     "E3": "UNAVAILABLE",
     "E4": "RESOURCE_EXHAUSTED in place of the welcome",
     "E5": "INVALID_ARGUMENT is final",
-    **dict.fromkeys(("E6 shrinking", "E6 alike"), "back-off"),
-    "E6": "UNAVAILABLE",
+    **dict.fromkeys(("E6", "E6 shrinking", "E6 alike"), "back-off"),
     "T1": "a slow welcome",
     "T5": "keepalive",
 }
