@@ -6,6 +6,7 @@ python examples/plain_env_server.py 127.0.0.1:4431
 
 import contextlib
 import itertools
+import math
 import queue
 import random
 import signal
@@ -144,14 +145,22 @@ def talk(requests: "queue.SimpleQueue[pb.ActRequest | None]", inbox: Inbox, inst
     games, actions = [Catch() for _ in range(NUM_ENVS)], (0,) * NUM_ENVS
     for step in itertools.count():
         requests.put(observations(step, games, actions))
-        actions = checked_actions(received(inbox, None), step)
+        actions = checked_actions(received(inbox, math.inf), step)
 
 
-def received(inbox: Inbox, timeout_s: float | None) -> pb.ActResponse:
-    response = inbox.get(timeout=timeout_s)
-    if response is None:
-        raise LearnerError("the learner has ended it")
-    return response
+def received(inbox: Inbox, timeout_s: float) -> pb.ActResponse:
+    """Waits a second at a time: Python notices no signal that comes just before a wait until that ends."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            response = inbox.get(timeout=1.0)
+        except queue.Empty:
+            if time.monotonic() >= deadline:
+                raise
+            continue
+        if response is None:
+            raise LearnerError("the learner has ended it")
+        return response
 
 
 def read(call: Iterator[pb.ActResponse], inbox: Inbox) -> None:

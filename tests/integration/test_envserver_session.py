@@ -299,12 +299,12 @@ def test_a_learner_that_never_welcomes_is_dialed_again() -> None:
 def test_being_welcomed_and_lost_again_and_again_slows_the_dialing_down(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: queue.SimpleQueue[int] = queue.SimpleQueue()
 
-    def recorded(self: Backoff) -> float:
-        tries.put(self.tries)
-        return next_delay_s(self)
+    class Recorded(Backoff):
+        def next_delay_s(self) -> float:
+            tries.put(self.tries)
+            return super().next_delay_s()
 
-    next_delay_s = Backoff.next_delay_s
-    monkeypatch.setattr(Backoff, "next_delay_s", recorded)
+    monkeypatch.setattr("kubebeast_envserver.stream.dialer.Backoff", Recorded)
     with learner() as server:
         server.answer = lambda hello, observations: pb.ActResponse()
         with StreamThread(env="Mock", address=server.address, envs_per_stream=1):
