@@ -94,7 +94,7 @@ def test_all_learn_beside_ours_and_live_through_the_end_of_their_learner(
             ["node", str(node_catch), learner.address],
         ]
         env_servers = [stack.enter_context(running(command)) for command in commands]
-        learner.wait_until(lambda values: values["streams"] == len(commands) and values["step"] > 5000)
+        learner.wait_until(lambda values: values["streams"] == len(commands) and values["checkpoint_age_s"] is not None)
         learner.kill()
         learner.start()
         learner.wait_until(
