@@ -121,8 +121,9 @@ class Session:
         self._leave_by = time.monotonic() + LEAVE_WITHIN_S
 
     def _end(self, bye: pb.ActRequest) -> None:
-        self._ending = True
-        self._stream.send(bye.SerializeToString(), is_last=True)
+        if not self._ending:
+            self._ending = True
+            self._stream.send(bye.SerializeToString(), is_last=True)
 
     def _shake_hands_and_play(self) -> None:
         self._send(pb.ActRequest(hello=self._hello()))
@@ -157,23 +158,32 @@ class Session:
                 rows.require_whole()  # such a learner knows no interrupted rows
             self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
             self._computing = False
-            sent_at = time.monotonic()
             is_over = self._shutdown_requested or 0 < self._max_steps == step
             self.has_left = not is_over and self._may_leave_after(rows)
             if is_over or self.has_left:
                 self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
-            response = self._receive()
-            if response is None or self._ending:
+            received = self._receive_actions()
+            if received is None:
                 return
-            self._action_wait_seconds.observe(time.monotonic() - sent_at)
-            if not response.HasField("actions"):
-                raise ProtocolError("expected Actions")
-            self._computing = True
-            actions = decode_actions(response.actions, step, self._action_layouts)
+            actions = decode_actions(received, step, self._action_layouts)
             began = time.monotonic()
             rows = env.step(actions)
-            env_us = math.ceil((time.monotonic() - began) * 1e6) if response.actions.traced else 0
+            env_us = math.ceil((time.monotonic() - began) * 1e6) if received.traced else 0
             step += 1
+
+    def _receive_actions(self) -> pb.Actions | None:
+        """Blocks for them; None when the stream ends. Once it has looked, a shutdown waits for the rows that follow."""
+        sent_at = time.monotonic()
+        response = self._receive()
+        self._computing = True  # before the look: shut_down, which may interrupt anywhere, asks first and looks then
+        if self._shutdown_requested:
+            self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+        if response is None or self._ending:
+            return None
+        self._action_wait_seconds.observe(time.monotonic() - sent_at)
+        if not response.HasField("actions"):
+            raise ProtocolError("expected Actions")
+        return response.actions
 
     def _may_leave_after(self, rows: StepRows) -> bool:
         if self._leave_by is None:
