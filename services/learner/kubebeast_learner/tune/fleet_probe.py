@@ -15,7 +15,7 @@ from kubebeast_envserver.envs.factory import num_agents_of
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import takes_single_frames
-from kubebeast_learner.actors.remote.actors import make_pool
+from kubebeast_learner.actors.remote.actors import make_pool, open_pool
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.config import ConfigError, TrainConfig
 from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
@@ -52,7 +52,6 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
     its log. ActorsError when it does not work, ConfigError for a device that is not here.
     """
     device = choose_device(config.run.device)
-    single_frames = takes_single_frames(device, [device])
     fleet_config = replace(config.fleet, num_servers=1, num_actors=num_envs)
     pool = make_pool(config, address, opening_env=config.fleet.env)
     pool.start()
@@ -65,12 +64,7 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
             model = make_model(spec.observation, spec.action, config.model)
         except ModelSpecError as error:
             raise ConfigError(f"model = {config.model.model!r}: {error}") from error
-        pool.open(
-            num_logits=model.distribution.num_logits,
-            core_state_size=model.core_state_size,
-            interleaved=() if single_frames else model.interleaved,
-            single_frames=single_frames,
-        )
+        open_pool(pool, model, single_frames=takes_single_frames(device, [device]))
         player = _Player(pool, fleet, spec, model, num_envs)
         player.play(0.0)
         return Measured(player.play(seconds), spec)

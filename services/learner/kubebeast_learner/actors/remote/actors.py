@@ -84,12 +84,7 @@ class RemoteActors:
             )
             for index in range(num_workers)
         ]
-        self._pool.open(
-            num_logits=model.distribution.num_logits,
-            core_state_size=model.core_state_size,
-            interleaved=() if single_frames else model.interleaved,
-            single_frames=single_frames,
-        )
+        open_pool(self._pool, model, single_frames=single_frames)
         for worker in self._workers:
             worker.start()
 
@@ -202,6 +197,16 @@ def make_pool(
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def open_pool(pool: ActorPool, model: Model, *, single_frames: bool) -> None:
+    """Lets env-servers play, whose rows come as the model reads them, or as frames for stacks made on its device."""
+    pool.open(
+        num_logits=model.distribution.num_logits,
+        core_state_size=model.core_state_size,
+        interleaved=() if single_frames else model.interleaved,
+        single_frames=single_frames,
+    )
 
 
 def _native(spec: EnvSpec) -> NativeEnvSpec:
