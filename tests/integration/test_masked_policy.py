@@ -29,7 +29,7 @@ def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
         "--xpid=run",
         *{
             "train": ["--num-servers=1", "--learning-rate=0.02"],
-            "mono": ["--num-actor-processes=1", "--learning-rate=0.005"],  # at 0.02 one mlp in twenty learns half
+            "mono": ["--num-actor-processes=1", "--learning-rate=0.005"],  # at 0.02 one mlp in twenty learns less
         }[name],
     )
 
