@@ -8,7 +8,7 @@ from torch import nn
 
 from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
 
-UPDATE_S = 0.1
+UPDATE_S = 0.35
 """What the forward pass of an update takes at least."""
 
 

@@ -77,8 +77,8 @@ class Prometheus:
         """The labels of every alert that fires, its name among them as alertname."""
         return [alert["labels"] for alert in self._get("alerts")["alerts"] if alert["state"] == "firing"]
 
-    def eventually(self, limit_s: float, look: Callable[[], T | None], what: str) -> T:
-        """What `look` returns as soon as it is not None; AssertionError after limit_s."""
+    def eventually(self, limit_s: float, look: Callable[[], T | None], what: object) -> T:
+        """What `look` returns as soon as it is not None; AssertionError with `what` as it is then, after limit_s."""
         deadline = time.monotonic() + limit_s
         while (found := look()) is None:
             assert self._process.poll() is None, f"Prometheus ended:\n{self.log()}"
