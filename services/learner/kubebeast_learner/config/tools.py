@@ -136,7 +136,8 @@ class PlotConfig:
     """Everything `kubebeast plot` needs."""
 
     runs: tyro.conf.Positional[tuple[str, ...]]
-    """Runs to draw: folders, or names under savedir. Runs that differ only in their seed share a line."""
+    """Runs to draw: folders, or names under savedir, where pong-seed? stands for all that match. Runs that differ only
+    in their seed share a line."""
     savedir: Path = Path("~/logs/kubebeast")
     """Folder that holds the runs."""
     out: Path = Path("plot.png")

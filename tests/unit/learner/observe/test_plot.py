@@ -214,6 +214,18 @@ def test_the_table_shows_every_run_and_the_spread_over_seeds(savedir: Path, caps
     assert [part for part in ("catch-seed1", "301.50 ± 0.50", "985 ± 5", "2:59:24", "a.svg") if part not in text] == []
 
 
+def test_a_pattern_stands_for_the_runs_that_match_each_once(
+    savedir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(savedir.parent)  # where the shell finds nothing that matches
+    (savedir / "catch-latest").symlink_to("catch-seed1")
+    (savedir / "catch-notes").mkdir()
+    names = ("catch-seed2", "catch-*")
+    assert run(PlotConfig(runs=names, savedir=savedir, out=savedir / "plot.png", json=True)) == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert [each["run"] for each in group["runs"]] == ["catch-seed2", "catch-seed1"]
+
+
 def test_csv_holds_every_run_thinned_to_200_rows(savedir: Path) -> None:
     run(PlotConfig(runs=("catch-seed1",), savedir=savedir, out=savedir / "plot.png", csv=True))
     with open(savedir / "plot.csv", newline="") as file:
@@ -231,6 +243,7 @@ def test_x_max_draws_less_than_was_trained(savedir: Path) -> None:
     ("names", "out", "reason"),
     [
         (("gone",), "plot.png", r"runs = 'gone': there is no logs.csv"),
+        (("gone-*",), "plot.png", r"runs = 'gone-\*': there is no logs.csv"),
         (("young",), "plot.png", r"runs = young: no episode has finished"),
         (("catch-seed1",), "plot.docx", r"out = .*plot.docx"),
     ],

@@ -18,7 +18,7 @@ from kubebeast_learner.observe.plot.curve import Curve, read_curve
 from kubebeast_learner.observe.plot.figure import draw
 from kubebeast_learner.observe.plot.group import Group, group_curves
 from kubebeast_learner.observe.table import console
-from kubebeast_learner.run.folder import find_run
+from kubebeast_learner.run.folder import find_runs
 
 CSV_COLUMNS = ("run", "step", "hours", "mean_episode_return")
 CSV_POINTS = 200
@@ -28,7 +28,7 @@ FILE_WIDTH = 120
 
 def run(config: PlotConfig) -> int:
     """Draws config.runs. Returns the exit status; ConfigError when there is nothing to draw or nowhere to write."""
-    folders = [find_run("runs", name, config.savedir, ("logs.csv",)) for name in config.runs]
+    folders = find_runs("runs", config.runs, config.savedir, ("logs.csv",))
     groups = group_curves([read_curve(folder, config.bin_steps, config.returns) for folder in folders])
     drawn = [_drawable(group, config.x_max) for group in groups]
     if not any(group.curves for group in drawn):
