@@ -110,7 +110,7 @@ def main() -> None:
         kills, summary = measure(settings, Path(folder))
     report.print_table(f"{settings.ranks} ranks, one of them killed", kills)
     report.print_table("until all train again", [summary])
-    print("Results:", report.write_json("rank_kills", settings, {"kills": kills, "summary": summary}))
+    print("Results:", report.write_json(f"rank_kills_{settings.ranks}", settings, {"kills": kills, "summary": summary}))
 
 
 if __name__ == "__main__":
