@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from benchmarks import scale
-from benchmarks.scale import (
+from benchmarks.scale.learner import Sample
+from benchmarks.scale.settings import Settings
+from benchmarks.scale.summary import (
     MESSAGE_BYTES,
     ROW_BYTES,
     STREAM_BYTES,
     TRAINING_BYTES,
-    Settings,
     calculated_bytes,
+    cpu_of_threads,
     summarize,
 )
-from benchmarks.scale_learner import Sample
 
 SETTINGS = Settings(num_envs=40, num_streams=10, unroll_length=5, batch_size=8)
 
@@ -52,4 +52,4 @@ def test_the_summary_is_of_what_came_after_the_first_sample() -> None:
 
 
 def test_threads_that_do_nothing_are_left_out() -> None:
-    assert scale.cpu_of_threads(SAMPLES) == {"inference": 0.25}
+    assert cpu_of_threads(SAMPLES) == {"inference": 0.25}

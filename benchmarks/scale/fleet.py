@@ -14,7 +14,7 @@ from benchmarks import messages
 from benchmarks.cell import Cell
 
 SOURCE = Path(__file__).parent / "replay_fleet"
-BUILD = SOURCE.parents[1] / "build" / "replay_fleet"
+BUILD = SOURCE.parents[2] / "build" / "replay_fleet"
 
 
 def build(folder: Path = BUILD) -> Path:

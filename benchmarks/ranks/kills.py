@@ -1,6 +1,6 @@
 """A rank of a training is killed over and over: how soon all ranks train again, and what was trained on for nothing.
 
-    python -m benchmarks.rank_kills --kills 10
+    python -m benchmarks.ranks.kills --kills 10
 
 Several learners under torchrun play CartPole with an env-server each, which nobody touches. A rank drawn at random gets
 SIGKILL at a random moment; torchrun starts all of them again, and they go on from the newest checkpoint.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rank_trace import GRADIENT, SUM, communication, updates
+from benchmarks.ranks.trace import GRADIENT, SUM, communication, updates
 
 
 def event(name: str, start_ms: float, end_ms: float) -> dict[str, object]:

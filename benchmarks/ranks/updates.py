@@ -1,6 +1,6 @@
 """Updates of one rank among several on batches that are always ready, on a core of its own.
 
-    python -m benchmarks.rank_updates FOLDER SECONDS MODEL UNROLL_LENGTH BATCH_SIZE
+    python -m benchmarks.ranks.updates FOLDER SECONDS MODEL UNROLL_LENGTH BATCH_SIZE
 
 writes FOLDER/<number of ranks>-<rank>.json and, of the first rank, FOLDER/trace.json.
 """

@@ -58,7 +58,7 @@ class LearnerSettings:
         return LearnerConfig(
             run=RunConfig(xpid="scale", total_steps=10**12, device="cpu"),
             rollout=RolloutConfig(unroll_length=self.unroll_length, batch_size=self.batch_size),
-            model=ModelConfig(model="benchmarks.scale_model:TinyNet"),
+            model=ModelConfig(model="benchmarks.scale.model:TinyNet"),
             pool=PoolConfig(
                 max_streams=self.max_streams,
                 max_envs=self.max_envs,

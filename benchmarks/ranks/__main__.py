@@ -22,8 +22,9 @@ from pathlib import Path
 import psutil
 import tyro
 
-from benchmarks import rank_trace, report
-from benchmarks.rank_updates import NULL_ENV
+from benchmarks import report
+from benchmarks.ranks import trace
+from benchmarks.ranks.updates import NULL_ENV
 from kubebeast_learner.observe.scrape import parse_metrics
 from tests.integration.chaos.env_server import EnvServer
 from tests.ports import free_ports
@@ -64,7 +65,7 @@ class Throughput:
 def measure_updates(settings: Settings, num_ranks: int, folder: Path) -> dict[str, float]:
     """Of the first rank, which leaves its trace in the folder; all are equally fast."""
     words = [settings.seconds, settings.model, settings.unroll_length, settings.batch_size]
-    outputs(start_ranks(num_ranks, "benchmarks.rank_updates", str(folder), *map(str, words)))
+    outputs(start_ranks(num_ranks, "benchmarks.ranks.updates", str(folder), *map(str, words)))
     result: dict[str, float] = json.loads((folder / f"{num_ranks}-0.json").read_text())
     return result
 
@@ -118,7 +119,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         updates = {number: measure_updates(settings, number, folder) for number in (1, num_ranks)}
-        traced = rank_trace.updates(folder / "trace.json")
+        traced = trace.updates(folder / "trace.json")
         rounds = [
             {number: measure_training(settings, number, folder) for number in (1, num_ranks)}
             for _ in range(settings.rounds)
@@ -139,12 +140,12 @@ def main() -> None:
             ratio=statistics.median(each[num_ranks] / each[1] for each in rounds),
         ),
     ]
-    communication = rank_trace.communication(traced)
+    communication = trace.communication(traced)
     gradient_mib = updates[num_ranks]["gradient_mib"]
     report.print_table(f"{num_ranks} ranks of one core each; load before {load:.1f}", throughput)
     report.print_table(f"Sums over ranks in an update, {gradient_mib:.1f} MiB of gradients", [communication])
     if settings.picture is not None:
-        rank_trace.draw(traced, settings.picture, f"{num_ranks} ranks, {settings.model}, Gloo over loopback")
+        trace.draw(traced, settings.picture, f"{num_ranks} ranks, {settings.model}, Gloo over loopback")
     results = {"throughput": throughput, "communication": communication, "rounds": rounds, "load_before": load}
     print("Results:", report.write_json("ranks", settings, results | {"gradient_mib": gradient_mib}))
 

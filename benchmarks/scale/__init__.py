@@ -1,0 +1,1 @@
+"""Thousands of streams on one learner: `python -m benchmarks.scale`."""
