@@ -16,7 +16,7 @@ def find_run(setting: str, name: str, savedir: Path, files: tuple[str, ...]) -> 
     """
     folders = (Path(name).expanduser(), savedir.expanduser() / name)
     for folder in folders:
-        if any((folder / file).is_file() for file in files):
+        if _holds_one(folder, files):
             return folder.resolve()
     places = " or ".join(map(str, dict.fromkeys(folders)))
     raise ConfigError(f"{setting} = {name!r}: there is no {' or '.join(files)} in {places}")
@@ -26,14 +26,22 @@ def find_runs(setting: str, names: Iterable[str], savedir: Path, files: tuple[st
     """The folder of each name, as find_run has it; a name with *, ? or [ stands for all runs in savedir that it matches
     and that hold one of the files. Each run once. ConfigError when a name stands for none.
     """
-    savedir = savedir.expanduser()
-    there = sorted(savedir.iterdir()) if savedir.is_dir() else []
     found: list[Path] = []
     for name in names:
-        matching = [folder for folder in there if set(name) & set("*?[") and fnmatch.fnmatchcase(folder.name, name)]
-        runs = [folder.resolve() for folder in matching if any((folder / file).is_file() for file in files)]
-        found += runs or [find_run(setting, name, savedir, files)]
+        found += _matching(name, savedir.expanduser(), files) or [find_run(setting, name, savedir, files)]
     return list(dict.fromkeys(found))
+
+
+def _matching(pattern: str, savedir: Path, files: tuple[str, ...]) -> list[Path]:
+    """In the order of their names; none for a name without *, ? and [."""
+    if not set(pattern) & set("*?[") or not savedir.is_dir():
+        return []
+    folders = sorted(folder for folder in savedir.iterdir() if fnmatch.fnmatchcase(folder.name, pattern))
+    return [folder.resolve() for folder in folders if _holds_one(folder, files)]
+
+
+def _holds_one(folder: Path, files: tuple[str, ...]) -> bool:
+    return any((folder / file).is_file() for file in files)
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
