@@ -79,7 +79,8 @@ class LocalFleet:
         self._log: IO[bytes] | None = None
         shares = spread(config.num_actors, config.num_servers)
         envs = tasks or (config.env,)
-        http_addresses = _free_addresses(len(shares)) if serves_metrics else [""] * len(shares)
+        self._ports = [_held_port() for _ in shares] if serves_metrics else []
+        http_addresses = [_address_of(port) for port in self._ports] or [""] * len(shares)
         self._servers = [
             _Server(index, envs[index % len(envs)], share, Retries(ACTOR_FAULTS, clock), http_address)
             for index, (share, http_address) in enumerate(zip(shares, http_addresses, strict=True))
@@ -127,6 +128,8 @@ class LocalFleet:
                 process.stdin.close()
         for server in self._servers:
             server.process = None
+        for port in self._ports:
+            port.close()
         self._stopped = True
         if self._log is not None:
             self._log.close()
@@ -210,11 +213,21 @@ def _parsed(line: str) -> dict[str, Any]:
     return {}
 
 
-def _free_addresses(count: int) -> list[str]:
-    """Where nobody listens. Should somebody be faster than an env-server, that ends the run and says so."""
-    with contextlib.ExitStack() as held:
-        listeners = [held.enter_context(socket.create_server((HTTP_HOST, 0))) for _ in range(count)]
-        return [f"{HTTP_HOST}:{listener.getsockname()[1]}" for listener in listeners]
+def _held_port() -> socket.socket:
+    """A port of the kernel's choice that stays an env-server's, over all its starts, for as long as this is open.
+
+    Bound with SO_REUSEADDR and never listening, it lets a server that has the option too bind the same port; until then
+    whoever dials is refused, and the kernel gives the port to nobody. Should somebody ask for this very port and be
+    faster than an env-server, that ends the run and says so.
+    """
+    port = socket.socket()
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port.bind((HTTP_HOST, 0))
+    return port
+
+
+def _address_of(port: socket.socket) -> str:
+    return f"{HTTP_HOST}:{port.getsockname()[1]}"
 
 
 def dialable(address: str) -> str:

@@ -1,7 +1,9 @@
 """Env-server processes start, are replaced when they die, and never outlive the learner."""
 
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -120,6 +122,36 @@ def test_every_env_server_serves_its_metrics_where_the_targets_say(tmp_path: Pat
         assert len({address for target in targets for address in target["targets"]}) == 2
         for target in targets:
             assert "kubebeast_envserver_env_steps_total" in metrics(*target["targets"])
+
+
+def test_the_port_of_an_env_servers_metrics_is_held_while_no_env_server_has_it(tmp_path: Path) -> None:
+    clock = Clock()
+    with make_fleet(tmp_path, clock, serves_metrics=True) as fleet:
+        ((target,),) = [found["targets"] for found in fleet.targets()]
+        kill_server()
+        fleet.check()
+        assert is_taken(target)
+        clock.now = 1.0
+        fleet.check()
+        assert "kubebeast_envserver_env_steps_total" in metrics(target)
+
+
+def test_the_ports_of_metrics_are_given_back(tmp_path: Path) -> None:
+    with make_fleet(tmp_path, serves_metrics=True) as fleet:
+        ((target,),) = [found["targets"] for found in fleet.targets()]
+        assert is_taken(target)
+    assert not is_taken(target)
+
+
+def is_taken(target: str) -> bool:
+    """Whether the kernel gives the port to nobody: to no server of its choice, and to no connection as its near end."""
+    host, _, port = target.rpartition(":")
+    with socket.socket() as other:
+        try:
+            other.bind((host, int(port)))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def test_an_env_server_that_serves_no_metrics_does_not_take_the_learners_port(
