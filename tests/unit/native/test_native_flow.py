@@ -135,13 +135,15 @@ def test_many_streams_and_consumers_lose_and_repeat_nothing() -> None:
                     all_delivered.set()
 
     def play() -> None:
-        client = Client(pool.address)
-        client.hello()
-        for _ in range(NUM_UNROLLS * native_client.T + 1):
-            client.observe()
-            client.actions()
-        all_delivered.wait(PATIENCE_MS / 1000)
-        client.close()
+        """Leaves once its last row is answered: that row's unroll is queued by then, and the next one is still empty.
+
+        A stream that stood still instead would keep its place in the queue, and others would wait for its timeout.
+        """
+        with contextlib.closing(Client(pool.address)) as client:
+            client.hello()
+            for _ in range(NUM_UNROLLS * native_client.T + 1):
+                client.observe()
+                client.actions()
 
     workers = [infer] * 4 + [consume] * NUM_CONSUMERS
     threads = [threading.Thread(target=target) for target in [*workers, *[play] * NUM_STREAMS]]
@@ -149,9 +151,11 @@ def test_many_streams_and_consumers_lose_and_repeat_nothing() -> None:
         thread.start()
     for thread in threads[len(workers) :]:
         thread.join()
+    came_in_time = all_delivered.wait(PATIENCE_MS / 1000)
     pool.close()
     for thread in threads[: len(workers)]:
         thread.join()
+    assert came_in_time, first_rows
     stats = pool.stats()
     expected = {native_client.T * unroll: NUM_STREAMS * native_client.NUM_ENVS for unroll in range(NUM_UNROLLS)}
     assert first_rows == expected
