@@ -24,7 +24,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site examples locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site examples harness locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
 # The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
@@ -152,4 +152,4 @@ instructions: setup-dev ## Count what the core's hot operations take beneath cal
 .PHONY: clean
 clean: ## Remove build products and caches; .venv and logs stay
 	@rm -rf native/build build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find protos services benchmarks tests -name __pycache__ -prune -exec rm -rf {} +
+	@find protos services benchmarks harness tests -name __pycache__ -prune -exec rm -rf {} +

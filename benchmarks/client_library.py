@@ -22,7 +22,7 @@ from benchmarks import bare_tcp, frames, native_server, recorded_env, report
 from benchmarks.cell import Cell
 from benchmarks.processes import RunClient
 from benchmarks.step_cost import StepCost, step_cost
-from tests.integration.client_library import ROOT, built_against, installed_client
+from harness.client_library import ROOT, built_against, installed_client
 
 CPP, TCP = "C++ client library", "TCP alone"
 OF_ONE = {CPP, TCP}

@@ -17,7 +17,7 @@ import tyro
 from benchmarks import report
 from benchmarks.fleet import LEARNER_FLAGS, Account, Fleet, settle
 from benchmarks.timeline import Timeline
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.processes.learner_process import LearnerProcess
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from tests.integration.chaos import serial_env, serials, witness
-from tests.integration.chaos.books import imbalance
-from tests.integration.chaos.env_server import EnvServer
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.chaos import serial_env, serials, witness
+from harness.chaos.books import imbalance
+from harness.processes.env_server import EnvServer
+from harness.processes.learner_process import LearnerProcess
 
 LEARNER_FLAGS = (*witness.FLAGS, "--unroll-length=20", "--batch-size=8", "--log-interval-s=1")
 

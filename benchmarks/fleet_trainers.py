@@ -9,24 +9,15 @@ second trainer needs stable-baselines3, which is no requirement of KubeBeast's; 
 
 import dataclasses
 import importlib.util
-import os
-import re
-import signal
-import subprocess
-import sys
 import time
-from collections import deque
-from collections.abc import Generator
-from pathlib import Path
 
 import tyro
 
 from benchmarks import report
-from tests.ports import free_address
+from harness.ports import free_address
+from harness.processes.fleet_trainers import EnvServers, lines_of
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TRAINERS = {"CleanRL's manner": "fleet_ppo.py", "Stable-Baselines3": "fleet_sb3.py"}
-LINE = re.compile(r"step (\d+)  (\d+) steps/s  mean return (\S+)  lost (\d+)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,57 +45,18 @@ class Row:
     not_run: str = ""
 
 
-class EnvServers:
-    """Processes in groups of their own, which can be killed as a machine that goes would."""
-
-    def __init__(self, address: str) -> None:
-        self._flags = ["--env=CartPole-v1", f"--address={address}", "--envs-per-stream=1", "--log-level=error"]
-        self._running: deque[subprocess.Popen[bytes]] = deque()
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "kubebeast_envserver", *self._flags]
-        self._running.append(subprocess.Popen(command, start_new_session=True))
-
-    def kill_oldest(self) -> None:
-        process = self._running.popleft()
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def kill_all(self) -> None:
-        while self._running:
-            self.kill_oldest()
-
-
-def lines_of(script: str, address: str, settings: Settings) -> Generator[tuple[int, float, int]]:
-    """Step, mean return and environments lost so far, for each rollout. RuntimeError when the trainer fails.
-
-    Closing it ends the trainer.
-    """
-    flags = [f"--address={address}", f"--total-steps={settings.total_steps}", f"--num-envs={settings.num_envs}"]
-    command = [sys.executable, str(EXAMPLES / script), *flags, f"--seed={settings.seed}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if found := LINE.match(line):
-                    yield int(found[1]), float(found[3]), int(found[4])
-        except GeneratorExit:
-            process.terminate()
-            raise
-    if process.returncode:
-        raise RuntimeError(f"{script} ended with {process.returncode}")
-
-
 def train(name: str, script: str, settings: Settings) -> Row:
     address = free_address()
     servers, begin, num_killed, half = EnvServers(address), time.monotonic(), 0, 0.0
     step, mean, lost = 0, 0.0, 0
+    num_envs, total_steps = settings.num_envs, settings.total_steps
     try:
-        for _ in range(settings.num_envs + 1):
+        for _ in range(num_envs + 1):
             servers.start()
-        for number, rollout in enumerate(lines_of(script, address, settings), start=1):
+        rollouts = lines_of(script, address, total_steps=total_steps, num_envs=num_envs, seed=settings.seed)
+        for number, rollout in enumerate(rollouts, start=1):
             step, mean, lost = rollout
-            half = mean if step <= settings.total_steps / 2 else half
+            half = mean if step <= total_steps / 2 else half
             if number % settings.lines_between_kills == 0:
                 servers.kill_oldest()
                 servers.start()

@@ -22,7 +22,7 @@ import tyro
 
 from benchmarks import report
 from benchmarks.fleet import Fleet
-from tests.integration.chaos.learner_process import XPID, LearnerProcess, Progress
+from harness.processes.learner_process import XPID, LearnerProcess, Progress
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

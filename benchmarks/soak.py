@@ -25,8 +25,8 @@ import tyro
 from benchmarks import report
 from benchmarks.fleet import LEARNER_FLAGS, Account, Fleet, draw_kills, settle
 from benchmarks.timeline import Timeline
-from tests.integration.chaos import flaky_env
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.chaos import flaky_env
+from harness.processes.learner_process import LearnerProcess
 
 WARMUP_S = 10.0
 REPORT_S = 10.0

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import psutil
 
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.processes.learner_process import LearnerProcess
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -29,7 +29,7 @@ import tyro
 from benchmarks import frames, grpcio_server, native_server, recorded_env, replay_client, report
 from benchmarks.cell import Cell, Tls
 from benchmarks.step_cost import step_cost
-from tests.integration.certificates import issue, make_ca
+from harness.certificates import issue, make_ca
 
 SERVERS = {"native": native_server.serve, "grpcio": grpcio_server.serve}
 CLIENTS = {"replay": replay_client.run, "env-server": recorded_env.run}

@@ -13,9 +13,9 @@ from benchmarks.gpu.settings import Settings, Variant
 from benchmarks.gpu.transfers import FRAME_STACK
 from benchmarks.gpu.window import Row, Shares, row, shares
 from benchmarks.processes import loading
+from harness.ports import free_port
+from harness.processes.learner_process import LearnerProcess
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics
-from tests.integration.chaos.learner_process import LearnerProcess
-from tests.ports import free_port
 
 FIRST_UPDATES = 3
 """The first ones compile and allocate."""

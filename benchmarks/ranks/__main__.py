@@ -25,10 +25,10 @@ import tyro
 from benchmarks import report
 from benchmarks.ranks import trace
 from benchmarks.ranks.updates import NULL_ENV
+from harness.ports import free_ports
+from harness.processes.env_server import EnvServer
+from harness.processes.rank_process import outputs, start_ranks
 from kubebeast_learner.observe.scrape import parse_metrics
-from tests.integration.chaos.env_server import EnvServer
-from tests.ports import free_ports
-from tests.unit.learner.ranks.rank_process import outputs, start_ranks
 
 START_S = 60.0
 """Longest start of a training, to its first update."""

@@ -19,9 +19,9 @@ from pathlib import Path
 import tyro
 
 from benchmarks import report
-from tests.integration.rank_training import EnvServer, Ranks
-from tests.integration.training_process import TIMEOUT_S
-from tests.ports import free_ports
+from harness.ports import free_ports
+from harness.processes.rank_training import EnvServer, Ranks
+from harness.processes.training_process import TIMEOUT_S
 
 POLL_S = 0.1
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.ports import free_address
 from kubebeast_conformance.check import Result, run_checks
 from kubebeast_conformance.keepalive import LONGEST_S
 from kubebeast_conformance.learner.subject import DEFAULT_HELLO, Learner, Options
@@ -20,7 +21,6 @@ from tests.contract.faulty_learner import (
     TOTAL_STEPS,
     FaultyLearner,
 )
-from tests.ports import free_address
 
 FAULTS = {
     **dict.fromkeys(("W1", "W2", "W3", "W4", "A1", "A2", "A3", "A4", "A5"), "play"),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from harness.certificates import issue, make_ca
 from tests.e2e.cluster import Namespace, eventually, run
 from tests.e2e.external_metrics import GROUP, METRIC, PORT, VERSION
 from tests.e2e.release import READY_S, Release
-from tests.integration.certificates import issue, make_ca
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from harness.certificates import issue, make_ca
 from tests.e2e.cluster import eventually
 from tests.e2e.release import READY_S, Release
-from tests.integration.certificates import issue, make_ca
 
 pytestmark = pytest.mark.timeout(600)
 

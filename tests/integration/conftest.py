@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.certificates import Authority, Pair, issue, make_ca
+from harness.certificates import Authority, Pair, issue, make_ca
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.processes.training_process import rows
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.env_spec import EnvSpec
@@ -29,7 +30,6 @@ from kubebeast_learner.config import (
 from kubebeast_learner.models import make_model
 from tests.integration.any_space import ACTIONS, OBSERVATIONS
 from tests.integration.envserver_learner import StreamThread
-from tests.integration.training_process import rows
 
 NUM_UPDATES, T, B = 120, 2, 2
 ENV = "tests.integration.any_space:AnySpace-v0"

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.integration.chaos import serial_env, serials, storm, witness
-from tests.integration.chaos.books import imbalance
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.chaos import serial_env, serials, witness
+from harness.chaos.books import imbalance
+from harness.processes.learner_process import LearnerProcess
+from tests.integration.chaos import storm
 from tests.integration.chaos.native_training import NativeTraining
 from tests.integration.chaos.storm import Fault, Target
 

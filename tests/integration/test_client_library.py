@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.certificates import issue, make_ca
-from tests.integration.client_library import BUILD_TIMEOUT_S, ROOT, Kind, built_against, installed_client
+from harness.certificates import issue, make_ca
+from harness.client_library import BUILD_TIMEOUT_S, ROOT, Kind, built_against, installed_client
+from harness.processes.training_process import TIMEOUT_S
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool
 from tests.integration.test_learner_command import env_server, learner
-from tests.integration.training_process import TIMEOUT_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_TIMEOUT_S + 3 * TIMEOUT_S)]
 

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.certificates import issue, make_ca
+from harness.ports import free_address
+from harness.processes.learner_process import LearnerProcess
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
-from tests.integration.certificates import issue, make_ca
-from tests.integration.chaos.learner_process import LearnerProcess
 from tests.integration.envserver_learner import ROOT
-from tests.ports import free_address
 
 TIMEOUT_S = 200
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import psutil
 
+from harness.ports import free_address
 from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_faults import BREAKS_AT, WELL
 from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, learner, running, wait_for_log
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool
-from tests.ports import free_address
 
 MODULE = "tests.integration.envserver_faults"
 

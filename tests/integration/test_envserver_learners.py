@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.ports import free_address
 from kubebeast_envserver.stream import learners, session
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import StreamThread, learner, next_log, watched_log
-from tests.ports import free_address
 
 
 def test_a_stream_plays_with_another_learner_until_its_own_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import grpc
 import numpy as np
 import pytest
 
+from harness.ports import free_address
 from kubebeast_envserver.stream.connection import MAX_RECEIVED_BYTES
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
@@ -20,7 +21,6 @@ from tests.integration.envserver_learner import (
     wait_for_log,
     watched_log,
 )
-from tests.ports import free_address
 
 LONG_WELCOME = pb.ActResponse(welcome=pb.Welcome(run_id="long enough to be compressed " * 100)).SerializeToString()
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from harness.ports import free_address
 from kubebeast_envserver.process.worker import ExitCode
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import ROOT, TIMEOUT_S, learner, running, wait_for_log
-from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

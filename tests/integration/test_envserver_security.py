@@ -8,16 +8,17 @@ from pathlib import Path
 import grpc
 import pytest
 
-from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_envserver.stream.dial_advice import DIALS, DialAdvice
-from kubebeast_envserver.stream.exit_code import ExitCode
-from tests.integration.certificates import (
+from harness.certificates import (
     Authority,
     Pair,
     dialer_credentials,
     issue,
     listener_credentials,
 )
+from harness.ports import free_address
+from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.stream.dial_advice import DIALS, DialAdvice
+from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.envserver_learner import (
     DialingLearner,
     FakeLearner,
@@ -26,7 +27,6 @@ from tests.integration.envserver_learner import (
     next_log,
     watched_log,
 )
-from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

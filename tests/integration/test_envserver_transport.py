@@ -13,6 +13,7 @@ from types import ModuleType
 import grpc
 import pytest
 
+from harness.ports import free_address
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import parse
 from kubebeast_envserver.stream.codec import ProtocolError, make_bye
@@ -21,7 +22,6 @@ from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.transport import choose_transport, open_stream
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.integration.envserver_learner import TIMEOUT_S, StreamThread, learner, next_log, watched_log
-from tests.ports import free_address
 
 pytestmark = pytest.mark.usefixtures("transport")
 

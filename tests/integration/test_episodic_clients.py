@@ -14,6 +14,7 @@ import grpc
 import numpy as np
 import pytest
 
+from harness.ports import free_port
 from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
     LearnerConfig,
@@ -27,7 +28,6 @@ from kubebeast_learner.config import (
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
-from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(180)
 

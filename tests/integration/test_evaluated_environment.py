@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests import warm_start
-from tests.integration.training_process import TIMEOUT_S, command, environment, run, training_command
+from harness.processes import warm_start
+from harness.processes.training_process import TIMEOUT_S, command, environment, run, training_command
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm_start
-from tests.integration.training_process import TIMEOUT_S, command, environment
+from harness.processes import warm_start
+from harness.processes.training_process import TIMEOUT_S, command, environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -5,11 +5,12 @@ import importlib.util
 
 import pytest
 
-from benchmarks.fleet_trainers import EnvServers, Settings, lines_of
-from tests.ports import free_address
+from harness.ports import free_address
+from harness.processes.fleet_trainers import EnvServers, lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+NUM_ENVS = 4
 BOUND = 100.0
 """Mean return of CartPole's newest 100 episodes; about 20 without learning."""
 
@@ -20,12 +21,11 @@ def test_a_trainer_learns_while_env_servers_are_killed_and_replaced(script: str)
         pytest.skip("stable-baselines3 is no requirement of KubeBeast's: pip install it beside")
     address = free_address()
     servers = EnvServers(address)
-    settings = Settings(total_steps=40_000, num_envs=4)
     returns = []
     try:
-        for _ in range(settings.num_envs + 1):
+        for _ in range(NUM_ENVS + 1):
             servers.start()
-        with contextlib.closing(lines_of(script, address, settings)) as lines:
+        with contextlib.closing(lines_of(script, address, total_steps=40_000, num_envs=NUM_ENVS)) as lines:
             for number, (_, mean, lost) in enumerate(lines):
                 returns.append(mean)
                 if number in (10, 20):

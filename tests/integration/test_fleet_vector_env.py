@@ -11,13 +11,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from harness.certificates import Authority, Pair
+from harness.ports import free_address
 from kubebeast_common.access.tls_files import TlsError
 from kubebeast_common.access.token_file import TokenFileError
 from kubebeast_fleet import FleetTimeoutError, FleetVectorEnv
-from tests.integration.certificates import Authority, Pair
 from tests.integration.envserver_learner import next_log, watched_log
 from tests.integration.fleet_of_threads import PATIENCE_S, assert_books_balance, socket_address, stream
-from tests.ports import free_address
 
 
 @pytest.fixture

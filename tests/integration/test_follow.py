@@ -11,9 +11,8 @@ from typing import IO, Any
 
 import pytest
 
-from kubebeast_learner.run.scores import NAME, read_scores
-from tests import warm_start
-from tests.integration.training_process import (
+from harness.processes import warm_start
+from harness.processes.training_process import (
     TIMEOUT_S,
     checkpoint_steps,
     command,
@@ -21,6 +20,7 @@ from tests.integration.training_process import (
     run,
     training_command,
 )
+from kubebeast_learner.run.scores import NAME, read_scores
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.chaos.learner_process import LearnerProcess
-from tests.integration.client_library import BUILD_TIMEOUT_S, built_against, installed_client
+from harness.client_library import BUILD_TIMEOUT_S, built_against, installed_client
+from harness.processes.learner_process import LearnerProcess
 from tests.integration.envserver_learner import ROOT
 
 EXAMPLES = ROOT / "examples"

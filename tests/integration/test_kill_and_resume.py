@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_resume import kill_and_resume
+from harness.processes.killed_training import kill_and_resume
 
 pytestmark = pytest.mark.timeout(900)
 

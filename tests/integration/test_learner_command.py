@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, environment, was_successful
-from tests.ports import free_port
+from harness.ports import free_port
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, environment, was_successful
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

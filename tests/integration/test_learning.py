@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm_start
-from tests.integration.training_process import TIMEOUT_S, command, environment
+from harness.processes import warm_start
+from harness.processes.training_process import TIMEOUT_S, command, environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

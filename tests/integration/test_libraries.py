@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.processes.training_process import TIMEOUT_S, command, environment, rows, run
 from tests.integration.fresh_venv import INSTALL_TIMEOUT_S, ROOT, beside
-from tests.integration.training_process import TIMEOUT_S, command, environment, rows, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 3 * TIMEOUT_S)]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from harness.processes.training_process import TIMEOUT_S, command, environment, training_command
+from harness.processes.training_process import run as run_command
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import learner, running
-from tests.integration.training_process import TIMEOUT_S, command, environment, training_command
-from tests.integration.training_process import run as run_command
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

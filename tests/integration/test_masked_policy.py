@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness.processes.training_process import TIMEOUT_S, command, rows, run
 from tests.integration.masked_game import LENGTH
-from tests.integration.training_process import TIMEOUT_S, command, rows, run
 
 pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
+from harness.processes.training_process import TIMEOUT_S
 from kubebeast_learner.actors.mono.actors import MonoActors
 from kubebeast_learner.config import ActorProcessesConfig, ModelConfig, MonoConfig, ReplayConfig, RolloutConfig
 from kubebeast_learner.models import make_model
 from tests.integration.hunt import ABSENT, HUNT, NUM_AGENTS, PLAYS
-from tests.integration.training_process import TIMEOUT_S
 
 T, B = 4, 5
 """B: no multiple of the columns of a block."""

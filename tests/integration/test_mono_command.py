@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.processes.training_process import TIMEOUT_S, environment, run, snapshots, training_command
 from tests.child_processes import SPAWNED, children
-from tests.integration.training_process import TIMEOUT_S, environment, run, snapshots, training_command
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm_start
+from harness.processes import warm_start
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, environment
 from tests.integration.fresh_venv import INSTALL_TIMEOUT_S, ROOT, fresh_venv, pip_install
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, environment
 
 pytestmark = [
     pytest.mark.slow,

@@ -8,10 +8,10 @@ from pathlib import Path
 import grpc
 
 import kubebeast_native as native
-from tests.integration.certificates import Authority, Pair, dialer_credentials, issue, tls_options
+from harness.certificates import Authority, Pair, dialer_credentials, issue, tls_options
+from harness.ports import free_address
 from tests.integration.envserver_learner import TIMEOUT_S, next_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
-from tests.ports import free_address
 
 
 def copy_of(path: Path) -> Path:

@@ -9,11 +9,11 @@ import grpc
 import pytest
 
 import kubebeast_native as native
+from harness.certificates import dialer_credentials, issue, make_ca, tls_options
+from harness.ports import free_address
 from kubebeast_envserver.stream.exit_code import ExitCode
-from tests.integration.certificates import dialer_credentials, issue, make_ca, tls_options
 from tests.integration.envserver_learner import TIMEOUT_S, next_log, running, wait_for_log, watched_log
 from tests.integration.playing_pool import PlayingPool, listening, undisturbed
-from tests.ports import free_address
 
 TOKEN, OTHER_TOKEN = "s3cret-of-the-test", "an0ther-secret"
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"

@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.processes import warm_start
+from harness.processes.training_process import TIMEOUT_S, environment, training_command
 from kubebeast_learner.machine.priority import ENVIRONMENTS, INFERENCE
-from tests import warm_start
 from tests.child_processes import ENV_SERVER, SPAWNED, children
-from tests.integration.training_process import TIMEOUT_S, environment, training_command
 
 pytestmark = [
     pytest.mark.timeout(2 * TIMEOUT_S),

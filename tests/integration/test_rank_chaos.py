@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.integration.chaos import books, serials, storm, witness
+from harness.chaos import books, serials, witness
+from harness.ports import free_ports
+from harness.processes.rank_training import Ranks
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, rows
+from tests.integration.chaos import storm
 from tests.integration.chaos.storm import Fault, Target
-from tests.integration.rank_training import Ranks
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, rows
-from tests.ports import free_ports
 
 pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.ports import free_ports
+from harness.processes.rank_training import EnvServer, Ranks
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, rows
 from kubebeast_envserver.stream.learners import Learner, by_preference
-from tests.integration.rank_training import EnvServer, Ranks
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, rows
-from tests.ports import free_ports
 
 pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
 

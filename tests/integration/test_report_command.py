@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.training_process import command, run, training_command
+from harness.processes.training_process import command, run, training_command
 
 
 @pytest.mark.parametrize("name", ["train", "mono"])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.processes.training_process import TIMEOUT_S, command, rows, run, was_successful
 from tests.integration.paced_tasks import FAST, FAST_RETURN, SLOW, SLOW_RETURN
 from tests.integration.test_learner_command import Learner, env_server, learner
-from tests.integration.training_process import TIMEOUT_S, command, rows, run, was_successful
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

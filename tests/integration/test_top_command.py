@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from harness.processes.training_process import environment, training_command
 from tests.integration.fleet_api_server import write_kubeconfig
-from tests.integration.training_process import environment, training_command
 from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod
 from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 

@@ -10,8 +10,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
-from tests.integration.training_process import TIMEOUT_S, run, training_command, was_successful
-from tests.ports import free_address
+from harness.ports import free_address
+from harness.processes.training_process import TIMEOUT_S, run, training_command, was_successful
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, run, training_command
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, run, training_command
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

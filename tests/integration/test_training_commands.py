@@ -11,8 +11,8 @@ import pytest
 import torch
 import yaml
 
-from tests import warm_start
-from tests.integration.training_process import (
+from harness.processes import warm_start
+from harness.processes.training_process import (
     TIMEOUT_S,
     checkpoint_steps,
     command,

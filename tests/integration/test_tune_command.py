@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, command, run
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, run
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

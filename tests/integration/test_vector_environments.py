@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.chaos.books import imbalance
+from harness.processes.training_process import TIMEOUT_S, command, rows, run
 from kubebeast_envserver.stream.exit_code import ExitCode
-from tests.integration.chaos.books import imbalance
 from tests.integration.envserver_learner import running, wait_for_log
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool
-from tests.integration.training_process import TIMEOUT_S, command, rows, run
 
 VECTOR = "tests.integration.envserver_faults:vector/WearsOut-v0"
 LASTS, NUM_ENVS = 30, 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.training_process import TIMEOUT_S, checkpoint_steps, environment, run
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, environment, run
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 

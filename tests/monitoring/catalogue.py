@@ -2,8 +2,8 @@
 
 import json
 
+from harness.processes.env_server import ROOT
 from tests.dashboard_queries import PanelQuery, queries
-from tests.integration.chaos.env_server import ROOT
 from tests.metric_names import exported_metrics
 
 DASHBOARD = ROOT / "deploy" / "helm" / "kubebeast" / "dashboards" / "kubebeast.json"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.chaos.env_server import ROOT
+from harness.processes.env_server import ROOT
 from tests.monitoring.site import Site
 
 sys.path.append(str(ROOT / "deploy" / "helm"))  # the dashboard, which is no distribution

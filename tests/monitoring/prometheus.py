@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from tests.integration.chaos.env_server import ROOT
-from tests.ports import free_port
+from harness.ports import free_port
+from harness.processes.env_server import ROOT
 
 REQUEST_S = 10.0
 START_S = 60.0

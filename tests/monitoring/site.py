@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from tests.integration.chaos.env_server import ROOT
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.ports import free_port
+from harness.processes.env_server import ROOT
+from harness.processes.learner_process import LearnerProcess
 from tests.monitoring.prometheus import Prometheus
-from tests.ports import free_port
 
 NUM_STREAMS = 2
 """Of an env-server."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.integration.chaos.env_server import ROOT
+from harness.processes.env_server import ROOT
 from tests.monitoring.catalogue import DASHBOARD
 
 MONITORING = ROOT / "deploy" / "monitoring"

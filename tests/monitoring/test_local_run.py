@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.training_process import environment, training_command
+from harness.ports import free_port
+from harness.processes.training_process import environment, training_command
 from tests.monitoring.prometheus import Prometheus
-from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(180)
 

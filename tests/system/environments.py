@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 import gymnasium
 import numpy as np
 
-from tests.integration.chaos import serial_env
-from tests.integration.chaos.serial_env import Row, Serial
+from harness.chaos import serial_env
+from harness.chaos.serial_env import Row, Serial
 from tests.system import peers
 
 SCRIPTED, MEDLEY, NEVER_MADE = (f"{__name__}:{name}-v0" for name in ("Scripted", "Medley", "NeverMade"))

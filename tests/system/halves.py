@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from harness.chaos import books, serial_env, serials, witness
+from harness.ports import free_port
+from harness.processes.learner_process import LearnerProcess
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
-from tests.integration.chaos import books, serial_env, serials, witness
-from tests.integration.chaos.learner_process import LearnerProcess
-from tests.ports import free_port
 from tests.system import environments, peers
 from tests.system.host import Host, read_metrics
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.chaos import serial_env
+from harness.processes.env_server import WAIT_S, EnvServer
 from tests.child_processes import SPAWNED, children
-from tests.integration.chaos import serial_env
-from tests.integration.chaos.env_server import WAIT_S, EnvServer
 from tests.system import environments
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from tests.integration.chaos.serial_env import Row
+from harness.chaos.serial_env import Row
 from tests.system.environments import Scripted
 
 SQUAD = f"{__name__}:pettingzoo/Squad"

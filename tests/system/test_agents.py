@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.chaos import serial_env
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_VERSION
-from tests.integration.chaos import serial_env
 from tests.system import environments
 from tests.system.environments import ENOUGH
 from tests.system.halves import Halves

@@ -6,8 +6,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.chaos import serials, witness
-from tests.integration.training_process import checkpoint_steps
+from harness.chaos import serials, witness
+from harness.processes.training_process import checkpoint_steps
 from tests.system import losses
 from tests.system.halves import Halves
 

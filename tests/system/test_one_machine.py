@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.chaos import serial_env, serials, witness
-from tests.integration.chaos.learner_process import LearnerProcess
+from harness.chaos import serial_env, serials, witness
+from harness.processes.learner_process import LearnerProcess
 from tests.system import environments, peers
 from tests.system.environments import FAULTS, MEDLEY, NEVER_MADE, SCRIPTED
 from tests.system.halves import TRAINING_FLAGS

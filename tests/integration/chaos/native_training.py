@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kubebeast_native as native
-from tests.integration.chaos import serials
-from tests.integration.chaos.books import imbalance
+from harness.chaos import serials
+from harness.chaos.books import imbalance
 
 NUM_ACTIONS = 2
 WAIT_S = 60.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.chaos.env_server import REFUSED, EnvServer
+from harness.processes.env_server import REFUSED, EnvServer
 from tests.integration.chaos.proxy import FaultyProxy
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,10 @@
-"""Packages import one way: from a room on the right of its distribution's order to those on its left, never back."""
+"""Packages import one way: from a room on the right of its distribution's order to those on its left, never back.
+
+Tests and benchmarks import nothing of each other, what starts learners for both imports neither.
+"""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +38,9 @@ FOREIGN = {
 """Distributions that each may import."""
 ENVIRONMENTS = ("actors.mono", "play", "tune", "cli")
 """Rooms of the learner that make environments; all others do without the env-server's package."""
+TREES = {"benchmarks": {"harness"}, "harness": set[str](), "tests": {"harness"}}
+"""What is no distribution, and which of the others each may name."""
+MODULE = re.compile(rf"(?<![\w./])(?:{'|'.join(TREES)})(?:\.\w+)+")
 MAX_FILES = 15
 CORE = ROOT / "native" / "src" / "core"
 CORE_ORDER = "sync calls tensors wire stats rollouts inference access stream transport pool testing"
@@ -47,18 +54,32 @@ def modules(package: str) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def imported(path: Path) -> Iterator[tuple[str, str]]:
-    """Distribution and dotted name below it of everything that a file imports, at its top or later."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
+def nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """Dotted name of everything that a file imports, at its top or later."""
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            distribution, _, rest = name.partition(".")
-            if distribution in SOURCES:
-                yield distribution, rest
+            yield from (alias.name for alias in node.names)
+
+
+def imported(path: Path) -> Iterator[tuple[str, str]]:
+    """Distribution and dotted name below it of everything that a file imports of ours."""
+    for name in imported_names(path):
+        distribution, _, rest = name.partition(".")
+        if distribution in SOURCES:
+            yield distribution, rest
+
+
+def modules_in_strings(path: Path) -> Iterator[str]:
+    """Dotted names of what is no distribution, as ids of environments and the words of `python -m` have them."""
+    for node in nodes(path):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from MODULE.findall(node.value)
 
 
 @pytest.mark.parametrize("package", sorted(ORDER))
@@ -95,6 +116,22 @@ def test_only_what_makes_environments_imports_the_env_server() -> None:
     assert [name for name in sorted(rooms) if not name.startswith(ENVIRONMENTS)] == []
 
 
+@pytest.mark.parametrize("tree", sorted(TREES))
+def test_tests_and_benchmarks_name_nothing_of_each_other(tree: str) -> None:
+    others = set(TREES) - {tree} - TREES[tree]
+    paths = sorted((ROOT / tree).rglob("*.py"))
+
+    assert paths
+    foreign = [
+        f"{path.relative_to(ROOT)} names {name}"
+        for path in paths
+        if any(other in path.read_text(encoding="utf-8") for other in others)  # reading is faster than parsing
+        for name in [*imported_names(path), *modules_in_strings(path)]
+        if name.split(".")[0] in others
+    ]
+    assert foreign == []
+
+
 def test_rooms_of_the_core_include_one_way() -> None:
     order = CORE_ORDER.split()
     assert {path.name for path in CORE.iterdir()} == set(order)
@@ -112,7 +149,9 @@ def test_rooms_of_the_core_include_one_way() -> None:
 
 
 def test_no_room_is_crowded() -> None:
-    folders = [folder for source in [*SOURCES.values(), CORE] for folder in [source, *source.rglob("*/")]]
+    folders = [
+        folder for source in [*SOURCES.values(), CORE, ROOT / "harness"] for folder in [source, *source.rglob("*/")]
+    ]
     counts = {
         str(folder.relative_to(ROOT)): sum(
             path.is_file() and not path.stem.endswith("_test") and path.suffix != ".pyc" for path in folder.iterdir()

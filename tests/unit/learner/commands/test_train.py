@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.processes.training_process import rows
 from kubebeast_learner.actors.remote import actors
 from kubebeast_learner.commands import train
 from kubebeast_learner.config import (
@@ -26,7 +27,6 @@ from kubebeast_learner.config import (
 )
 from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.run.checkpoint import CheckpointStore
-from tests.integration.training_process import rows
 
 PATIENCE_S = 60.0
 

@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import kubebeast_native as native
+from harness.ports import free_address
 from kubebeast_learner import cli
 from kubebeast_learner.config import ConfigError, PoolConfig
 from kubebeast_learner.profiling import tracing
 from kubebeast_learner.profiling.tracing import StepTracer, record_step
-from tests.ports import free_address
 from tests.unit.native.native_client import Client, roll
 
 MS = 1_000_000

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.unit.learner.ranks.rank_process import outputs, start_ranks
+from harness.processes.rank_process import outputs, start_ranks
 from tests.unit.learner.ranks.updates import CASES, NUM_UPDATES, update_all
 
 Results = dict[str, dict[str, Any]]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.learner.ranks.rank_process import TIMEOUT_S, start_ranks
+from harness.processes.rank_process import TIMEOUT_S, start_ranks
 
 EXIT_USAGE = 2
 FLAGS = ("--address=127.0.0.1:0", "--xpid=run", "--learning-rate=0.001", "--batch-size=4")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from harness.certificates import issue, make_ca
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.config import ConfigError, PoolConfig
-from tests.integration.certificates import issue, make_ca
 
 SECRET = "correct-horse-battery-staple"
 

@@ -1,6 +1,6 @@
 """A model and a loss for a real learner on serial environments: it sees nothing, and writes down what it is trained on.
 
-kubebeast learner --model tests.integration.chaos.witness:Blind --loss tests.integration.chaos.witness:loss
+kubebeast learner --model harness.chaos.witness:Blind --loss harness.chaos.witness:loss
 """
 
 import itertools
@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from harness.chaos import serials
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
 from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
-from tests.integration.chaos import serials
 
 FLAGS = (f"--model={__name__}:Blind", f"--loss={__name__}:loss", "--compile=off")
 FOLDER = "WITNESS_FOLDER"

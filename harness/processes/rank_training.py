@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import psutil
 
-from tests.integration.training_process import TIMEOUT_S, environment
-from tests.ports import free_ports
+from harness.ports import free_ports
+from harness.processes.training_process import TIMEOUT_S, environment
 
 FLAGS = ["--xpid=run", "--model=mlp", "--unroll-length=10", "--batch-size=4", "--compile=off", "--progress=json"]
 FLAGS += ["--log-interval-s=0.2", "--checkpoint-interval-minutes=0.02", "--share-timeout-s=1"]

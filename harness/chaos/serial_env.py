@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.integration.chaos import serials
+from harness.chaos import serials
 
 ENV_ID = f"{__name__}:Serial-v0"
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import gymnasium
 import numpy as np
 
-from tests.integration.chaos.serial_env import Row, Serial
+from harness.chaos.serial_env import Row, Serial
 
 ENV_ID = f"{__name__}:Flaky-v0"
 

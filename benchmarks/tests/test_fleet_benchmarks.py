@@ -9,7 +9,7 @@ import pytest
 from benchmarks import bad_neighbours
 from benchmarks.bad_neighbours import Window
 from benchmarks.fleet import Fleet, draw_kills
-from tests.integration.chaos import serial_env
+from harness.chaos import serial_env
 
 
 def fleet_of(folder: Path, first_steps: list[tuple[int, float]]) -> Fleet:

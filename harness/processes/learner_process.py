@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
-from tests import warm_start
-from tests.integration.chaos import books, witness
-from tests.integration.chaos.env_server import ROOT
-from tests.ports import free_port
+from harness.chaos import books, witness
+from harness.ports import free_port
+from harness.processes import warm_start
+from harness.processes.env_server import ROOT
 
 WAIT_S = 120.0
 """For what takes a learner seconds: to import torch, to train on."""

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.integration.chaos import flaky_env, serial_env, serials, storm
-from tests.integration.chaos.serials import Tally
+from harness.chaos import flaky_env, serial_env, serials
+from harness.chaos.serials import Tally
+from tests.integration.chaos import storm
 from tests.integration.chaos.storm import Fault
 
 T = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tests import warm_start
+from harness.processes import warm_start
 
 TIMEOUT_S = 180
 FLAGS = [

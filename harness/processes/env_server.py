@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from tests.integration.chaos import flaky_env, serial_env
+from harness.chaos import flaky_env, serial_env
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
 REFUSED = 3
 """Exit status of an env-server that a learner will not have."""

@@ -1,0 +1,1 @@
+"""The benchmarks at their smallest, and what they compute from what they have seen."""
