@@ -1,13 +1,15 @@
 """A policy that masks actions learns, plays and is exported; one that leaves none is explained."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 import torch
 
 from harness.processes.training_process import TIMEOUT_S, command, rows, run
-from tests.integration.masked_game import LENGTH
+from tests.integration.masked_game import LENGTH, NUM_ACTIONS
+from tests.integration.stepwise_training import steps_until
 
 pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
@@ -23,28 +25,31 @@ def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
         "--num-actors=4",
         "--unroll-length=7",
         "--batch-size=4",
-        "--total-steps=8000",
-        "--log-interval-s=0.5",
+        "--total-steps=2000",
+        "--learning-rate=0.02",
         f"--savedir={savedir}",
         "--xpid=run",
-        *{
-            "train": ["--num-servers=1", "--learning-rate=0.02"],
-            "mono": ["--num-actor-processes=1", "--learning-rate=0.005"],  # at 0.02 one mlp in twenty learns less
-        }[name],
+        {"train": "--num-servers=1", "mono": "--num-actor-processes=1"}[name],
     )
+
+
+@pytest.mark.parametrize(("game", "model"), [("Strict-v0", f"{GAME}:Net"), ("Masked-v0", "mlp")])
+def test_a_policy_that_masks_actions_learns(game: str, model: str) -> None:
+    settings = {"model": model, "unroll_length": 7, "batch_size": 4, "total_steps": 20_000, "learning_rate": 0.01}
+
+    steps = steps_until(0.9 * LENGTH, f"{GAME}:{game}", settings)
+
+    assert steps is not None, "random play returns 0.57 * LENGTH"
 
 
 @pytest.mark.parametrize(
     ("name", "game", "model"), [("train", "Strict-v0", f"{GAME}:Net"), ("mono", "Masked-v0", "mlp")]
 )
-def test_a_policy_that_masks_actions_learns_and_never_takes_one(
-    name: str, game: str, model: str, tmp_path: Path
-) -> None:
+def test_a_policy_that_masks_actions_never_takes_one(name: str, game: str, model: str, tmp_path: Path) -> None:
     process = run(train(name, game, model, tmp_path), **PLACES)
     assert process.returncode == 0, process.stderr
     last = rows(tmp_path / "run")[-1]
-    assert float(last["mean_episode_return"]) > 0.8 * LENGTH
-    assert 0.0 < float(last["entropy"]) < 1.0
+    assert 0.0 < float(last["entropy"]) < math.log(NUM_ACTIONS)
     assert (int(last["num_skipped_updates"]), last["actor_restarts"]) == (0, "0")
     assert last["env_failures"] in ("0", ""), "an illegal action raises"
 
