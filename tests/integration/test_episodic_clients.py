@@ -37,8 +37,10 @@ NUM_ARMS = 3
 NUM_CLIENTS = 4
 UNROLL_LENGTH = 5
 RECENT_EPISODES = 100
-THRESHOLD = 0.9
-"""Share of right decisions; a random player takes 1 / NUM_ARMS."""
+THRESHOLD = 0.7
+"""Share of right decisions; a random player takes 1 / NUM_ARMS, with a standard deviation of 0.05 in those episodes."""
+MAX_STEPS = 10_000
+"""Ten times what they need, so that only who does not learn needs them."""
 WAIT_S = 30.0
 NOBODY_LISTENS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.CANCELLED)
 """As long as there is no learner, once the run is over, and when the server shuts down under a call that just began."""
@@ -147,9 +149,9 @@ def observations(step: int, arm: int, reward: float) -> pb.ActRequest:
     )
 
 
-def config(address: str, savedir: Path, batch_size: int, total_steps: int) -> LearnerConfig:
+def config(address: str, savedir: Path, batch_size: int) -> LearnerConfig:
     return LearnerConfig(
-        run=RunConfig(xpid="run", savedir=savedir, total_steps=total_steps, compile="off", progress="none"),
+        run=RunConfig(xpid="run", savedir=savedir, total_steps=MAX_STEPS, compile="off", progress="none"),
         rollout=RolloutConfig(unroll_length=UNROLL_LENGTH, batch_size=batch_size),
         model=ModelConfig(model="mlp", hidden_sizes=(16,), initialisation="orthogonal"),
         loss=LossConfig(discounting=0.5, entropy_cost=0.01, loss_reduction="mean"),
@@ -167,14 +169,14 @@ def scores() -> Iterator[Scores]:
 
 
 @pytest.mark.parametrize(("num_decisions", "end"), [(1, "bye"), (3, "close")])
-@pytest.mark.parametrize(("batch_size", "total_steps"), [(1, 1400), (3, 1200), (8, 2400)])
+@pytest.mark.parametrize("batch_size", [1, 3, 8])
 def test_a_policy_is_learnt_from_connections_that_are_episodes(
-    tmp_path: Path, scores: Scores, batch_size: int, total_steps: int, num_decisions: int, end: End
+    tmp_path: Path, scores: Scores, batch_size: int, num_decisions: int, end: End
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
     clients = [EpisodicClient(address, num_decisions, end, seed, scores) for seed in range(NUM_CLIENTS)]
     try:
-        assert train.learn(config(address, tmp_path, batch_size, total_steps)) == 0
+        assert train.learn(config(address, tmp_path, batch_size)) == 0
     finally:
         for client in clients:
             client.stop()
