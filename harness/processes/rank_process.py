@@ -1,5 +1,6 @@
 """Several ranks in real processes, which find each other as torchrun's do."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -7,15 +8,56 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.ports import free_port
+from harness.processes import warm_start
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 110.0
 
 
+Rank = subprocess.Popen[str] | warm_start.Process
+
+
 def start_ranks(
     num_ranks: int, module: str, *arguments: str, own: Mapping[int, Sequence[str]] | None = None
-) -> list["subprocess.Popen[str]"]:
+) -> list[subprocess.Popen[str]]:
     """python -m module arguments, once for each rank, in the repository's root. own: further arguments of ranks."""
+    return [
+        subprocess.Popen(
+            [*words, *(own or {}).get(rank, ())],
+            cwd=ROOT,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank, (words, variables) in enumerate(_of_ranks(num_ranks, module, arguments))
+    ]
+
+
+def start_warm_ranks(num_ranks: int, module: str, *arguments: str) -> list[warm_start.Process]:
+    """As start_ranks, without the seconds that importing torch takes. The module has to make warnings errors itself."""
+    return [
+        warm_start.Process(words, cwd=ROOT, env=variables)
+        for words, variables in _of_ranks(num_ranks, module, arguments)
+    ]
+
+
+def outputs(ranks: Sequence[Rank]) -> list[str]:
+    """What each has written; AssertionError where one failed."""
+    with contextlib.ExitStack() as stack:
+        for rank in ranks:
+            stack.enter_context(rank)
+        try:
+            texts = ["".join(filter(None, rank.communicate(timeout=TIMEOUT_S))) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
+    assert [rank.returncode for rank in ranks] == [0] * len(ranks), "\n".join(texts)
+    return texts
+
+
+def _of_ranks(num_ranks: int, module: str, arguments: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
+    """Command and environment of each."""
     common = {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
@@ -25,25 +67,5 @@ def start_ranks(
         "OMP_NUM_THREADS": "1",
         "PYTHONWARNINGS": "error",
     }
-    return [
-        subprocess.Popen(
-            [sys.executable, "-m", module, *arguments, *(own or {}).get(rank, ())],
-            cwd=ROOT,
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(num_ranks)
-    ]
-
-
-def outputs(ranks: Sequence["subprocess.Popen[str]"]) -> list[str]:
-    """What each has written; AssertionError where one failed."""
-    try:
-        texts = [rank.communicate(timeout=TIMEOUT_S)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert [rank.returncode for rank in ranks] == [0] * len(ranks), "\n".join(texts)
-    return texts
+    words = [sys.executable, "-m", module, *arguments]
+    return [(words, {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(num_ranks)]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.processes.rank_process import outputs, start_ranks
+from harness.processes.rank_process import outputs, start_warm_ranks
 from tests.unit.learner.ranks.updates import CASES, NUM_UPDATES, update_all
 
 Results = dict[str, dict[str, Any]]
@@ -16,7 +16,7 @@ Results = dict[str, dict[str, Any]]
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Results]:
     """Of each rank, by case."""
     num_ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
-    outputs(start_ranks(num_ranks, "tests.unit.learner.ranks.updates", str(folder)))
+    outputs(start_warm_ranks(num_ranks, "tests.unit.learner.ranks.updates", str(folder)))
     return [torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(num_ranks)]
 
 

@@ -7,6 +7,7 @@ writes FOLDER/<rank>.pt.
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -125,6 +126,7 @@ def update_as_rank(case: Case, place: Place) -> dict[str, Any]:
 
 
 def main() -> None:
+    warnings.simplefilter("error")
     torch.set_num_threads(1)
     place = Place.read(os.environ)
     with open_group(place, torch.device("cpu"), timeout_s=60.0):
