@@ -2,10 +2,11 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 import kubebeast_native as native
 from kubebeast_envserver.stream.exit_code import ExitCode
@@ -77,12 +78,23 @@ class PlayingPool:
         while not condition():
             assert time.monotonic() < deadline, f"the condition stays false: {self.native.stats()}"
             if batch := self.native.next_inference(_LOOK_MS):
-                rows = batch.num_rows
-                actions = [np.zeros((rows, *leaf.shape), leaf.dtype) for leaf in self._actions]
-                logits = np.zeros((rows, NUM_ACTIONS), np.float32)
-                batch.reply(actions, logits, np.zeros(rows, np.float32), policy_version=0)
+                self._answer(batch, [np.zeros((batch.num_rows, *leaf.shape), leaf.dtype) for leaf in self._actions])
             self.native.next_rollouts(timeout_ms=0)
             self.events += self.native.take_stream_events()
+
+    def unrolls(self, policy: Callable[[native.InferenceBatch], NDArray[np.int64]]) -> Iterator[native.RolloutBatch]:
+        """Answers every stream by policy(batch), int64 [N]; the unrolls that come of it, each of one environment.
+
+        It plays while the next one is asked for; AssertionError when that does not come.
+        """
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            assert time.monotonic() < deadline, f"no unroll comes: {self.native.stats()}"
+            if batch := self.native.next_inference(_LOOK_MS):
+                self._answer(batch, [policy(batch)])
+            while unroll := self.native.next_rollouts(timeout_ms=0):
+                yield unroll
+                deadline = time.monotonic() + TIMEOUT_S
 
     def play_with(self, stream: StreamThread) -> None:
         """Plays until the env-server has stepped several times more."""
@@ -98,6 +110,10 @@ class PlayingPool:
         """Plays until the env-server has ended; returns its exit status."""
         self.play_until(lambda: stream.exit_code is not None)
         return stream.exit_code
+
+    def _answer(self, batch: native.InferenceBatch, actions: Sequence[NDArray[np.generic]]) -> None:
+        logits = np.zeros((batch.num_rows, NUM_ACTIONS), np.float32)
+        batch.reply(actions, logits, np.zeros(batch.num_rows, np.float32), policy_version=0)
 
 
 @contextlib.contextmanager

@@ -60,7 +60,8 @@ def steps_until(mean_return: float, env_id: str, settings: Mapping[str, object],
             name="actor-0",
             profile_window=None,
         )
-        loss, optimizer = (section_from_settings(kind, settings) for kind in (LossConfig, OptimizerConfig))
+        loss = section_from_settings(LossConfig, settings)
+        optimizer = section_from_settings(OptimizerConfig, settings)
         learner = Learner(model, optimizer, loss, total_steps=total_steps, compile="off")
         block = layout.make(rollout.batch_size, lambda shape, dtype: torch.zeros(shape, dtype=dtype))
         returns: deque[float] = deque(maxlen=RECENT_EPISODES)

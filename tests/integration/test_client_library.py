@@ -1,6 +1,7 @@
 """Programs in C++ and C, built outside of the repository's own builds, play on a real learner."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -8,19 +9,32 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import kubebeast_native as native
 from harness.certificates import issue, make_ca
 from harness.client_library import BUILD_TIMEOUT_S, ROOT, Kind, built_against, installed_client
 from harness.processes.training_process import TIMEOUT_S
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool
-from tests.integration.test_learner_command import env_server, learner
+from tests.integration.test_learner_command import Learner, env_server, learner
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_TIMEOUT_S + 3 * TIMEOUT_S)]
 
 EXAMPLES = ROOT / "examples"
 SYMBOLS_OF_ITS_OWN = ("kubebeast",)
 
+CARTPOLE = native.EnvSpec(
+    "CartPole-v1",
+    observation=[native.LeafSpec("", "float32", (4,))],
+    action=[native.LeafSpec("", "int64", (), num_categories=2)],
+)
+CARTPOLES_LONGEST = 500
+"""Steps of an episode."""
+FLOAT32 = 1e-5
+"""More than its rounding makes of a step that gymnasium computes with float64."""
 VERSION_IN_C = "#include <kubebeast_client.h>\nint main(void) { return kubebeast_code_name(KUBEBEAST_OK)[0] != 111; }\n"
 
 
@@ -43,15 +57,62 @@ def playing(program: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_cartpole_in_c_trains_beside_gymnasiums(client: Path, tmp_path: Path) -> None:
-    program = built_against(client, EXAMPLES / "c_cartpole", tmp_path / "cartpole") / "cartpole"
+@pytest.fixture
+def cartpole(client: Path, tmp_path: Path) -> Path:
+    """The program in C."""
+    return built_against(client, EXAMPLES / "c_cartpole", tmp_path / "cartpole") / "cartpole"
+
+
+def test_cartpole_in_c_trains_beside_gymnasiums(cartpole: Path, tmp_path: Path) -> None:
     with (
         learner(tmp_path) as running,
         env_server("--env=CartPole-v1", f"--address={running.address}", "--envs-per-stream=1"),
-        playing(program, running.address),
+        playing(cartpole, running.address),
     ):
-        snapshot = running.wait_for_snapshot(streams=2, step=5_000, mean_episode_return=40)
-        assert snapshot["env_failures"] == 0
+        while [episodes > 1 for episodes in episodes_of_streams(running)] != [True, True]:
+            running.wait_for_snapshot()
+        snapshot = running.wait_for_snapshot(num_updates=1)
+        assert (snapshot["env_failures"], snapshot["num_skipped_updates"]) == (0, 0)
+
+
+def episodes_of_streams(running: Learner) -> list[int]:
+    return [stream["episodes"] for stream in json.loads(running.ask("/streams")[1])["streams"]]
+
+
+def test_cartpole_in_c_is_gymnasiums_step_for_step(cartpole: Path) -> None:
+    ends, length = set[str](), 0
+    with PlayingPool(CARTPOLE) as pool, playing(cartpole, pool.address):
+
+        def policy(batch: native.InferenceBatch) -> NDArray[np.int64]:
+            """Balances until an episode was long enough, then no longer."""
+            x, x_dot, theta, theta_dot = batch.observation[0].T
+            leaning = x + x_dot + 10 * theta + 3 * theta_dot
+            return np.array((leaning > 0) & ("truncated" not in ends), np.int64)
+
+        for unroll in pool.unrolls(policy):
+            for t in np.flatnonzero(unroll.valid[:, 0]):
+                before, after = unroll.observation[0][t : t + 2, 0]
+                if unroll.is_first[t, 0]:
+                    length = 0
+                    assert np.abs(before).max() <= 0.05
+                length += 1
+                state, terminated = gymnasiums_step(before, int(unroll.actions[0][t, 0]))
+                np.testing.assert_allclose(after, state, rtol=FLOAT32, atol=FLOAT32)
+                assert unroll.rewards[t + 1, 0] == 1.0
+                assert unroll.terminated[t + 1, 0] == terminated
+                assert unroll.truncated[t + 1, 0] == (length == CARTPOLES_LONGEST and not terminated)
+                ends |= {name for name in ("terminated", "truncated") if getattr(unroll, name)[t + 1, 0]}
+            if len(ends) == 2:
+                break
+
+
+def gymnasiums_step(before: NDArray[np.generic], action: int) -> tuple[NDArray[np.float32], bool]:
+    """What it shows after a step from there, and whether the pole has fallen."""
+    env = gymnasium.make("CartPole-v1").unwrapped
+    env.reset()
+    env.state = before.astype(np.float64)  # type: ignore[attr-defined]
+    after, _, terminated, _, _ = env.step(action)
+    return after, terminated
 
 
 @pytest.mark.parametrize("kind", ["shared", "static"])
