@@ -11,8 +11,12 @@ from harness.processes.fleet_trainers import EnvServers, lines_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 NUM_ENVS = 4
-BOUND = 100.0
-"""Mean return of CartPole's newest 100 episodes; about 20 without learning."""
+BOUND = 60.0
+"""Mean return of CartPole's newest 100 episodes; about 22 without learning."""
+MOST_STEPS = 40_000
+"""Seven times what fleet_ppo.py needs on environments that nobody kills."""
+KILL_EVERY = 10
+"""Rollouts."""
 
 
 @pytest.mark.parametrize("script", ["fleet_ppo.py", "fleet_sb3.py"])
@@ -21,20 +25,19 @@ def test_a_trainer_learns_while_env_servers_are_killed_and_replaced(script: str)
         pytest.skip("stable-baselines3 is no requirement of KubeBeast's: pip install it beside")
     address = free_address()
     servers = EnvServers(address)
-    returns = []
+    mean, lost = 0.0, 0
     try:
         for _ in range(NUM_ENVS + 1):
             servers.start()
-        with contextlib.closing(lines_of(script, address, total_steps=40_000, num_envs=NUM_ENVS)) as lines:
-            for number, (_, mean, lost) in enumerate(lines):
-                returns.append(mean)
-                if number in (10, 20):
+        with contextlib.closing(lines_of(script, address, total_steps=MOST_STEPS, num_envs=NUM_ENVS)) as lines:
+            for number, (_, mean, lost) in enumerate(lines, start=1):
+                # Who goes in reserve, or between two episodes, leaves no episode behind that is lost.
+                if lost < 2 and number % KILL_EVERY == 0:
                     servers.kill_oldest()
                     servers.start()
-                if mean >= BOUND and lost > 0:
+                if lost >= 2 and mean >= BOUND:
                     break
     finally:
         servers.kill_all()
-    assert min(returns[:10]) < BOUND / 2
-    assert returns[-1] >= BOUND
-    assert lost > 0
+    assert lost >= 2
+    assert mean >= BOUND
