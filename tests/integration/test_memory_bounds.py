@@ -1,4 +1,8 @@
-"""No peer can take the learner's memory, whether its messages are large or only become large when inflated."""
+"""No peer can take the learner's memory, whether its messages are large or only become large when inflated.
+
+The pool under fire is alone in a process that has imported next to nothing: what else becomes of this one's memory, by
+other tests or by a kernel that takes pages of libraries away and brings them back, is not counted.
+"""
 
 import multiprocessing
 import queue
@@ -6,7 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import grpc
 import pytest
@@ -25,10 +30,8 @@ SEND_ALL = [("grpc.max_send_message_length", -1)]
 ADVICE = "switch the compression of the channel off"
 
 
-@pytest.fixture
-def training() -> Iterator[NullTraining]:
-    with NullTraining(handshake_timeout_ms=WAIT_MS, step_timeout_ms=WAIT_MS) as running:
-        yield running
+def null_training() -> NullTraining:
+    return NullTraining(handshake_timeout_ms=WAIT_MS, step_timeout_ms=WAIT_MS)
 
 
 class PeakMemory:
@@ -84,83 +87,130 @@ def serve_play(channel: Connection) -> None:
     server.stop(0)
 
 
-class Child:
-    """Runs `function(channel, *args)` in a process of its own, whose memory is not the learner's."""
-
-    def __init__(self, function: Callable[..., None], *args: object) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._channel, theirs = context.Pipe()
-        self._process = context.Process(target=function, args=(theirs, *args), daemon=True)
-        self._process.start()
-
-    def receive(self) -> Any:
-        assert self._channel.poll(WAIT_S), "the child sends nothing"
-        return self._channel.recv()
-
-    def stop(self) -> None:
-        self._channel.send(None)
-        self._process.join()
+def train(channel: Connection) -> None:
+    """A training with healthy streams; sends its address, when told to by how much its memory has grown, and whether
+    these streams play on.
+    """
+    with null_training() as training:
+        memory = PeakMemory()
+        channel.send(training.address)
+        channel.recv()
+        channel.send(memory.growth_bytes())
+        training.wait_for_batches(2)
+        channel.send(training.endings.empty())
+        channel.recv()
 
 
-@pytest.mark.parametrize("greets", [False, True], ids=["before-hello", "after-hello"])
-def test_a_bomb_of_a_client_ends_its_stream_and_takes_no_memory(training: NullTraining, greets: bool) -> None:
-    memory = PeakMemory()
-    # The Hello is too small for gRPC to compress.
-    child = Child(call_act, training.address, grpc.Compression.Gzip, [hello().SerializeToString()] if greets else [])
-
-    code, details = child.receive()
-
-    assert code == "INVALID_ARGUMENT"
-    assert ADVICE in details
-    assert memory.growth_bytes() < BOMB_BYTES / 2
-    training.wait_for_batches(2)
-    assert training.endings.empty()
-    child.stop()
-
-
-def test_a_bomb_of_an_env_server_that_is_dialed_ends_its_stream_and_takes_no_memory() -> None:
-    child = Child(serve_play)
-    address = child.receive()
+def dial(channel: Connection, address: str) -> None:
+    """A pool that dials; sends by how much its memory has grown when told to."""
     pool = native.ActorPool(address="", run_id="bombs", unroll_length=4, batch_size=2, handshake_timeout_ms=WAIT_MS)
     pool.start()
     memory = PeakMemory()
     pool.dial([(address, "")])
-
-    code, detail = child.receive()
-
-    assert code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
-    assert ADVICE in detail
-    assert memory.growth_bytes() < BOMB_BYTES / 2
+    channel.recv()
+    channel.send(memory.growth_bytes())
+    channel.recv()
     pool.close()
-    child.stop()
 
 
-def test_an_honest_client_that_compresses_reads_what_to_do(training: NullTraining) -> None:
-    first = hello(env_id="long enough to be worth compressing " * 100)
-    with grpc.insecure_channel(training.address, compression=grpc.Compression.Gzip) as channel:
-        act = actor_pool_pb2_grpc.ActorPoolStub(channel).Act
-        with pytest.raises(grpc.RpcError, match=f"(?s)INVALID_ARGUMENT.*{ADVICE}"):
-            list(act(iter([first]), timeout=WAIT_S))
-
-
-def test_messages_on_their_way_take_no_more_than_the_bound() -> None:
-    bound = 8 << 20
+def listen(channel: Connection, max_transport_bytes: int) -> None:
+    """A pool; sends its address, and when told to by how much its memory has grown."""
     pool = native.ActorPool(
         address="127.0.0.1:0",
         run_id="bounds",
         unroll_length=4,
         batch_size=2,
         max_message_bytes=1 << 20,
-        max_transport_bytes=bound,
+        max_transport_bytes=max_transport_bytes,
         handshake_timeout_ms=WAIT_MS,
     )
     pool.start()
     memory = PeakMemory()
-    child = Child(call_act, pool.address, grpc.Compression.NoCompression, [])
-
-    code, _ = child.receive()
-
-    assert code == "RESOURCE_EXHAUSTED"
-    assert memory.growth_bytes() < BOMB_BYTES / 2
+    channel.send(pool.address)
+    channel.recv()
+    channel.send(memory.growth_bytes())
+    channel.recv()
     pool.close()
-    child.stop()
+
+
+class Child:
+    """Runs `function(channel, *args)` in a process of its own. A context manager: leaving tells it to end."""
+
+    def __init__(self, function: Callable[..., None], *args: object) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._channel, theirs = context.Pipe()
+        self._process = context.Process(target=function, args=(theirs, *args), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
+        if kind is None:
+            self.tell()
+        else:
+            self._process.kill()
+        self._process.join()
+        self._channel.close()
+
+    def receive(self) -> Any:
+        assert self._channel.poll(WAIT_S), "the child sends nothing"
+        return self._channel.recv()
+
+    def tell(self) -> None:
+        """That it may go on."""
+        self._channel.send(None)
+
+    def growth_bytes(self) -> int:
+        """Of a learner's memory."""
+        self.tell()
+        growth: int = self.receive()
+        return growth
+
+
+@pytest.mark.parametrize("greets", [False, True], ids=["before-hello", "after-hello"])
+def test_a_bomb_of_a_client_ends_its_stream_and_takes_no_memory(greets: bool) -> None:
+    # The Hello is too small for gRPC to compress.
+    first_messages = [hello().SerializeToString()] if greets else []
+    with (
+        Child(train) as learner,
+        Child(call_act, learner.receive(), grpc.Compression.Gzip, first_messages) as client,
+    ):
+        code, details = client.receive()
+
+        assert code == "INVALID_ARGUMENT"
+        assert ADVICE in details
+        assert learner.growth_bytes() < BOMB_BYTES / 2
+        assert learner.receive(), "a healthy stream has ended"
+
+
+def test_a_bomb_of_an_env_server_that_is_dialed_ends_its_stream_and_takes_no_memory() -> None:
+    with Child(serve_play) as env_server, Child(dial, env_server.receive()) as learner:
+        code, detail = env_server.receive()
+
+        assert code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+        assert ADVICE in detail
+        assert learner.growth_bytes() < BOMB_BYTES / 2
+
+
+def test_an_honest_client_that_compresses_reads_what_to_do() -> None:
+    first = hello(env_id="long enough to be worth compressing " * 100)
+    with (
+        null_training() as training,
+        grpc.insecure_channel(training.address, compression=grpc.Compression.Gzip) as channel,
+    ):
+        act = actor_pool_pb2_grpc.ActorPoolStub(channel).Act
+        with pytest.raises(grpc.RpcError, match=f"(?s)INVALID_ARGUMENT.*{ADVICE}"):
+            list(act(iter([first]), timeout=WAIT_S))
+
+
+def test_messages_on_their_way_take_no_more_than_the_bound() -> None:
+    with (
+        Child(listen, 8 << 20) as learner,
+        Child(call_act, learner.receive(), grpc.Compression.NoCompression, []) as client,
+    ):
+        code, _ = client.receive()
+
+        assert code == "RESOURCE_EXHAUSTED"
+        assert learner.growth_bytes() < BOMB_BYTES / 2
