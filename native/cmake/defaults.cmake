@@ -11,6 +11,10 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
+# No path of a clone is in what is compiled: __FILE__ and debug information are relative to the repository.
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH native_dir)
+cmake_path(GET native_dir PARENT_PATH repository_dir)
+add_compile_options(-ffile-prefix-map=${repository_dir}=.)
 
 # Warnings become errors in the presets (CMAKE_COMPILE_WARNING_AS_ERROR), not for people who install with a newer compiler.
 # An omitted designated initializer takes the default of its member, on purpose. Locks are checked by clang alone.

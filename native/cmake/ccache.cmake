@@ -1,0 +1,31 @@
+# Compiles through ccache (https://ccache.dev) if it is installed, so that another build folder, or another clone, takes what
+# was compiled before from the same sources by the same compiler.
+#
+# KUBEBEAST_CACHE, a variable of the environment, names the folder that holds the cache, else it is ccache's own. If that
+# folder cannot be written, everything is compiled anew.
+
+function(use_ccache)
+  find_program(CCACHE ccache)
+  if(NOT CCACHE OR CMAKE_CXX_COMPILER_LAUNCHER)
+    return()
+  endif()
+  cmake_path(GET PROJECT_SOURCE_DIR PARENT_PATH root)
+  # Paths below the base are hashed as relative ones. The compiler counts by its contents, not by the time of its
+  # installation. Precompiled headers need the two kinds of sloppiness (ccache's manual, "Precompiled headers").
+  set(settings CCACHE_BASEDIR=${root} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
+               CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=2G)
+  if(DEFINED ENV{KUBEBEAST_CACHE})
+    set(folder "$ENV{KUBEBEAST_CACHE}/ccache")
+    execute_process(COMMAND sh -c "mkdir -p \"$1\" && test -w \"$1\"" sh "${folder}" RESULT_VARIABLE status ERROR_QUIET)
+    if(NOT status EQUAL 0)
+      message(STATUS "Compiling without ccache: ${folder} cannot be written")
+      return()
+    endif()
+    list(APPEND settings "CCACHE_DIR=${folder}")
+  endif()
+  set(launcher "${CMAKE_COMMAND}" -E env ${settings} "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}" PARENT_SCOPE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${launcher}" PARENT_SCOPE)
+endfunction()
+
+use_ccache()
