@@ -1,4 +1,4 @@
-# An env-server: environments and the way to the learner, compiled here; no torch, no compiler. From the repository's root:
+# An env-server: environments and the way to the learner; no torch, no compiler. From the repository's root:
 #
 #   docker build -f docker/envserver.Dockerfile -t localhost/kubebeast/envserver:0.2.0 .
 #
@@ -6,6 +6,7 @@
 # by grpcio, and the image is 27 MB smaller. "native,legacy,legacy-atari" is for environments of older gym and atari-py;
 # KubeBeast's own code is the same.
 # PIP_PACKAGES: further packages with environments, e.g. "minigrid"; no lock has their hashes.
+# NATIVE_WHEEL: the name of a wheel of kubebeast-native in native/build/wheels; empty: it is compiled here.
 # PYTHON_IMAGE: an index of images for several architectures; with native it must be of Debian 12, whose gRPC that is linked
 # with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
@@ -26,9 +27,10 @@ COPY protos/pyproject.toml protos/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY native/pyproject.toml native/
-# These are compiled: atari-py and the native core.
+ARG NATIVE_WHEEL=""
+# These are compiled: atari-py and, without a wheel, the native core.
 RUN case ",${ENVSERVER_EXTRAS}," in *,legacy-atari,*) atari="make zlib1g-dev" ;; esac \
- && case ",${ENVSERVER_EXTRAS}," in *,native,*) \
+ && case "${NATIVE_WHEEL},${ENVSERVER_EXTRAS}," in ,*,native,* | ,native,*) \
       native="libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
         python3-dev" \
       ;; esac \
@@ -50,8 +52,12 @@ RUN case ",${ENVSERVER_EXTRAS}," in *,legacy*) lock=locks/envserver-legacy.txt ;
 COPY protos protos
 COPY native native
 RUN case ",${ENVSERVER_EXTRAS}," in *,native,*) \
-      /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
-        --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native \
+      if [ -n "${NATIVE_WHEEL}" ]; then \
+        install -D -t /wheels "native/build/wheels/${NATIVE_WHEEL}" \
+        ; else \
+        /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
+          --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native \
+        ; fi \
       ;; esac
 COPY services/common services/common
 COPY services/envserver services/envserver

@@ -1,4 +1,4 @@
-# The learner: PyTorch and the native core, compiled here. From the repository's root:
+# The learner: PyTorch and the native core. From the repository's root:
 #
 #   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0 .
 #   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0-cuda --build-arg TORCH_VARIANT=cuda .
@@ -9,6 +9,7 @@
 # LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
 # `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
 # atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer.
+# NATIVE_WHEEL: the name of a wheel of kubebeast-native in native/build/wheels; empty: it is compiled here.
 # PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
 # is linked with.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
@@ -16,10 +17,13 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eea
 FROM ${PYTHON_IMAGE} AS build
 # The same seed and no time stamps in compiled files: the same sources give the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-RUN apt-get update -qq \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
-    python3-dev >/dev/null
+ARG NATIVE_WHEEL=""
+RUN if [ -z "${NATIVE_WHEEL}" ]; then \
+      apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
+        python3-dev >/dev/null \
+      ; fi
 WORKDIR /src
 COPY locks/pip.txt locks/build.txt locks/
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
@@ -50,8 +54,12 @@ RUN python3 locks/requirements.py --lock locks/learner.txt "services/learner[${L
 
 COPY protos protos
 COPY native native
-RUN PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
-    --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native
+RUN if [ -n "${NATIVE_WHEEL}" ]; then \
+      install -D -t /wheels "native/build/wheels/${NATIVE_WHEEL}" \
+      ; else \
+      PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
+        --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native \
+      ; fi
 COPY services/common services/common
 COPY services/envserver services/envserver
 COPY services/fleet services/fleet

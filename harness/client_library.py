@@ -13,7 +13,8 @@ Kind = Literal["shared", "static"]
 
 def installed_client(kind: Kind) -> Path:
     """The folder of an installation that is up to date with the sources. Blocks while another process builds it."""
-    build, prefix = ROOT / "build" / f"client-{kind}", ROOT / "build" / f"client-{kind}-installed"
+    # One build folder for both: they are linked from the same objects.
+    build, prefix = ROOT / "build" / "client", ROOT / "build" / f"client-{kind}-installed"
     build.mkdir(parents=True, exist_ok=True)
     with open(build / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
