@@ -19,12 +19,14 @@ TAG ?=
 # Inputs of `make fuzz` for each of its targets.
 FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Where compilers, mypy and `make checks` keep what is of use to other clones and later runs.
+export KUBEBEAST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubebeast
 
 # Tests start hundreds of processes that import the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-PYTHON_SOURCES := protos services benchmarks deploy/helm deploy/helm/generate docs/generate docs/site examples harness locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
+PYTHON_SOURCES := protos services benchmarks checks deploy/helm deploy/helm/generate docs/generate docs/site examples harness locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
 # The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
@@ -51,8 +53,12 @@ monitor: ## Watch a run on this machine with Prometheus: alerts, graphs; flags i
 	@scripts/monitor $(MONITOR_ARGS)
 
 .PHONY: test
-test: native-test-default ## Run the tests of the C++ core and of the Python packages, without those marked slow
-	@$(MAKE) pytest PYTEST_ARGS="-m 'not slow' $(PYTEST_ARGS)"
+test: ## Run the tests of the C++ core and of the Python packages, without those marked slow
+	@python3 -m checks --fast --pytest-args "$(PYTEST_ARGS)"
+
+.PHONY: checks
+checks: ## Run everything that must hold before a change lands and has not passed with the same inputs; CI_ALL=1: all
+	@python3 -m checks $(CHECKS_ARGS)
 
 .PHONY: pytest
 pytest: setup-dev ## Run all Python tests, the slow ones too; narrow them with PYTEST_ARGS="..."
@@ -110,7 +116,7 @@ release-rehearsal: setup cluster-tools ## Play a release here, as root: build, p
 lint: setup-dev protos-check ## Check style, types and generated code
 	@$(BIN)/ruff check $(PYTHON_SOURCES)
 	@$(BIN)/ruff format --check $(PYTHON_SOURCES)
-	@$(BIN)/mypy
+	@$(BIN)/mypy --cache-dir "$$KUBEBEAST_CACHE/mypy"
 	@$(BIN)/clang-format --dry-run -Werror $(CPP_SOURCES)
 
 .PHONY: workflows-lint
@@ -152,4 +158,4 @@ instructions: setup-dev ## Count what the core's hot operations take beneath cal
 .PHONY: clean
 clean: ## Remove build products and caches; .venv and logs stay
 	@rm -rf native/build build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find protos services benchmarks harness tests -name __pycache__ -prune -exec rm -rf {} +
+	@find protos services benchmarks checks harness tests -name __pycache__ -prune -exec rm -rf {} +

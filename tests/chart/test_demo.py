@@ -1,7 +1,6 @@
 """`demo.enabled`: Catch on a machine with two cores, and a dashboard without an operator."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +37,6 @@ def test_settings_of_the_learner_should_count_more_than_those_of_the_demo() -> N
     settings = render(DEMO, {"learner": {"config": {"total_steps": 5, "seed": 3}}}).get("ConfigMap", "demo-learner")
 
     assert {"total_steps": 5, "seed": 3}.items() <= yaml.safe_load(settings["data"]["learner.yaml"]).items()
-
-
-def test_the_readme_should_lead_to_the_dashboard_of_the_release_that_it_installs() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (release,) = re.findall(r"helm install (\S+) \S+ --set demo.enabled=true", readme)
-    ((service, port),) = re.findall(r"kubectl port-forward service/(\S+) 3000:(\d+)", readme)
-    ports = render(DEMO, release=release).get("Service", service)["spec"]["ports"]
-
-    assert [item["port"] for item in ports] == [int(port)]
 
 
 def test_the_scenario_should_be_the_one_flag_of_the_quickstart() -> None:

@@ -1,15 +1,10 @@
-"""A game with illegal moves, and a network that masks them."""
+"""A game with illegal moves."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
-import torch
 from gymnasium import spaces
-from torch import nn
-
-from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
 
 NUM_ACTIONS, LENGTH = 4, 10
 
@@ -50,30 +45,6 @@ class LegalMoves(gymnasium.Env[dict[str, Any], Any]):
         if self._num_steps == LENGTH:
             self._legal = np.zeros_like(self._legal)
         return {"hint": hint, self._key: self._legal.copy()}
-
-
-class Net(nn.Module):
-    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
-        super().__init__()
-        self.policy = nn.Linear(num_actions, num_actions)
-        self.baseline = nn.Linear(num_actions, 1)
-
-    def initial_state(self, batch_size: int) -> CoreState:
-        return ()
-
-    def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
-        hint, legal = inputs.observation
-        policy_logits = self.policy(hint).masked_fill(legal == 0, -torch.inf)
-        return ModelOutput(policy_logits, self.baseline(hint).squeeze(-1)), core_state
-
-
-class MasksAll(Net):
-    """Never leaves an action once it was trained for a while: at the start it must look right."""
-
-    def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
-        output, core_state = super().forward(inputs, core_state)
-        nothing = inputs.observation[0][..., :1] == 0  # in made-up rows the hint is never quite 0
-        return output._replace(policy_logits=output.policy_logits.masked_fill(nothing, -torch.inf)), core_state
 
 
 for name, strict in (("Strict-v0", True), ("Lenient-v0", False)):

@@ -13,7 +13,7 @@ from tests.integration.stepwise_training import steps_until
 
 pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
-GAME = "tests.integration.masked_game"
+GAME, MODELS = "tests.integration.masked_game", "tests.integration.masking_models"
 PLACES = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
 
 
@@ -33,7 +33,7 @@ def train(name: str, game: str, model: str, savedir: Path) -> list[str]:
     )
 
 
-@pytest.mark.parametrize(("game", "model"), [("Strict-v0", f"{GAME}:Net"), ("Masked-v0", "mlp")])
+@pytest.mark.parametrize(("game", "model"), [("Strict-v0", f"{MODELS}:Net"), ("Masked-v0", "mlp")])
 def test_a_policy_that_masks_actions_learns(game: str, model: str) -> None:
     settings = {"model": model, "unroll_length": 7, "batch_size": 4, "total_steps": 20_000, "learning_rate": 0.01}
 
@@ -43,7 +43,7 @@ def test_a_policy_that_masks_actions_learns(game: str, model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "game", "model"), [("train", "Strict-v0", f"{GAME}:Net"), ("mono", "Masked-v0", "mlp")]
+    ("name", "game", "model"), [("train", "Strict-v0", f"{MODELS}:Net"), ("mono", "Masked-v0", "mlp")]
 )
 def test_a_policy_that_masks_actions_never_takes_one(name: str, game: str, model: str, tmp_path: Path) -> None:
     process = run(train(name, game, model, tmp_path), **PLACES)
@@ -70,6 +70,6 @@ def test_a_policy_that_masks_actions_never_takes_one(name: str, game: str, model
 
 
 def test_a_policy_that_leaves_no_action_ends_the_run_with_the_reason(tmp_path: Path) -> None:
-    process = run(train("mono", "Lenient-v0", f"{GAME}:MasksAll", tmp_path), **PLACES)
+    process = run(train("mono", "Lenient-v0", f"{MODELS}:MasksAll", tmp_path), **PLACES)
     assert process.returncode == 1
     assert "actions are masked by -inf" in process.stderr and "Traceback" not in process.stderr

@@ -1,0 +1,102 @@
+"""Runs the checks that a change makes necessary.
+
+    make checks                       everything that must hold before a change lands
+    make test                         of it, what needs no more than compilers and Python, without the tests marked slow
+    python3 -m checks --list          what would run, and the hash of each group's inputs
+    CI_ALL=1 make checks              everything, whatever has passed before
+
+KUBEBEAST_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
+starts a cluster; without it the groups that need one are left out. Uses nothing but Python's standard library, because
+it installs the rest.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from checks import groups, table
+from checks.groups import ROOT
+from checks.inputs import Tree
+from checks.plan import Plan, make_plans
+from checks.run import Report, Run
+from checks.stamps import Stamps
+
+_MINUTE_S = 60.0
+
+
+def main() -> int:
+    options = _parse(sys.argv[1:])
+    began = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"checks, after {time.monotonic() - began:.0f} s: {line}", flush=True)
+
+    every = groups.load()
+    tree = Tree(ROOT)
+    stamps = Stamps(options.cache / "checks")
+    plans = make_plans(every, tree, stamps, os.environ, "make test" if options.fast else "all")
+    _announce(plans, stamps)
+    if options.list:
+        return 0
+    pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
+    env = {"KUBEBEAST_CACHE": str(options.cache)}
+    run = Run(plans, groups=every, root=ROOT, env=env, say=say, pytest_args=pytest_args, workers=options.workers)
+    report = run.run()
+    print("\n".join(["", *table.lines(plans, report), ""]))
+    if options.write_stamps:
+        _write(stamps, plans, report, tree, say)
+    say("FAILED" if report.failed else "passed")
+    return int(report.failed)
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="checks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=os.environ.get("KUBEBEAST_CACHE"), help="default: KUBEBEAST_CACHE"
+    )
+    parser.add_argument("--fast", action="store_true", help="what `make test` runs")
+    parser.add_argument("--list", action="store_true", help="print what would run, and stop")
+    parser.add_argument("--workers", type=int, default=4, help="tests that run at a time (default: %(default)s)")
+    parser.add_argument("--pytest-args", type=shlex.split, default=[], help="further arguments of pytest, as one word")
+    parser.add_argument("--write-stamps", action="store_true", help="note what has passed; for .ci/run alone")
+    options = parser.parse_args(words)
+    if options.cache is None:
+        parser.error("neither --cache nor KUBEBEAST_CACHE is set")
+    if options.write_stamps and (options.fast or options.pytest_args):
+        parser.error("--write-stamps is for whole groups: leave out --fast and --pytest-args")
+    return options
+
+
+def _announce(plans: Sequence[Plan], stamps: Stamps) -> None:
+    """What runs, and how long it took the last time that it passed."""
+    for plan in plans:
+        newest = stamps.newest(plan.group.name)
+        last = f"  {newest.seconds / _MINUTE_S:.1f} min the last time" if newest and plan.runs else ""
+        state = "runs" if plan.runs else f"left out: {plan.missing}" if plan.missing else "spared"
+        print(f"{plan.group.name:24} {plan.digest[:12]} {state}{last}", flush=True)
+
+
+def _write(stamps: Stamps, plans: Sequence[Plan], report: Report, before: Tree, say: Callable[[str], None]) -> None:
+    after = Tree(ROOT)
+    if report.failed:
+        say("no stamps: the run has failed")
+    elif not after.is_clean() or after.commit() != before.commit() or after.files != before.files:
+        say("no stamps: the clone has uncommitted or untracked files, or has changed meanwhile")
+    else:
+        for plan in plans:
+            if outcome := report.outcomes.get(plan.group.name):
+                try:
+                    stamps.write(plan.group.name, plan.digest, commit=after.commit(), seconds=outcome.seconds)
+                except OSError as error:
+                    say(f"no stamps: {error}")
+                    return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

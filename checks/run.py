@@ -1,0 +1,162 @@
+"""Runs the planned groups: two lanes side by side, and one call of pytest for all groups of tests."""
+
+import dataclasses
+import os
+import shlex
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from checks import measure, results
+from checks.groups import Group
+from checks.measure import Measured
+from checks.plan import Plan
+
+BIN = Path(".venv", "bin")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one group."""
+
+    passed: bool
+    seconds: float
+    cpu_seconds: float
+    cache_hits: int = 0
+    cache_misses: int = 0
+    num_tests: int | None = None
+    """None: the group is no group of tests."""
+
+
+@dataclasses.dataclass(slots=True)
+class Report:
+    """What came of a run."""
+
+    outcomes: dict[str, Outcome] = dataclasses.field(default_factory=dict)
+    """By group; a group that did not come to its end is missing."""
+    tests: list[results.Test] = dataclasses.field(default_factory=list)
+    failed: bool = False
+
+
+class Run:
+    """Args:
+    groups: the whole table; what the plans leave out is known by it.
+    say: gets a line for each group that begins or ends.
+    pytest_args: further arguments of the shared call of pytest.
+    workers: tests that run at a time.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        *,
+        groups: Sequence[Group],
+        root: Path,
+        env: Mapping[str, str],
+        say: Callable[[str], None],
+        pytest_args: Sequence[str] = (),
+        workers: int = 4,
+    ) -> None:
+        self.report = Report()
+        self._plans = [plan for plan in plans if plan.runs]
+        self._all = groups
+        self._root = root
+        # .venv/tools: helm, kubectl, promtool, prometheus, if `make cluster-tools` has put them there.
+        self._env = {**os.environ, **env, "PATH": f"{os.environ['PATH']}:{root / '.venv' / 'tools'}"}
+        self._say = say
+        self._pytest_args = pytest_args
+        self._workers = workers
+
+    def run(self) -> Report:
+        """Blocks until both lanes have ended. After a failure no further group begins."""
+        for plan in self._plans:
+            self._once(plan.group.packages)
+        waiting = threading.Thread(target=self._wait_lane)
+        waiting.start()
+        self._work_lane()
+        waiting.join()
+        return self.report
+
+    def _once(self, commands: Sequence[str]) -> None:
+        """Runs those that this run has not run yet. Only the lane "work" has any, after the first step of all."""
+        for command in commands:
+            if command not in self.report.outcomes:
+                self._command(command, command, sys.stdout.fileno())
+
+    def _work_lane(self) -> None:
+        """Commands first: what they compile is faster done alone, and a lint's finding comes early."""
+        for plan in self._plans:
+            if plan.group.lane == "work" and plan.group.command:
+                self._once(plan.group.needs)
+                self._command(plan.group.name, plan.group.command, sys.stdout.fileno())
+        groups = [plan.group for plan in self._plans if not plan.group.command]
+        for group in groups:
+            self._once(group.needs)
+        if groups and not self.report.failed:
+            self._tests(groups)
+
+    def _wait_lane(self) -> None:
+        for plan in self._plans:
+            if plan.group.lane == "wait":
+                with tempfile.TemporaryFile() as log:
+                    self._command(plan.group.name, plan.group.command, log.fileno())
+                    log.seek(0)
+                    if self.report.failed:
+                        self._say(log.read().decode(errors="replace"))
+
+    def _command(self, name: str, command: str, output: int) -> None:
+        if self.report.failed:
+            return
+        self._say(f"{name} begins")
+        with os.fdopen(os.dup(output), "wb") as file:
+            taken = measure.run(["bash", "-euo", "pipefail", "-c", command], env=self._env, cwd=self._root, output=file)
+        self._note(name, taken)
+
+    def _note(self, name: str, taken: Measured, num_tests: int | None = None) -> None:
+        passed = taken.status == 0
+        self.report.outcomes[name] = Outcome(
+            passed, taken.seconds, taken.cpu_seconds, taken.cache_hits, taken.cache_misses, num_tests
+        )
+        self._end(name, passed, taken.seconds)
+
+    def _end(self, name: str, passed: bool, seconds: float) -> None:
+        self.report.failed |= not passed
+        self._say(f"{name} {'passed' if passed else 'FAILED'} in {seconds:.0f} s")
+
+    def _tests(self, groups: Sequence[Group]) -> None:
+        self._say(f"tests of {', '.join(group.name for group in groups)} begin")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "results")
+            words = [str(BIN / "python"), "-m", "pytest", "-p", "checks.pytest_results", "-q"]
+            words += ["-n", str(self._workers), "--dist", "worksteal", *self._pytest_args]
+            env = {**self._env, "CHECKS_RESULTS": str(path)}
+            taken = measure.run([*words, *test_files(groups, self._all, self._root)], env=env, cwd=self._root)
+            self.report.tests = results.read(path.read_text().splitlines() if path.exists() else [])
+        # 5: no test was collected, as if -m leaves out all of them.
+        self._note("pytest", dataclasses.replace(taken, status=0 if taken.status == 5 else taken.status))
+        for group, tests in results.by_group(self.report.tests, groups).items():
+            self.report.outcomes[group] = Outcome(
+                # Without an end of the whole call nobody knows which tests are missing.
+                passed=taken.status in (0, 1) and not any(test.failed for test in tests),
+                seconds=sum(test.seconds for test in tests),
+                cpu_seconds=sum(test.cpu_seconds for test in tests),
+                num_tests=len(tests),
+            )
+
+
+def test_files(groups: Sequence[Group], every: Sequence[Group], root: Path) -> list[str]:
+    """Arguments of pytest that name the tests of these groups, and none of the others in `every`."""
+    wanted = {pattern for group in groups for pattern in group.tests}
+    others = {pattern for group in every for pattern in group.tests} - wanted
+    ignored = [f"--ignore={pattern}" for pattern in sorted(others) if any(_holds(each, pattern) for each in wanted)]
+    named = [pattern for pattern in sorted(wanted) if not any(_holds(each, pattern) for each in wanted)]
+    missing = [pattern for pattern in named if not (root / pattern).exists()]
+    if missing:
+        raise ValueError(f"groups.toml names tests that are not there: {shlex.join(missing)}")
+    return [*named, *ignored]
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path != folder and path.startswith(f"{folder}/")

@@ -1,0 +1,107 @@
+"""A run of small groups in a small repository, with the stamps and the table that it leaves."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from checks import table
+from checks.groups import ROOT, Group
+from checks.inputs import Tree
+from checks.plan import Plan, make_plans
+from checks.run import Report, Run
+from checks.run import test_files as files_of
+from checks.stamps import Stamp, Stamps
+from checks.tests.repositories import make_repository
+
+GOOD, BAD = "def test_it():\n    pass\n", "def test_it():\n    assert 0\n"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository that has this one's virtual environment."""
+    folder = make_repository(tmp_path / "clone", {"tests/good/test_a.py": GOOD, "tests/bad/test_b.py": BAD})
+    for name in (".venv", "checks"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple[list[Plan], Report]:
+    plans = make_plans(groups, Tree(clone), Stamps(clone / "none"), {})
+    env = {"PYTEST_ADDOPTS": "", **os.environ}
+    runner = Run(plans, groups=groups, root=clone, env=env, say=lambda _: None, pytest_args=pytest_args, workers=1)
+    return plans, runner.run()
+
+
+def command(name: str, line: str, **fields: object) -> Group:
+    return Group(name=name, inputs=(), command=line, **fields)  # type: ignore[arg-type]
+
+
+def test_every_group_runs_once_and_passes(clone: Path) -> None:
+    wait = command("wait", "echo wait >>log", lane="wait")
+    one = command("one", "echo one >>log", needs=("echo need >>log",), packages=("echo package >>log",))
+    two = command("two", "echo two >>log", needs=("echo need >>log",))
+    _, report = run(clone, wait, one, two)
+    lines = (clone / "log").read_text().split()
+
+    assert not report.failed
+    assert lines[0] == "package"
+    assert sorted(lines) == ["need", "one", "package", "two", "wait"]
+    assert all(outcome.passed for outcome in report.outcomes.values())
+
+
+def test_after_a_failure_no_group_begins(clone: Path) -> None:
+    plans, report = run(clone, command("one", "exit 3"), command("two", "touch began"))
+
+    assert report.failed
+    assert not (clone / "began").exists()
+    assert any(line.startswith("two") and "did not finish" in line for line in table.lines(plans, report))
+
+
+def test_a_failure_beside_is_seen_with_its_output(clone: Path) -> None:
+    said: list[str] = []
+    plans = make_plans([command("wait", "echo why; exit 1", lane="wait")], Tree(clone), Stamps(clone / "none"), {})
+    report = Run(plans, groups=[], root=clone, env={}, say=said.append).run()
+
+    assert report.failed
+    assert "why\n" in said
+
+
+def test_groups_of_tests_share_a_call_and_fail_each_for_itself(clone: Path) -> None:
+    good = Group(name="good", inputs=(), tests=("tests/good",))
+    bad = Group(name="bad", inputs=(), tests=("tests/bad",))
+    plans, report = run(clone, good, bad)
+    lines = table.lines(plans, report)
+
+    assert report.failed
+    assert report.outcomes["good"].passed
+    assert not report.outcomes["bad"].passed
+    assert [test.name for test in report.tests if test.failed] == ["tests/bad/test_b.py::test_it"]
+    assert any("tests/bad/test_b.py::test_it" in line for line in lines)
+
+
+def test_tests_that_marks_leave_out_are_no_failure(clone: Path) -> None:
+    good = Group(name="good", inputs=(), tests=("tests/good",))
+    _, report = run(clone, good, pytest_args=("-k", "nothing"))
+
+    assert not report.failed
+
+
+def test_a_group_within_the_folder_of_another_is_left_to_itself(clone: Path) -> None:
+    folder = Group(name="folder", inputs=(), tests=("tests",))
+    file = Group(name="file", inputs=(), tests=("tests/good/test_a.py",))
+
+    assert files_of([folder], [folder, file], clone) == ["tests", "--ignore=tests/good/test_a.py"]
+    assert files_of([file], [folder, file], clone) == ["tests/good/test_a.py"]
+    assert files_of([folder, file], [folder, file], clone) == ["tests"]
+    with pytest.raises(ValueError, match="tests/gone"):
+        files_of([Group(name="gone", inputs=(), tests=("tests/gone",))], [], clone)
+
+
+def test_the_table_names_the_hash_of_what_was_spared_and_the_reason_for_what_was_left_out() -> None:
+    spared = Plan(group=command("spared", "true"), digest="0123456789abcdef", stamp=Stamp(0.0, "c0", 1.0))
+    missing = Plan(group=command("e2e", "true", cluster=True), digest="1", missing="KUBEBEAST_CLUSTER_TOOL")
+    lines = table.lines([spared, missing], Report())
+
+    assert "same inputs 0123456789ab passed 1970-01-01 00:00" in lines[1]
+    assert "left out: KUBEBEAST_CLUSTER_TOOL is not set" in lines[2]
