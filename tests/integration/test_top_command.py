@@ -99,12 +99,10 @@ def test_a_real_learner_tells_everything_that_is_shown(tmp_path: Path) -> None:
         try:
             port = wait_for(training, r"serving .* on port (\d+)")
             wait_for(training, r'"step": ([1-9]\d{2,})')
-            done = top("--learner", f"http://127.0.0.1:{port}", "--once", "--json")
+            view = view_of_steps(f"http://127.0.0.1:{port}")
         finally:
             training.terminate()
             training.communicate(timeout=TIMEOUT_S)
-    assert (done.returncode, done.stderr) == (0, "")
-    view = json.loads(done.stdout)
     assert {name for name, value in view.items() if value is None} <= {"checkpoint_age_s", "episode_return_mean"}
     assert (view["run_id"], view["notes"], view["troubles"]) == ("run", [], {})
     assert view["inference_model"]["p99_s"] >= view["inference_model"]["p50_s"] > 0
@@ -115,7 +113,17 @@ def test_a_real_learner_tells_everything_that_is_shown(tmp_path: Path) -> None:
         ("local-1", "CartPole-v1", 2),
     ]
     for row in view["env_servers"]:
-        assert row["steps_per_second"] > 0 and row["env_s"] > 0 and row["action_wait_s"] > 0
+        assert row["env_s"] > 0 and row["action_wait_s"] > 0
+
+
+def view_of_steps(url: str) -> dict[str, Any]:
+    """The first view between whose two looks every env-server stepped: on a busy machine one may not in a second."""
+    while True:
+        done = top("--learner", url, "--once", "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        view: dict[str, Any] = json.loads(done.stdout)
+        if all(row["steps_per_second"] and row["env_s"] is not None for row in view["env_servers"]):
+            return view
 
 
 def wait_for(process: subprocess.Popen[str], pattern: str) -> str:
