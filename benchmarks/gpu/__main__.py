@@ -36,7 +36,7 @@ def measure_all(settings: Settings, load_before: float) -> Path:
     rows, shares = [], []
     with tempfile.TemporaryDirectory() as name:
         recording = Path(name, "frames.npy")
-        frames.record(recording)
+        frames.record(recording, num_envs=settings.envs_per_client)
         for number, variant in enumerate(variants(settings)):
             folder = Path(name, str(number))
             folder.mkdir()

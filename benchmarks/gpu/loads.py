@@ -3,15 +3,15 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import frames, replay_client
+from benchmarks import replay_client
 from benchmarks.cell import Cell
 from benchmarks.gpu.busy import GpuWatch
 from benchmarks.gpu.settings import Settings, Variant
 from benchmarks.gpu.transfers import FRAME_STACK
-from benchmarks.gpu.window import Row, Shares, row, shares
+from benchmarks.gpu.window import Row, Shares, is_full, row, shares
 from benchmarks.processes import loading
 from harness.ports import free_port
 from harness.processes.learner_process import LearnerProcess
@@ -21,7 +21,6 @@ FIRST_UPDATES = 3
 """The first ones compile and allocate."""
 START_S = 400.0
 """Longest until then: a compiler takes minutes for a large network."""
-COMMON = ("--disable-checkpoint", "--log-interval-s=0.5")
 
 
 def measure(variant: Variant, settings: Settings, folder: Path, recording: Path) -> tuple[Row, Shares]:
@@ -32,14 +31,19 @@ def measure(variant: Variant, settings: Settings, folder: Path, recording: Path)
         before = scrape(learner)
         with GpuWatch() as watch:
             time.sleep(settings.seconds)
-            now = scrape(learner)
+            now = scrape_full(learner, before)
     return row(variant, settings, before, now, watch.use), shares(variant, before, now)
 
 
 def wait_for_updates(learner: LearnerProcess) -> None:
     """Blocks until the first ones are done. RuntimeError, with the end of the log, where they do not come."""
+    wait_until(learner, lambda: learner.newest.get("num_updates", 0) >= FIRST_UPDATES)
+
+
+def wait_until(learner: LearnerProcess, condition: Callable[[], bool]) -> None:
+    """RuntimeError, with the end of the log, where the learner does not bring it about."""
     deadline = time.monotonic() + START_S
-    while learner.newest.get("num_updates", 0) < FIRST_UPDATES:
+    while not condition():
         if not learner.is_running or time.monotonic() > deadline:
             raise RuntimeError(f"the learner does not train:\n{learner.log()[-2000:]}")
         time.sleep(0.1)
@@ -48,15 +52,11 @@ def wait_for_updates(learner: LearnerProcess) -> None:
 @contextlib.contextmanager
 def training(variant: Variant, settings: Settings, folder: Path, recording: Path) -> Iterator[LearnerProcess]:
     if variant.load == "atari":
-        with local_training(folder, *variant.flags(settings), *fleet_flags(settings)) as learner:
+        with local_training(settings, folder, *variant.flags(settings), *fleet_flags(settings)) as learner:
             yield learner
         return
-    cell = Cell(
-        streams=settings.processes,
-        num_envs=min(frames.NUM_ENVS, settings.envs // settings.processes),
-        frame_stack=FRAME_STACK,
-    )
-    with LearnerProcess(folder, *COMMON, *variant.flags(settings), variables=gpu_variables()) as learner:
+    cell = Cell(streams=settings.processes, num_envs=settings.envs_per_client, frame_stack=FRAME_STACK)
+    with learner_process(settings, folder, *variant.flags(settings)) as learner:
         learner.wait_listening()
         clients = [range(stream, stream + 1) for stream in range(settings.processes)]
         with loading(replay_client.run, clients, cell, learner.address, recording):
@@ -73,20 +73,39 @@ def fleet_flags(settings: Settings) -> list[str]:
 
 
 @contextlib.contextmanager
-def local_training(folder: Path, *flags: str) -> Iterator[LearnerProcess]:
+def local_training(settings: Settings, folder: Path, *flags: str) -> Iterator[LearnerProcess]:
     """`kubebeast train`, stopped in the end with its env-servers."""
     address = f"127.0.0.1:{free_port()}"
-    variables = gpu_variables()
-    own = (*COMMON, *flags, f"--http-address={address}")
-    with LearnerProcess(folder, *own, command="train", variables=variables) as learner:
+    with learner_process(settings, folder, *flags, f"--http-address={address}", command="train") as learner:
         learner.http_address = address
         yield learner
         learner.terminate()
 
 
-def gpu_variables() -> dict[str, str]:
-    """The learner sees the first GPU, or those that this process sees."""
-    return {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
+def learner_process(settings: Settings, folder: Path, *flags: str, command: str = "learner") -> LearnerProcess:
+    """It sees the first GPU, or those that this process sees."""
+    return LearnerProcess(
+        folder,
+        "--disable-checkpoint",
+        f"--log-interval-s={settings.log_interval_s}",
+        *flags,
+        command=command,
+        variables={"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")},
+        warm=settings.tiny,
+    )
+
+
+def scrape_full(learner: LearnerProcess, before: Scrape) -> Scrape:
+    """At once where the window is full, else as soon as it is."""
+    now = before
+
+    def has_become_full() -> bool:
+        nonlocal now
+        now = scrape(learner)
+        return is_full(before, now)
+
+    wait_until(learner, has_become_full)
+    return now
 
 
 def scrape(learner: LearnerProcess) -> Scrape:

@@ -31,7 +31,7 @@ class Pong:
 
 def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
     """RuntimeError, with the learner's log, where it does not train."""
-    with local_training(folder, *fleet_flags(settings), f"--device={settings.device}") as learner:
+    with local_training(settings, folder, *fleet_flags(settings), f"--device={settings.device}") as learner:
         wait_for_updates(learner)
         with GpuWatch() as watch:
             time.sleep(settings.pong_seconds)

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_type_hints
 
+from benchmarks import frames
 from kubebeast_learner.config import RunConfig
 
 Load = Literal["null", "atari"]
@@ -53,7 +54,7 @@ class Settings:
     label: str = ""
     """Part of the result's name, where one day has several."""
     tiny: bool = False
-    """So small that it is done within a minute on two cores: to see that it works; the result has a name of its own."""
+    """So small that it is done within seconds on two cores: to see that it works; the result has a name of its own."""
 
     def __post_init__(self) -> None:
         if not 0 < self.pong_seconds <= MAX_PONG_S:
@@ -66,7 +67,7 @@ class Settings:
             return self
         return dataclasses.replace(
             self,
-            seconds=1.0,
+            seconds=0.1,
             warmup_seconds=0.0,
             networks=("shallow",),
             precisions=("fp32",),
@@ -77,6 +78,16 @@ class Settings:
             batch_size=2,
             pong_seconds=2.0,
         )
+
+    @property
+    def envs_per_client(self) -> int:
+        """Of recorded frames."""
+        return min(frames.NUM_ENVS, self.envs // self.processes)
+
+    @property
+    def log_interval_s(self) -> float:
+        """Of the learner, whose metrics follow as often."""
+        return 0.1 if self.tiny else 0.5
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from kubebeast_learner.profiling.phases import PHASES
 
 INFERENCE_PHASES = ("gather", "model", "reply")
 STREAM_STATES = ("env", "action", "parked")
+COUNTS = ("kubebeast_updates_total", "kubebeast_inference_batches_total", "kubebeast_stream_action_seconds_count")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +47,11 @@ class Shares:
     """gather, model, reply; else they wait for rows."""
     streams: dict[str, float]
     """env: they are waited for, action: the model is, parked: the learner is."""
+
+
+def is_full(before: Scrape, now: Scrape) -> bool:
+    """Whether there is something to say of everything: an update, an inference and an action at least."""
+    return all(_growth(before, now, name) > 0 for name in COUNTS)
 
 
 def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: GpuUse | None) -> Row:

@@ -9,14 +9,14 @@ from benchmarks import report
 from benchmarks.gpu import busy
 from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.pong import Point, point_of, summary, thinned
-from benchmarks.gpu.settings import Settings, variants
+from benchmarks.gpu.settings import Settings, Variant, variants
 from benchmarks.gpu.transfers import transfers
+from benchmarks.gpu.window import is_full, shares
+from kubebeast_learner.observe.scrape import Scrape, parse_metrics
 
 
 @pytest.mark.timeout(180)
-def test_every_load_trains_a_learner_whose_time_is_accounted_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_load_trains_a_learner_and_its_times_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     main(["--tiny"])
 
@@ -24,14 +24,46 @@ def test_every_load_trains_a_learner_whose_time_is_accounted_for(
     results = json.loads(path.read_text())["results"]
     assert path.with_suffix(".png").stat().st_size > 0
     assert [row["load"] for row in results["rows"]] == ["null", "atari"]
-    for row, shares in zip(results["rows"], results["shares"], strict=True):
+    for row, parts in zip(results["rows"], results["shares"], strict=True):
         assert row["steps_per_s"] > 0 and row["updates_per_s"] > 0 and row["rows_per_inference"] >= 1
         assert 0 < row["model_p50_ms"] <= row["model_p99_ms"]
         assert 0 < row["action_p50_ms"] <= row["action_p99_ms"]
         assert row["gpu_busy_percent"] == "no GPU"
-        assert 0 < sum(shares["learner"].values()) <= 1.1
-        assert 0 < sum(shares["inference"].values()) <= 1.1
-        assert sum(shares["streams"].values()) == pytest.approx(1.0)
+        assert all(sum(parts[of].values()) > 0 for of in ("learner", "inference", "streams"))
+
+
+def page(updates: int, waited_s: float, optimizer_s: float, model_s: float, env_s: float, action_s: float) -> Scrape:
+    """Of a learner with two inference threads that has a tenth of a second for each update."""
+    text = f"""
+kubebeast_updates_total {updates}
+kubebeast_learner_waiting_seconds_total {waited_s}
+kubebeast_update_seconds_sum{{phase="optimizer"}} {optimizer_s}
+kubebeast_inference_threads 2
+kubebeast_inference_batches_total {updates}
+kubebeast_inference_seconds_sum{{phase="model"}} {model_s}
+kubebeast_stream_env_seconds_sum {env_s}
+kubebeast_stream_action_seconds_sum {action_s}
+kubebeast_stream_action_seconds_count {updates}
+"""
+    return Scrape(taken_at_s=0.1 * updates, metrics=parse_metrics(text))
+
+
+def test_shares_are_of_the_time_of_each_thread_and_of_all_streams() -> None:
+    before = page(10, waited_s=1.0, optimizer_s=5.0, model_s=3.0, env_s=7.0, action_s=2.0)
+    now = page(30, waited_s=1.5, optimizer_s=6.0, model_s=4.0, env_s=10.0, action_s=3.0)
+
+    found = shares(Variant(load="null", network="shallow", precision="fp32", compile="off"), before, now)
+
+    assert (found.learner["waiting"], found.learner["optimizer"]) == pytest.approx((0.25, 0.5))
+    assert found.inference["model"] == pytest.approx(0.25)
+    assert found.streams == pytest.approx({"env": 0.75, "action": 0.25, "parked": 0.0})
+
+
+def test_a_window_without_an_update_is_not_full() -> None:
+    times = {"waited_s": 1.0, "optimizer_s": 1.0, "model_s": 1.0, "env_s": 1.0, "action_s": 1.0}
+
+    assert not is_full(page(3, **times), page(3, **times))
+    assert is_full(page(3, **times), page(4, **times))
 
 
 def test_all_values_of_the_learners_settings_are_measured() -> None:
