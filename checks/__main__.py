@@ -3,6 +3,7 @@
     make checks                       everything that must hold before a change lands
     make test                         of it, what needs no more than compilers and Python, without the tests marked slow
     python3 -m checks --list          what would run, and the hash of each group's inputs
+    python3 -m checks --only chart    one group
     CI_ALL=1 make checks              everything, whatever has passed before
 
 KUBEBEAST_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
@@ -14,6 +15,7 @@ import argparse
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,8 +40,11 @@ def main() -> int:
     every = groups.load()
     tree = Tree(ROOT)
     stamps = Stamps(options.cache / "checks")
-    plans = make_plans(every, tree, stamps, os.environ, "make test" if options.fast else "all")
+    wanted = [group for group in every if group.name in options.only] if options.only else every
+    plans = make_plans(wanted, tree, stamps, os.environ, "make test" if options.fast else "all")
     _announce(plans, stamps)
+    if not _is_writable(options.cache):
+        say(f"{options.cache} cannot be written: everything is compiled anew, and what passes will run again")
     if options.list:
         return 0
     pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
@@ -62,14 +67,18 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--fast", action="store_true", help="what `make test` runs")
     parser.add_argument("--list", action="store_true", help="print what would run, and stop")
+    parser.add_argument("--only", nargs="+", default=[], metavar="GROUP", help="these groups of groups.toml alone")
     parser.add_argument("--workers", type=int, default=4, help="tests that run at a time (default: %(default)s)")
     parser.add_argument("--pytest-args", type=shlex.split, default=[], help="further arguments of pytest, as one word")
     parser.add_argument("--write-stamps", action="store_true", help="note what has passed; for .ci/run alone")
     options = parser.parse_args(words)
     if options.cache is None:
         parser.error("neither --cache nor KUBEBEAST_CACHE is set")
-    if options.write_stamps and (options.fast or options.pytest_args):
-        parser.error("--write-stamps is for whole groups: leave out --fast and --pytest-args")
+    if options.write_stamps and (options.fast or options.only or options.pytest_args):
+        parser.error("--write-stamps is for whole runs: leave out --fast, --only and --pytest-args")
+    unknown = set(options.only) - {group.name for group in groups.load()}
+    if unknown:
+        parser.error(f"--only: groups.toml has no {', '.join(sorted(unknown))}")
     return options
 
 
@@ -80,6 +89,15 @@ def _announce(plans: Sequence[Plan], stamps: Stamps) -> None:
         last = f"  {newest.seconds / _MINUTE_S:.1f} min the last time" if newest and plan.runs else ""
         state = "runs" if plan.runs else f"left out: {plan.missing}" if plan.missing else "spared"
         print(f"{plan.group.name:24} {plan.digest[:12]} {state}{last}", flush=True)
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _write(stamps: Stamps, plans: Sequence[Plan], report: Report, before: Tree, say: Callable[[str], None]) -> None:

@@ -1,0 +1,80 @@
+"""A whole run in a clean clone writes stamps, and the next run spares what they are for."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checks.groups import ROOT
+from checks.tests.repositories import commit, make_repository
+
+TABLE = """
+[sets]
+base = ["base"]
+[groups.core]
+command = "echo core >>../log"
+inputs = ["src"]
+[groups.lint]
+command = "echo lint >>../log"
+always = true
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository with the checks of this one and a table of its own."""
+    clone = make_repository(tmp_path / "clone", {"base": "", "src/a.cc": "1", ".gitignore": "__pycache__\n"})
+    shutil.copytree(ROOT / "checks", clone / "checks", ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    (clone / "checks" / "groups.toml").write_text(TABLE)
+    commit(clone)
+    return clone
+
+
+def run(clone: Path, cache: Path, *words: str, **env: str) -> tuple[list[str], str]:
+    """The groups that ran, and what was printed."""
+    log = clone.parent / "log"
+    log.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "checks", f"--cache={cache}", *words]
+    done = subprocess.run(command, cwd=clone, env={**os.environ, **env}, capture_output=True, text=True, timeout=100)
+    return log.read_text().split(), done.stdout + done.stderr
+
+
+def test_what_has_passed_is_spared_in_another_clone_until_its_inputs_change(clone: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert run(clone, cache, "--write-stamps")[0] == ["core", "lint"]
+    other = tmp_path / "another" / "clone"
+    other.parent.mkdir()
+    subprocess.run(["git", "clone", "--quiet", clone, other], check=True)
+    ran, output = run(other, cache, "--write-stamps")
+    assert ran == ["lint"]
+    assert "same inputs" in output
+    assert run(other, cache, "--write-stamps", CI_ALL="1")[0] == ["core", "lint"]
+    (other / "src" / "a.cc").write_text("2")
+    assert run(other, cache)[0] == ["core", "lint"]
+
+
+@pytest.mark.parametrize("fault", ["a failure", "an untracked file", "no --write-stamps"])
+def test_no_stamp_is_written_after(fault: str, clone: Path, tmp_path: Path) -> None:
+    words = [] if fault == "no --write-stamps" else ["--write-stamps"]
+    if fault == "an untracked file":
+        (clone / "untracked").write_text("")
+    if fault == "a failure":
+        table = clone / "checks" / "groups.toml"
+        table.write_text(TABLE.replace("echo lint >>", "echo lint >>../log; false; echo >>"))
+        commit(clone)
+    run(clone, tmp_path / "cache", *words)
+
+    assert not (tmp_path / "cache" / "checks").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_named_and_the_run_passes(clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran, output = run(clone, tmp_path / "file", "--write-stamps")
+
+    assert ran == ["core", "lint"]
+    assert "cannot be written: everything is compiled anew" in output
+    assert "no stamps" in output
+    assert output.rstrip().endswith("passed")
