@@ -55,7 +55,10 @@ def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost
 
 def testimony(folder: Path) -> list[NDArray[np.int64]]:
     """`serials.runs` of everything that every learner of the run was trained on, one array a life."""
-    return [
-        np.frombuffer(data[: len(data) // 24 * 24], np.int64).reshape(-1, 3)
-        for data in (path.read_bytes() for path in sorted(folder.glob("*.runs")))
-    ]
+    return [of_life(folder, path.stem) for path in sorted(folder.glob("*.runs"))]
+
+
+def of_life(folder: Path, pid: str | int) -> NDArray[np.int64]:
+    """`serials.runs` of what that process was trained on; a kill may have torn the last one."""
+    data = (folder / f"{pid}.runs").read_bytes()
+    return np.frombuffer(data[: len(data) // 24 * 24], np.int64).reshape(-1, 3)

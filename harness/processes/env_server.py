@@ -46,6 +46,7 @@ class EnvServer:
         self.started_at = 0.0
         """Of the newest process, by time.monotonic."""
         self.num_starts = 0
+        self._log_began_at = 0
         self._process: subprocess.Popen[bytes] | None = None
         settings = {"folder": str(folder), "place": place} if env in _SERIAL else {}
         self._command = [
@@ -71,11 +72,17 @@ class EnvServer:
         """None when no process runs."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
+    @property
+    def has_logged(self) -> bool:
+        """Whether the newest process has."""
+        return self.log_path.stat().st_size > self._log_began_at
+
     def start(self) -> None:
         assert self.pid is None, f"place {self.place} is taken"
         self.started_at = time.monotonic()
         self.num_starts += 1
         with self.log_path.open("ab") as log:
+            self._log_began_at = log.tell()
             self._process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=self._environ, process_group=0)
 
     def kill(self) -> None:

@@ -6,7 +6,6 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from harness.chaos import books, serials, witness
@@ -48,8 +47,7 @@ class Ledger:
 
     def trained(self, pids: list[int]) -> int:
         """Env-steps in the batches that these processes were given to train on."""
-        files = [self._folder / f"{pid}.runs" for pid in pids]
-        return serials.tally([np.fromfile(file, np.int64).reshape(-1, 3) for file in files]).delivered
+        return serials.tally([witness.of_life(self._folder, pid) for pid in pids]).delivered
 
     def delivered(self) -> int:
         """Env-steps that the pools of all ranks have handed over in this life; their books must balance."""
