@@ -110,13 +110,17 @@ def test_a_checkpoint_does_not_depend_on_the_number_of_ranks(tmp_path: Path) -> 
 
 
 def test_machines_join_a_training_and_leave_it(tmp_path: Path) -> None:
-    """Two agents of torchrun with a rank each, as two pods: the second comes and goes."""
+    """Two agents of torchrun with a rank each, as two pods: the second comes and goes.
+
+    They begin as soon as both are there. One alone waits for the other as long as the last call says, which must leave
+    the other time for a poll or two, of a second each, on a busy machine too.
+    """
     where = f"--rdzv-endpoint=127.0.0.1:{free_ports(1)}"
 
     def machine(number: int) -> Ranks:
         is_host = str(number == 1).lower()
-        conf = f"--rdzv-conf=is_host={is_host},last_call_timeout=2"
-        own = ("--nnodes=1:8", where, conf, f"--local-addr=127.0.0.{number}", "--rdzv-id=training")
+        conf = f"--rdzv-conf=is_host={is_host},last_call_timeout=6"
+        own = ("--nnodes=1:2", where, conf, f"--local-addr=127.0.0.{number}", "--rdzv-id=training")
         return Ranks(tmp_path, 1, "--total-steps=100000000", rendezvous=own)
 
     with machine(1) as first, EnvServer(first.port):
