@@ -1,11 +1,20 @@
 """Learners for all tests of a worker that leave them alive."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from harness.processes.learner_process import WAIT_S
 from tests.system.environments import LEISURELY_MS
 from tests.system.halves import Halves
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A wait that fails is told by itself, with logs, before the limit of the whole test kills everything."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(3 * WAIT_S))
 
 
 @pytest.fixture(scope="session")
