@@ -72,7 +72,7 @@ def _group(name: str, row: Mapping[str, Any], sets: Mapping[str, Sequence[str]])
     unknown = set(row) - {field.name for field in dataclasses.fields(Group)}
     if unknown:
         raise ValueError(f"{name} has unknown keys: {', '.join(sorted(unknown))}")
-    lists = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    lists: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
     inputs = ("@base", *lists.pop("inputs", ()), *lists.get("tests", ()))
     return Group(name=name, inputs=tuple(_expand(name, inputs, sets)), **lists)
 
