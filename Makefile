@@ -10,6 +10,8 @@ ARGS ?=
 MONITOR_ARGS ?=
 # Further pytest arguments, e.g. make test PYTEST_ARGS="tests/unit -k vtrace"
 PYTEST_ARGS ?=
+# Flags of `make checks`, e.g. make checks CHECKS_ARGS="--only chart"
+CHECKS_ARGS ?=
 # Tests that run at a time: most wait for processes more than they compute.
 PYTEST_WORKERS ?= 3
 # Length of each measurement of `make bench`.
@@ -54,11 +56,11 @@ monitor: ## Watch a run on this machine with Prometheus: alerts, graphs; flags i
 
 .PHONY: test
 test: ## Run the tests of the C++ core and of the Python packages, without those marked slow
-	@python3 -m checks --fast --pytest-args "$(PYTEST_ARGS)"
+	@$$(scripts/bootstrap --python) -m checks --fast --pytest-args="$(PYTEST_ARGS)"
 
 .PHONY: checks
 checks: ## Run everything that must hold before a change lands and has not passed with the same inputs; CI_ALL=1: all
-	@python3 -m checks $(CHECKS_ARGS)
+	@$$(scripts/bootstrap --python) -m checks $(CHECKS_ARGS)
 
 .PHONY: pytest
 pytest: setup-dev ## Run all Python tests, the slow ones too; narrow them with PYTEST_ARGS="..."

@@ -49,7 +49,16 @@ def main() -> int:
         return 0
     pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
     env = {"KUBEBEAST_CACHE": str(options.cache)}
-    run = Run(plans, groups=every, root=ROOT, env=env, say=say, pytest_args=pytest_args, workers=options.workers)
+    run = Run(
+        plans,
+        groups=every,
+        files=tree.files,
+        root=ROOT,
+        env=env,
+        say=say,
+        pytest_args=pytest_args,
+        workers=options.workers,
+    )
     report = run.run()
     print("\n".join(["", *table.lines(plans, report), ""]))
     if options.write_stamps:

@@ -1,42 +1,78 @@
 """A plugin of pytest (`-p checks.pytest_results`) that writes each test's result, for groups that share one call.
 
-CHECKS_RESULTS names the file: a line of JSON for each phase of a test that has ended.
+CHECKS_RESULTS names the file: a line of JSON for each phase of a test that has ended. The last phase has the processor
+time of the test, and the files of the repository that it and its module have opened in this process, without Python's.
 """
 
+import collections
 import json
 import os
 import resource
+import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-_CPU = "cpu_seconds"
+_FOLDER = f"{Path.cwd()}{os.sep}"
+_CPU, _FILES = "cpu_seconds", "files"
 
 
-class _Clock:
-    """Processor time of this process and of its children that have ended."""
+class _Watch:
+    """What the current test, or the module that is being collected, takes."""
 
-    began = 0.0
+    def __init__(self) -> None:
+        self.files: dict[str, set[str]] = collections.defaultdict(set)
+        """Opened files by the test or module that opened them."""
+        self.current = ""
+        self._began = 0.0
+
+    def begin(self, name: str) -> None:
+        self.current = name
+        self._began = self._processor_time()
+
+    def cpu_seconds(self) -> float:
+        return self._processor_time() - self._began
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """A hook of sys.addaudithook."""
+        name = arguments[0] if event == "open" else None
+        if isinstance(name, str) and name.startswith(_FOLDER) and not name.endswith((".py", ".pyc")):
+            self.files[self.current].add(name.removeprefix(_FOLDER))
 
     @staticmethod
-    def now() -> float:
+    def _processor_time() -> float:
+        """Of this process and of its children that have ended."""
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-_clock = _Clock()
-
-
-def pytest_runtest_logstart() -> None:
-    _clock.began = _clock.now()
+_watch = _Watch()
+sys.addaudithook(_watch.audit)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    _watch.begin(collector.nodeid)
+    return (yield)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _watch.begin(nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if call.when == "teardown":
-        report.user_properties.append((_CPU, _clock.now() - _clock.began))
+        module = item.nodeid.partition("::")[0]
+        files = _watch.files.pop(item.nodeid, set()) | _watch.files.pop(module, set())
+        report.user_properties += [(_CPU, _watch.cpu_seconds()), (_FILES, sorted(files))]
     return report
 
 
@@ -44,11 +80,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Called in a worker of pytest-xdist, and again in the process that started it, which alone writes."""
     if "PYTEST_XDIST_WORKER" in os.environ or not (path := os.environ.get("CHECKS_RESULTS")):
         return
+    properties = dict(report.user_properties)
     line = {
         "test": report.nodeid,
         "outcome": report.outcome,
         "seconds": report.duration,
-        _CPU: dict(report.user_properties).get(_CPU, 0.0),
+        _CPU: properties.get(_CPU, 0.0),
+        _FILES: properties.get(_FILES, []),
     }
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

@@ -3,9 +3,9 @@
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from checks.groups import Group, owner
+from checks.groups import Group, matches, owner
 
 
 @dataclasses.dataclass(slots=True)
@@ -18,6 +18,8 @@ class Test:
     """Of the worker and of processes that it has waited for."""
     failed: bool = False
     skipped: bool = False
+    files: set[str] = dataclasses.field(default_factory=set)
+    """Files of the repository that the test has opened in its own process."""
 
 
 def read(lines: Iterable[str]) -> list[Test]:
@@ -30,6 +32,7 @@ def read(lines: Iterable[str]) -> list[Test]:
         test.cpu_seconds += phase["cpu_seconds"]
         test.failed |= phase["outcome"] == "failed"
         test.skipped |= phase["outcome"] == "skipped"
+        test.files.update(phase["files"])
     return list(tests.values())
 
 
@@ -40,6 +43,12 @@ def by_group(tests: Iterable[Test], groups: Sequence[Group]) -> Mapping[str, lis
         if group := owner(groups, test.name.partition("::")[0]):
             found[group.name].append(test)
     return found
+
+
+def unnamed_inputs(group: Group, tests: Iterable[Test], repository: Collection[str]) -> list[str]:
+    """Files of the repository that the group's tests have opened and that are no inputs of it."""
+    opened = {name for test in tests for name in test.files}
+    return sorted(name for name in opened if name in repository and not matches(group.inputs, name))
 
 
 def slowest(tests: Iterable[Test], count: int = 10) -> list[Test]:

@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from checks import measure, results
@@ -43,6 +43,7 @@ class Report:
 class Run:
     """Args:
     groups: the whole table; what the plans leave out is known by it.
+    files: all files of the repository; those that a test opens must be inputs of its group.
     say: gets a line for each group that begins or ends.
     pytest_args: further arguments of the shared call of pytest.
     workers: tests that run at a time.
@@ -53,6 +54,7 @@ class Run:
         plans: Sequence[Plan],
         *,
         groups: Sequence[Group],
+        files: Collection[str],
         root: Path,
         env: Mapping[str, str],
         say: Callable[[str], None],
@@ -64,6 +66,7 @@ class Run:
         self._all = groups
         self._root = root
         # .venv/tools: helm, kubectl, promtool, prometheus, if `make cluster-tools` has put them there.
+        self._files = files
         self._env = {**os.environ, **env, "PATH": f"{os.environ['PATH']}:{root / '.venv' / 'tools'}"}
         self._say = say
         self._pytest_args = pytest_args
@@ -136,10 +139,17 @@ class Run:
             self.report.tests = results.read(path.read_text().splitlines() if path.exists() else [])
         # 5: no test was collected, as if -m leaves out all of them.
         self._note("pytest", dataclasses.replace(taken, status=0 if taken.status == 5 else taken.status))
-        for group, tests in results.by_group(self.report.tests, groups).items():
-            self.report.outcomes[group] = Outcome(
-                # Without an end of the whole call nobody knows which tests are missing.
-                passed=taken.status in (0, 1) and not any(test.failed for test in tests),
+        found = results.by_group(self.report.tests, groups)
+        for group in groups:
+            tests = found.get(group.name, [])
+            # Without an end of the whole call nobody knows which tests are missing.
+            passed = taken.status in (0, 1, 5) and not any(test.failed for test in tests)
+            if unnamed := [] if group.always else results.unnamed_inputs(group, tests, self._files):
+                self._say(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
+                self.report.failed = True
+                passed = False
+            self.report.outcomes[group.name] = Outcome(
+                passed=passed,
                 seconds=sum(test.seconds for test in tests),
                 cpu_seconds=sum(test.cpu_seconds for test in tests),
                 num_tests=len(tests),

@@ -1,5 +1,6 @@
 """A run of small groups in a small repository, with the stamps and the table that it leaves."""
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -29,7 +30,16 @@ def clone(tmp_path: Path) -> Path:
 def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple[list[Plan], Report]:
     plans = make_plans(groups, Tree(clone), Stamps(clone / "none"), {})
     env = {"PYTEST_ADDOPTS": "", **os.environ}
-    runner = Run(plans, groups=groups, root=clone, env=env, say=lambda _: None, pytest_args=pytest_args, workers=1)
+    runner = Run(
+        plans,
+        groups=groups,
+        files=Tree(clone).files,
+        root=clone,
+        env=env,
+        say=lambda _: None,
+        pytest_args=pytest_args,
+        workers=1,
+    )
     return plans, runner.run()
 
 
@@ -61,7 +71,7 @@ def test_after_a_failure_no_group_begins(clone: Path) -> None:
 def test_a_failure_beside_is_seen_with_its_output(clone: Path) -> None:
     said: list[str] = []
     plans = make_plans([command("wait", "echo why; exit 1", lane="wait")], Tree(clone), Stamps(clone / "none"), {})
-    report = Run(plans, groups=[], root=clone, env={}, say=said.append).run()
+    report = Run(plans, groups=[], files=[], root=clone, env={}, say=said.append).run()
 
     assert report.failed
     assert "why\n" in said
@@ -78,6 +88,21 @@ def test_groups_of_tests_share_a_call_and_fail_each_for_itself(clone: Path) -> N
     assert not report.outcomes["bad"].passed
     assert [test.name for test in report.tests if test.failed] == ["tests/bad/test_b.py::test_it"]
     assert any("tests/bad/test_b.py::test_it" in line for line in lines)
+
+
+def test_a_group_fails_whose_test_opens_a_file_that_is_no_input_of_it(clone: Path) -> None:
+    for name, place in (("guide.md", "module"), ("notes.md", "test")):
+        (clone / name).write_text(place)
+    (clone / "tests" / "good" / "test_a.py").write_text(
+        "from pathlib import Path\nROOT = Path(__file__).parents[2]\nGUIDE = (ROOT / 'guide.md').read_text()\n"
+        "def test_it():\n    assert (ROOT / 'notes.md').read_text()\n"
+    )
+    named = Group(name="good", inputs=("guide.md", "notes.md"), tests=("tests/good",))
+    assert not run(clone, named)[1].failed
+    for inputs in (("guide.md",), ("notes.md",)):
+        _, report = run(clone, dataclasses.replace(named, inputs=inputs))
+        assert report.failed
+        assert not report.outcomes["good"].passed
 
 
 def test_tests_that_marks_leave_out_are_no_failure(clone: Path) -> None:
