@@ -61,20 +61,19 @@ class Reach:
         return {file for name in names for file in self._files(name)}
 
     def _files(self, name: str) -> Iterator[Path]:
-        """The module of that name and the packages around it; a package that is named itself may be started."""
+        """The module of that name and the packages around it."""
         parts = name.split(".")
         if parts[0] not in self._packages:
             return
         for folder in self._roots:
             for end in range(1, len(parts) + 1):
                 base = folder.joinpath(*parts[:end])
-                candidates = [base / "__init__.py", base.with_suffix(".py")]
-                if end == len(parts):
-                    candidates.append(base / "__main__.py")
-                yield from (file for file in candidates if file.is_file())
+                yield from (file for file in (base / "__init__.py", base.with_suffix(".py")) if file.is_file())
 
 
 def _started(words: list[ast.expr]) -> Iterator[str]:
-    """The package after each "-m" of a command."""
+    """The module after each "-m" of a command, and its `__main__` if it is a package."""
     texts = [word.value if isinstance(word, ast.Constant) else None for word in words]
-    yield from (name for dash_m, name in itertools.pairwise(texts) if dash_m == "-m" and isinstance(name, str))
+    for dash_m, name in itertools.pairwise(texts):
+        if dash_m == "-m" and isinstance(name, str):
+            yield from (name, f"{name}.__main__")
