@@ -28,9 +28,10 @@ START_S = 100.0
 KNOWN_S = 25
 """Of history, in seconds, make every window of the rules and panels say something."""
 
-# 80 steps an update of 0.35 s and more, of which three env-servers that are well would make 95: alerts of a learner
-# that waits, or of a fleet that does, ask for much more of one than of the other, and a busy machine makes both slow.
-# The queue has places for five of their six streams, so that one is parked at any time.
+# 80 steps an update of 0.35 s and more, of which three env-servers that are well would make 95. Alerts of a learner
+# that waits, or of a fleet that does, ask for much more of one than of the other: on a busy machine the learner's
+# updates wait for a fleet that has become slow. The queue has places for five of their six streams, so that one is
+# parked at any time.
 LEARNER_FLAGS = (
     "--model=tests.monitoring.paced_model:PacedModel",
     "--unroll-length=20",
