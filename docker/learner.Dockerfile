@@ -18,12 +18,13 @@ FROM ${PYTHON_IMAGE} AS build
 # The same seed and no time stamps in compiled files: the same sources give the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 ARG NATIVE_WHEEL=""
+# binutils: slim strips PyTorch's libraries.
 RUN if [ -z "${NATIVE_WHEEL}" ]; then \
-      apt-get update -qq \
-      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \
-        python3-dev >/dev/null \
-      ; fi
+      native="cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler \
+        protobuf-compiler-grpc python3-dev" \
+      ; fi \
+ && apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends binutils ${native} >/dev/null
 WORKDIR /src
 COPY locks/pip.txt locks/build.txt locks/
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
