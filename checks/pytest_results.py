@@ -26,6 +26,8 @@ class _Watch:
         self.files: dict[str, set[str]] = collections.defaultdict(set)
         """Opened files by the test or module that opened them."""
         self.current = ""
+        self.is_worker = False
+        """Whether pytest-xdist has started this process."""
         self._began = 0.0
 
     def begin(self, name: str) -> None:
@@ -50,6 +52,10 @@ class _Watch:
 
 _watch = _Watch()
 sys.addaudithook(_watch.audit)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    _watch.is_worker = hasattr(config, "workerinput")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,7 +84,7 @@ def pytest_runtest_makereport(
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Called in a worker of pytest-xdist, and again in the process that started it, which alone writes."""
-    if "PYTEST_XDIST_WORKER" in os.environ or not (path := os.environ.get("CHECKS_RESULTS")):
+    if _watch.is_worker or not (path := os.environ.get("CHECKS_RESULTS")):
         return
     properties = dict(report.user_properties)
     line = {

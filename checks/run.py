@@ -62,6 +62,10 @@ class Run:
         workers: int = 4,
     ) -> None:
         self.report = Report()
+        self._stopped = False
+        self._gates = {plan.group.name for plan in plans if plan.group.always}
+        for plan in plans:
+            self._gates |= {*plan.group.packages, *plan.group.needs}
         self._plans = [plan for plan in plans if plan.runs]
         self._all = groups
         self._root = root
@@ -73,7 +77,11 @@ class Run:
         self._workers = workers
 
     def run(self) -> Report:
-        """Blocks until both lanes have ended. After a failure no further group begins."""
+        """Blocks until both lanes have ended.
+
+        A failure does not keep other groups from running, so that one run finds all of them; but after a failure of a
+        group that runs always, such as the set-up, no further group begins.
+        """
         for plan in self._plans:
             self._once(plan.group.packages)
         waiting = threading.Thread(target=self._wait_lane)
@@ -97,7 +105,7 @@ class Run:
         groups = [plan.group for plan in self._plans if not plan.group.command]
         for group in groups:
             self._once(group.needs)
-        if groups and not self.report.failed:
+        if groups and not self._stopped:
             self._tests(groups)
 
     def _wait_lane(self) -> None:
@@ -105,12 +113,13 @@ class Run:
             if plan.group.lane == "wait":
                 with tempfile.TemporaryFile() as log:
                     self._command(plan.group.name, plan.group.command, log.fileno())
-                    log.seek(0)
-                    if self.report.failed:
+                    outcome = self.report.outcomes.get(plan.group.name)
+                    if outcome and not outcome.passed:
+                        log.seek(0)
                         self._say(log.read().decode(errors="replace"))
 
     def _command(self, name: str, command: str, output: int) -> None:
-        if self.report.failed:
+        if self._stopped:
             return
         self._say(f"{name} begins")
         with os.fdopen(os.dup(output), "wb") as file:
@@ -122,11 +131,9 @@ class Run:
         self.report.outcomes[name] = Outcome(
             passed, taken.seconds, taken.cpu_seconds, taken.cache_hits, taken.cache_misses, num_tests
         )
-        self._end(name, passed, taken.seconds)
-
-    def _end(self, name: str, passed: bool, seconds: float) -> None:
         self.report.failed |= not passed
-        self._say(f"{name} {'passed' if passed else 'FAILED'} in {seconds:.0f} s")
+        self._stopped |= not passed and name in self._gates
+        self._say(f"{name} {'passed' if passed else 'FAILED'} in {taken.seconds:.0f} s")
 
     def _tests(self, groups: Sequence[Group]) -> None:
         self._say(f"tests of {', '.join(group.name for group in groups)} begin")

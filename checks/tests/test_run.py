@@ -18,6 +18,10 @@ from checks.tests.repositories import make_repository
 GOOD, BAD = "def test_it():\n    pass\n", "def test_it():\n    assert 0\n"
 
 
+def command(name: str, line: str, **fields: object) -> Group:
+    return Group(name=name, inputs=(), command=line, **fields)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A repository that has this one's virtual environment."""
@@ -43,10 +47,6 @@ def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple
     return plans, runner.run()
 
 
-def command(name: str, line: str, **fields: object) -> Group:
-    return Group(name=name, inputs=(), command=line, **fields)  # type: ignore[arg-type]
-
-
 def test_every_group_runs_once_and_passes(clone: Path) -> None:
     wait = command("wait", "echo wait >>log", lane="wait")
     one = command("one", "echo one >>log", needs=("echo need >>log",), packages=("echo package >>log",))
@@ -60,8 +60,25 @@ def test_every_group_runs_once_and_passes(clone: Path) -> None:
     assert all(outcome.passed for outcome in report.outcomes.values())
 
 
-def test_after_a_failure_no_group_begins(clone: Path) -> None:
-    plans, report = run(clone, command("one", "exit 3"), command("two", "touch began"))
+def test_after_a_failure_the_others_run(clone: Path) -> None:
+    _, report = run(clone, command("one", "exit 3"), command("two", "touch began"))
+
+    assert report.failed
+    assert (clone / "began").exists()
+    assert [name for name, outcome in report.outcomes.items() if outcome.passed] == ["two"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        command("one", "exit 3", always=True),
+        command("one", "true", packages=("false",)),
+        command("one", "true", needs=("false",)),
+    ],
+    ids=["runs always", "packages", "needs"],
+)
+def test_after_a_failure_of_what_all_else_needs_no_group_begins(first: Group, clone: Path) -> None:
+    plans, report = run(clone, first, command("two", "touch began"))
 
     assert report.failed
     assert not (clone / "began").exists()
