@@ -5,12 +5,10 @@ import fnmatch
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("groups.toml")
-
-Lane = Literal["work", "wait"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +28,8 @@ class Group:
     """Commands that install system packages: once a run, before anything else, because only one can at a time."""
     needs: tuple[str, ...] = ()
     """Commands that make available what else it needs, each once a run."""
-    lane: Lane = "work"
-    """Groups of one lane run one after the other; those of "wait" wait for downloads and pods most of the time."""
+    beside: bool = False
+    """Its command runs beside all others, because it waits for downloads and pods most of the time."""
     always: bool = False
     """No stamp spares it."""
     nightly: bool = False

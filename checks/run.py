@@ -1,4 +1,4 @@
-"""Runs the planned groups: two lanes side by side, and one call of pytest for all groups of tests."""
+"""Runs the planned groups: most in turn, some beside them, and one call of pytest for all groups of tests."""
 
 import dataclasses
 import os
@@ -77,29 +77,33 @@ class Run:
         self._workers = workers
 
     def run(self) -> Report:
-        """Blocks until both lanes have ended.
+        """Blocks until all have ended.
 
         A failure does not keep other groups from running, so that one run finds all of them; but after a failure of a
         group that runs always, such as the set-up, no further group begins.
         """
         for plan in self._plans:
             self._once(plan.group.packages)
-        waiting = threading.Thread(target=self._wait_lane)
-        waiting.start()
-        self._work_lane()
-        waiting.join()
+        beside = [
+            threading.Thread(target=self._run_beside, args=(plan.group,)) for plan in self._plans if plan.group.beside
+        ]
+        for thread in beside:
+            thread.start()
+        self._run_in_turn()
+        for thread in beside:
+            thread.join()
         return self.report
 
     def _once(self, commands: Sequence[str]) -> None:
-        """Runs those that this run has not run yet. Only the lane "work" has any, after the first step of all."""
+        """Runs those that this run has not run yet. Groups that run beside others have none."""
         for command in commands:
             if command not in self.report.outcomes:
                 self._command(command, command, sys.stdout.fileno())
 
-    def _work_lane(self) -> None:
+    def _run_in_turn(self) -> None:
         """Commands first: what they compile is faster done alone, and a lint's finding comes early."""
         for plan in self._plans:
-            if plan.group.lane == "work" and plan.group.command:
+            if plan.group.command and not plan.group.beside:
                 self._once(plan.group.needs)
                 self._command(plan.group.name, plan.group.command, sys.stdout.fileno())
         groups = [plan.group for plan in self._plans if not plan.group.command]
@@ -108,15 +112,13 @@ class Run:
         if groups and not self._stopped:
             self._tests(groups)
 
-    def _wait_lane(self) -> None:
-        for plan in self._plans:
-            if plan.group.lane == "wait":
-                with tempfile.TemporaryFile() as log:
-                    self._command(plan.group.name, plan.group.command, log.fileno())
-                    outcome = self.report.outcomes.get(plan.group.name)
-                    if outcome and not outcome.passed:
-                        log.seek(0)
-                        self._say(log.read().decode(errors="replace"))
+    def _run_beside(self, group: Group) -> None:
+        with tempfile.TemporaryFile() as log:
+            self._command(group.name, group.command, log.fileno())
+            outcome = self.report.outcomes.get(group.name)
+            if outcome and not outcome.passed:
+                log.seek(0)
+                self._say(log.read().decode(errors="replace"))
 
     def _command(self, name: str, command: str, output: int) -> None:
         if self._stopped:

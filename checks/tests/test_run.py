@@ -48,7 +48,7 @@ def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple
 
 
 def test_every_group_runs_once_and_passes(clone: Path) -> None:
-    wait = command("wait", "echo wait >>log", lane="wait")
+    wait = command("wait", "echo wait >>log", beside=True)
     one = command("one", "echo one >>log", needs=("echo need >>log",), packages=("echo package >>log",))
     two = command("two", "echo two >>log", needs=("echo need >>log",))
     _, report = run(clone, wait, one, two)
@@ -87,7 +87,7 @@ def test_after_a_failure_of_what_all_else_needs_no_group_begins(first: Group, cl
 
 def test_a_failure_beside_is_seen_with_its_output(clone: Path) -> None:
     said: list[str] = []
-    plans = make_plans([command("wait", "echo why; exit 1", lane="wait")], Tree(clone), Stamps(clone / "none"), {})
+    plans = make_plans([command("wait", "echo why; exit 1", beside=True)], Tree(clone), Stamps(clone / "none"), {})
     report = Run(plans, groups=[], files=[], root=clone, env={}, say=said.append).run()
 
     assert report.failed
