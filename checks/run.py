@@ -69,8 +69,8 @@ class Run:
         self._plans = [plan for plan in plans if plan.runs]
         self._all = groups
         self._root = root
-        # .venv/tools: helm, kubectl, promtool, prometheus, if `make cluster-tools` has put them there.
         self._files = files
+        # .venv/tools: helm, kubectl, promtool, prometheus, if `make cluster-tools` has put them there.
         self._env = {**os.environ, **env, "PATH": f"{os.environ['PATH']}:{root / '.venv' / 'tools'}"}
         self._say = say
         self._pytest_args = pytest_args
@@ -92,6 +92,7 @@ class Run:
         self._run_in_turn()
         for thread in beside:
             thread.join()
+        self.report.failed |= any(plan.group.name not in self.report.outcomes for plan in self._plans)
         return self.report
 
     def _once(self, commands: Sequence[str]) -> None:
@@ -153,10 +154,12 @@ class Run:
             tests = found.get(group.name, [])
             # Without an end of the whole call nobody knows which tests are missing.
             passed = taken.status in (0, 1, 5) and not any(test.failed for test in tests)
+            if not tests and not self._pytest_args:
+                self._say(f"{group.name} has no tests")
+                self.report.failed, passed = True, False
             if unnamed := [] if group.always else results.unnamed_inputs(group, tests, self._files):
                 self._say(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
-                self.report.failed = True
-                passed = False
+                self.report.failed, passed = True, False
             self.report.outcomes[group.name] = Outcome(
                 passed=passed,
                 seconds=sum(test.seconds for test in tests),

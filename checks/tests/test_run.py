@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,22 @@ def test_tests_that_marks_leave_out_are_no_failure(clone: Path) -> None:
     _, report = run(clone, good, pytest_args=("-k", "nothing"))
 
     assert not report.failed
+
+
+def test_a_group_without_a_test_fails(clone: Path) -> None:
+    (clone / "tests" / "good" / "test_a.py").write_text("")
+    good = Group(name="good", inputs=(), tests=("tests/good",))
+    _, report = run(clone, good)
+
+    assert report.failed
+    assert not report.outcomes["good"].passed
+
+
+def test_a_group_without_an_outcome_is_a_failure(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "run", lambda _: None)
+    _, report = run(clone, command("beside", "true", beside=True))
+
+    assert report.failed
 
 
 def test_a_group_within_the_folder_of_another_is_left_to_itself(clone: Path) -> None:
