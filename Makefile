@@ -14,6 +14,8 @@ PYTEST_ARGS ?=
 CHECKS_ARGS ?=
 # Tests that run at a time: most wait for processes more than they compute.
 PYTEST_WORKERS ?= 3
+# Which of the end-to-end tests.
+E2E_TESTS ?= tests/e2e
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
 # Tag of `make images`; empty: the packages' version.
@@ -107,7 +109,7 @@ monitor-test: setup-dev ## See with a real Prometheus: every metric, panel and r
 
 .PHONY: e2e
 e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images
-	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/e2e $(PYTEST_ARGS)
+	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest $(E2E_TESTS) $(PYTEST_ARGS)
 
 .PHONY: release-rehearsal
 release-rehearsal: setup cluster-tools ## Play a release here, as root: build, publish to local servers, install as a stranger; needs KUBECONFIG

@@ -20,8 +20,12 @@ NAME = operator.attrgetter("name")
 STYLE = ("set-up", "lint")
 """Groups that notice no wrong behavior."""
 PRODUCT = ("services/", "native/", "protos/", "deploy/", "docker/")
-BY_COMMAND = {"tests/e2e": "end-to-end", "tests/monitoring": "monitoring"}
-"""Folders of tests that a command runs."""
+BY_COMMAND = {
+    "tests/e2e/test_first_install.py": "first-install",
+    "tests/e2e": "end-to-end",
+    "tests/monitoring": "monitoring",
+}
+"""Tests that a command runs."""
 
 
 @functools.cache
@@ -38,7 +42,7 @@ def files_of_tests() -> list[str]:
 
 def group_of(test: str) -> Group | None:
     for folder, name in BY_COMMAND.items():
-        if test.startswith(f"{folder}/"):
+        if matches([folder], test):
             return next(group for group in GROUPS if group.name == name)
     return owner(GROUPS, test)
 
