@@ -62,14 +62,17 @@ def _supervise(used: Path, words: Sequence[str]) -> int:
     """Runs in a process of its own, whose children are the command's descendants alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    process = subprocess.Popen(words)
+    pid = os.posix_spawnp(words[0], words, os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: process.send_signal(number))
-    status = process.wait()
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+    ended, status = os.wait()
+    # Orphans are waited for as soon as they end: who looks for one must not find it as a zombie.
+    while ended != pid:
+        ended, status = os.wait()
     _end_orphans()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     used.write_text(str(usage.ru_utime + usage.ru_stime))
-    return status
+    return os.waitstatus_to_exitcode(status)
 
 
 def _end_orphans() -> None:

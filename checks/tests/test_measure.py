@@ -59,6 +59,19 @@ def test_a_process_that_is_left_behind_is_ended(tmp_path: Path) -> None:
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_an_orphan_that_has_ended_is_no_zombie_while_the_command_runs(tmp_path: Path) -> None:
+    code = """
+import os, subprocess, sys
+parent = "import subprocess, sys; print(subprocess.Popen(['sleep', '0.1']).pid)"
+done = subprocess.run([sys.executable, "-c", parent], stdout=subprocess.PIPE, check=True)
+while os.path.exists(f"/proc/{int(done.stdout)}"):
+    pass
+"""
+
+    assert python(code, tmp_path)[0] == 0
+
+
 def test_its_output_goes_to_a_file(tmp_path: Path) -> None:
     with open(tmp_path / "log", "wb") as log:
         run(["sh", "-c", "echo out; echo err >&2"], env=dict(os.environ), cwd=tmp_path, output=log)
