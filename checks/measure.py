@@ -62,7 +62,7 @@ def _supervise(used: Path, words: Sequence[str]) -> int:
     """Runs in a process of its own, whose children are the command's descendants alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    pid = os.posix_spawnp(words[0], words, os.environ)
+    pid = os.posix_spawnp(words[0], list(words), os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(pid, number))
     ended, status = os.wait()
