@@ -24,7 +24,7 @@ TAG ?=
 FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # Where compilers, mypy and `make checks` keep what is of use to other clones and later runs.
-export KUBEBEAST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubebeast
+export CHECKS_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubebeast
 
 # Tests start hundreds of processes that import the same modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -120,7 +120,7 @@ release-rehearsal: setup cluster-tools ## Play a release here, as root: build, p
 lint: setup-dev protos-check ## Check style, types and generated code
 	@$(BIN)/ruff check $(PYTHON_SOURCES)
 	@$(BIN)/ruff format --check $(PYTHON_SOURCES)
-	@$(BIN)/mypy --cache-dir "$$KUBEBEAST_CACHE/mypy"
+	@$(BIN)/mypy --cache-dir "$$CHECKS_CACHE/mypy"
 	@$(BIN)/clang-format --dry-run -Werror $(CPP_SOURCES)
 
 .PHONY: workflows-lint

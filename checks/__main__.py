@@ -6,7 +6,7 @@
     python3 -m checks --only chart    one group
     CI_ALL=1 make checks              everything, whatever has passed before
 
-KUBEBEAST_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
+CHECKS_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
 starts a cluster; without it the groups that need one are left out. Uses nothing but Python's standard library, because
 it installs the rest.
 """
@@ -48,7 +48,7 @@ def main() -> int:
     if options.list:
         return 0
     pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
-    env = {"KUBEBEAST_CACHE": str(options.cache)}
+    env = {"CHECKS_CACHE": str(options.cache)}
     run = Run(
         plans,
         groups=every,
@@ -71,9 +71,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="checks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--cache", type=Path, default=os.environ.get("KUBEBEAST_CACHE"), help="default: KUBEBEAST_CACHE"
-    )
+    parser.add_argument("--cache", type=Path, default=os.environ.get("CHECKS_CACHE"), help="default: CHECKS_CACHE")
     parser.add_argument("--fast", action="store_true", help="what `make test` runs")
     parser.add_argument("--list", action="store_true", help="print what would run, and stop")
     parser.add_argument("--only", nargs="+", default=[], metavar="GROUP", help="these groups of groups.toml alone")
@@ -82,7 +80,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--write-stamps", action="store_true", help="note what has passed; for .ci/run alone")
     options = parser.parse_args(words)
     if options.cache is None:
-        parser.error("neither --cache nor KUBEBEAST_CACHE is set")
+        parser.error("neither --cache nor CHECKS_CACHE is set")
     if options.write_stamps and (options.fast or options.only or options.pytest_args):
         parser.error("--write-stamps is for whole runs: leave out --fast, --only and --pytest-args")
     unknown = set(options.only) - {group.name for group in groups.load()}

@@ -48,4 +48,4 @@ def test_without_a_cache_the_variable_is_named() -> None:
     done = checks("--list", cache="")
 
     assert done.returncode == 2
-    assert "KUBEBEAST_CACHE" in done.stderr
+    assert "CHECKS_CACHE" in done.stderr

@@ -1,7 +1,7 @@
 # Compiles through ccache (https://ccache.dev) if it is installed, so that another build folder, or another clone, takes what
 # was compiled before from the same sources by the same compiler.
 #
-# KUBEBEAST_CACHE, a variable of the environment, names the folder that holds the cache, else it is ccache's own. If that
+# CHECKS_CACHE, a variable of the environment, names the folder that holds the cache, else it is ccache's own. If that
 # folder cannot be written, everything is compiled anew.
 
 function(use_ccache)
@@ -14,8 +14,8 @@ function(use_ccache)
   # installation. Precompiled headers need the two kinds of sloppiness (ccache's manual, "Precompiled headers").
   set(settings CCACHE_BASEDIR=${root} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
                CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=2G)
-  if(DEFINED ENV{KUBEBEAST_CACHE})
-    set(folder "$ENV{KUBEBEAST_CACHE}/ccache")
+  if(DEFINED ENV{CHECKS_CACHE})
+    set(folder "$ENV{CHECKS_CACHE}/ccache")
     execute_process(COMMAND sh -c "mkdir -p \"$1\" && test -w \"$1\"" sh "${folder}" RESULT_VARIABLE status ERROR_QUIET)
     if(NOT status EQUAL 0)
       message(STATUS "Compiling without ccache: ${folder} cannot be written")
