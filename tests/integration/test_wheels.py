@@ -1,6 +1,5 @@
 """The wheels as they are released: what they carry, what they show, and that they get along with torch and grpcio."""
 
-import fcntl
 import hashlib
 import itertools
 import os
@@ -43,17 +42,11 @@ print(*{line.split()[-1] for line in open("/proc/self/maps") if "grpc" in line},
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that scripts/release/wheels fills, once for all workers of pytest-xdist, or has: DIST_FOLDER."""
-    if folder_with_wheels := os.environ.get("DIST_FOLDER"):
-        return Path(folder_with_wheels)
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
-    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "SHA256SUMS").exists():  # written last
-            subprocess.run([ROOT / "scripts" / "release" / "wheels", folder], check=True, timeout=INSTALL_TIMEOUT_S)
-    return folder
+def dist() -> Path:
+    """The folder with what scripts/release/wheels builds, once for all workers and for the rehearsal."""
+    script = [ROOT / "scripts" / "release" / "wheels-once"]
+    done = subprocess.run(script, stdout=subprocess.PIPE, text=True, check=True, timeout=INSTALL_TIMEOUT_S)
+    return Path(done.stdout.strip())
 
 
 @pytest.fixture(scope="module")
