@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(900)
 
 TOTAL_STEPS = 40_000
 LEARNT = 0.0
-"""Better than chance, which returns about -0.6: trainings reach it after some 7 600 steps, and 40 000 are eight standard
+"""Better than chance, which returns about -0.6. Trainings reach it after some 7 600 steps; 40 000 are eight standard
 deviations of the logarithm more.
 """
 LEARNS_WITHIN_S = 300.0
