@@ -4,6 +4,7 @@ import dataclasses
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from checks.tests.repositories import make_repository
 GOOD, BAD = "def test_it():\n    pass\n", "def test_it():\n    assert 0\n"
 
 
-def command(name: str, line: str, **fields: object) -> Group:
-    return Group(name=name, inputs=(), command=line, **fields)  # type: ignore[arg-type]
+def command(name: str, line: str, **fields: Any) -> Group:
+    return Group(name=name, inputs=(), command=line, **fields)
 
 
 @pytest.fixture
