@@ -1,1 +1,1 @@
-"""Measurements of KubeBeast on this machine: `python -m benchmarks.transport` and `python -m benchmarks.train`."""
+"""Benchmarks of KubeBeast on this machine, e.g. `python -m benchmarks.transport` and `python -m benchmarks.train`."""

@@ -1,12 +1,13 @@
-"""What stepping costs in each backend: Pong's 84x84 grey frames, four an action, in stacks of four.
+"""Speed of stepping in each backend: Pong's 84x84 gray frames, four per action, in stacks of four.
 
     python -m benchmarks.backends --seconds 2 --rounds 10
 
-Every backend makes the rows that an env-server sends, with random actions and nobody to wait for. In a round each
-steps for some seconds, one after the other. The ratio that counts is its speed over that of gymnasium's environments in
-our own loop, in the same round: the median over the rounds. What cannot run here has the reason instead of numbers.
+Every backend produces the rows that an env-server sends, with random actions and without waiting. In a round, the
+backends step in turn for some seconds each. The ratio is the speed of a backend over that of gymnasium's environments
+in our loop, in the same round: the median over the rounds. A backend that cannot run here has the reason instead of
+numbers.
 
-All of them need `pip install './services/envserver[atari,envpool]' opencv-python-headless`.
+All backends together need `pip install './services/envserver[atari,envpool]' opencv-python-headless`.
 """
 
 import contextlib
@@ -54,7 +55,7 @@ BACKENDS = (
     Backend("EnvPool, 1 thread", "envpool/Pong-v5", ENVPOOL),
     Backend("EnvPool, 2 threads", "envpool/Pong-v5", {**ENVPOOL, "num_threads": 2}),
 )
-"""The first one is the reference."""
+"""Backends; the first one is the reference."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +65,7 @@ class Settings:
     rounds: int = 10
     """Measurements of each backend."""
     num_envs: tuple[int, ...] = (8, 32)
-    """B, environments that step together."""
+    """Numbers of environments that step together (B)."""
 
 
 def _random_actions(env: HostedEnv) -> Iterator[list[Any]]:
@@ -79,7 +80,7 @@ def _act(env: HostedEnv, actions: Iterator[list[Any]]) -> None:
 
 @contextlib.contextmanager
 def players(num_envs: int, seconds: float) -> Iterator[dict[str, Player | str]]:
-    """Of each backend by its name, or why there is none."""
+    """Yields the player of each backend by name, or the reason why it cannot run."""
     made: dict[str, Player | str] = {}
     with contextlib.ExitStack() as stack:
         for name, env_id, env_kwargs in BACKENDS:

@@ -1,20 +1,19 @@
-"""What clients that misbehave cost the honest ones: throughput beside them over throughput alone.
+"""Effect of misbehaving clients on honest ones: throughput beside them over throughput alone.
 
     python -m benchmarks.bad_neighbours --seconds 5 --rounds 5
 
-A native pool and honest streams that replay recorded messages share the cores but one; each kind of bad neighbours has
-the last core for itself, so that its own work is not what is measured. Measurements alone and beside them alternate:
-one beside is compared with the mean of the two around it, and the median of these ratios counts.
+A native pool and honest streams that replay recorded messages share all cores but one; each kind of bad neighbors has
+the last core, so that its own work does not affect the result. Measurements alone and beside them alternate: each one
+beside them is compared with the mean of the two around it, and the result is the median of these ratios.
 
-idle: half connect and say nothing, half say Hello and nothing more. slow: a valid Hello, a byte a second. flooding:
-valid messages without waiting for replies. lying: a valid Hello, then rewards for fewer environments than it promised.
-All of them connect again as soon as the learner has ended their stream.
+idle: half connect and send nothing, half send only a Hello. slow: a valid Hello, one byte per second. flooding: valid
+messages without waiting for replies. lying: a valid Hello, then rewards for fewer environments than it announced.
+All of them reconnect as soon as the learner has ended their stream.
 """
 
 import contextlib
 import dataclasses
 import itertools
-import multiprocessing
 import os
 import statistics
 import tempfile
@@ -27,10 +26,8 @@ import tyro
 from benchmarks import frames, native_server, neighbours, replay_client, report
 from benchmarks.cell import Cell, Snapshot
 from benchmarks.neighbours import Kind
-from benchmarks.processes import loading, running
+from benchmarks.processes import answering, loading, running
 from benchmarks.transport import NUM_REPLAY_PROCESSES
-
-_SPAWN = multiprocessing.get_context("spawn")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,18 +35,18 @@ class Settings:
     seconds: float = 5.0
     """Length of each measurement, in seconds."""
     rounds: int = 5
-    """Measurements beside the bad neighbours, for every kind."""
+    """Measurements beside the bad neighbors, for every kind."""
     settle_seconds: float = 2.0
     """Time before each measurement, in seconds."""
     streams: int = 8
-    """Honest streams."""
+    """Number of honest streams."""
     num_envs: int = 16
-    """Environments of each."""
+    """Environments of each stream."""
     connections: int = 32
-    """Of the bad neighbours, at a time."""
+    """Concurrent connections of the bad neighbors."""
     kinds: tuple[Kind, ...] = neighbours.KINDS
     quick: bool = False
-    """Two short rounds, to see that it works; the result has a name of its own."""
+    """Two short rounds as a smoke test; the result has a separate name."""
 
     def scaled(self) -> "Settings":
         return dataclasses.replace(self, seconds=1.0, settle_seconds=0.5, rounds=2) if self.quick else self
@@ -61,7 +58,7 @@ class Window:
 
     steps_per_s: float
     server_cpu: float
-    """CPU seconds of the server a second."""
+    """CPU seconds of the server per second."""
     attacks_per_s: float
 
 
@@ -74,9 +71,9 @@ class Row:
     """Median over the rounds."""
     worst_ratio: float
     attacks_per_s: float
-    """Connections that the learner ended, or that were reset."""
+    """Connections that the learner ended, or that were reset, per second."""
     server_us_per_attack: float | None
-    """CPU time of the server beyond what the honest steps cost alone, a connection."""
+    """CPU time of the server per connection, beyond the cost of the honest steps."""
 
 
 def measure(kind: Kind, settings: Settings, recording: Path) -> Row:
@@ -112,7 +109,7 @@ def _window(settings: Settings, snapshot: Callable[[], Snapshot], attacks: Calla
     after, attacks_after = snapshot(), attacks()
     seconds = after.time_s - before.time_s
     return Window(
-        # Delivered ones: a bad neighbour's first row is received, but is no transition yet.
+        # Delivered steps: a bad neighbor's first row is received, but is not a transition yet.
         steps_per_s=(after.steps_delivered - before.steps_delivered) / seconds,
         server_cpu=(after.cpu_s - before.cpu_s) / seconds,
         attacks_per_s=(attacks_after - attacks_before) / seconds,
@@ -123,27 +120,13 @@ def _window(settings: Settings, snapshot: Callable[[], Snapshot], attacks: Calla
 def _beside(
     kind: Kind, address: str, settings: Settings, cell: Cell, recording: Path, core: int
 ) -> Iterator[Callable[[], int]]:
-    """Runs bad neighbours; yields, once they have begun, the call that tells how many connections have ended."""
-    here, there = _SPAWN.Pipe()
-    arguments = (kind, address, settings.connections, cell, recording, core, there)
-    process = _SPAWN.Process(target=neighbours.run, args=arguments)
-    process.start()
-    there.close()
-
-    def count() -> int:
-        here.send(True)
-        return int(here.recv())
-
-    try:
-        here.recv()
+    """Runs bad neighbors; once they have begun, yields a function that returns the number of ended connections."""
+    with answering(neighbours.run, kind, address, settings.connections, cell, recording, core) as (_, count):
         yield count
-    finally:
-        here.close()
-        process.join()
 
 
 def summarize(kind: Kind, alone: Sequence[Window], beside: Sequence[Window]) -> Row:
-    """alone: one window before and one after each window beside."""
+    """Summarizes the windows of a kind; `alone` has one window before and one after each window in `beside`."""
     references = [
         Window(
             steps_per_s=(before.steps_per_s + after.steps_per_s) / 2,
@@ -154,7 +137,7 @@ def summarize(kind: Kind, alone: Sequence[Window], beside: Sequence[Window]) -> 
     ]
     pairs = list(zip(references, beside, strict=True))
     ratios = [each.steps_per_s / reference.steps_per_s for reference, each in pairs]
-    # Where the honest ones are slowed down, the server spends less on them.
+    # If the honest streams are slowed down, the server spends less on them.
     extra = [
         each.server_cpu - reference.server_cpu * ratio for (reference, each), ratio in zip(pairs, ratios, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""One point of the transport's measuring grid, and what processes report about it."""
+"""One point of the grid of transport measurements, and the reports of its processes."""
 
 import dataclasses
 import resource
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Tls:
-    """PEM files: what the server shows, and the authority by which clients verify it."""
+    """PEM files: certificate and key of the server, and the authority by which clients verify it."""
 
     cert: Path
     key: Path
@@ -20,15 +20,15 @@ class Tls:
 class Cell:
     streams: int
     num_envs: int
-    """Environments a stream (B)."""
+    """Environments per stream (B)."""
     codec: Literal["raw", "lz4"] = "lz4"
     frame_stack: int = 1
     single_frames: bool = False
-    """Frames leave the native pool once each, for a GPU to make the stacks."""
+    """If set, the native pool outputs each frame once, and a GPU would build the stacks."""
     unroll_length: int = 20
     batch_size: int = 8
     tls: Tls | None = None
-    """None: in the clear."""
+    """Files for TLS; None for plain text."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,13 +40,13 @@ class Snapshot:
     steps: int
     """Env-steps received."""
     bytes_received: int
-    """Payload of the received messages: no HTTP/2 or TCP framing."""
+    """Payload of the received messages, without framing of HTTP/2 or TCP."""
     steps_delivered: int
     """Env-steps that left in training batches."""
 
     @classmethod
     def take(cls, *, steps: int, bytes_received: int, steps_delivered: int) -> "Snapshot":
-        """CPU time is user and system time of this process, all threads."""
+        """Returns a snapshot with the time and the CPU time of this process: user and system, all threads."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return cls(
             time_s=time.monotonic(),

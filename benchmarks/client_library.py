@@ -1,10 +1,10 @@
-"""What a step costs the environment's side: the C++ client library, and the Python env-server on it and on grpcio.
+"""Cost of a step on the environment's side: the C++ client library, and the Python env-server on it and on grpcio.
 
     python -m benchmarks.client_library --seconds 10
 
-All replay the same 84 x 84 frames of a real game on a native pool with a null model, a fresh one for each measurement,
-by turns. Costs are CPU time of the process (user and system, all threads) over the steps that the pool received. Beside
-them stands what two processes pay that send each other as many bytes over TCP and do nothing else.
+All replay the same 84 x 84 frames of a real game to a native pool with a null model, a new one for each measurement, in
+turns. Costs are CPU time of the process (user and system, all threads) per step that the pool received. For comparison,
+it measures two processes that only send each other as many bytes over TCP.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from harness.client_library import ROOT, built_against, installed_client
 
 CPP, TCP = "C++ client library", "TCP alone"
 OF_ONE = {CPP, TCP}
-"""Clients with one environment a stream."""
+"""Clients with one environment per stream."""
 CODECS: tuple[Literal["raw", "lz4"], ...] = ("raw", "lz4")
 
 
@@ -35,18 +35,18 @@ class Settings:
     seconds: float = 10.0
     """Length of each measurement, in seconds."""
     warmup_seconds: float = 2.0
-    """Time that every measurement runs before it counts, in seconds."""
+    """Warm-up before each measurement, in seconds."""
     rounds: int = 3
-    """Measurements of each row, whose median is printed."""
+    """Measurements of each row; their median is printed."""
     num_envs: tuple[int, ...] = (1, 32)
-    """Environments a stream."""
+    """Environments per stream."""
     game: str = "pong"
-    """The Atari game whose frames travel."""
+    """Atari game of the frames."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """Medians; us is CPU time in microseconds, steps are those of single environments."""
+    """Medians of a client; us is CPU time in microseconds, steps are those of single environments."""
 
     client: str
     num_envs: int
@@ -59,7 +59,7 @@ class Row:
 
 
 def replay(program: Path, frames_file: Path, cell: Cell, streams: range, address: str, recording: Path) -> None:
-    """Becomes the C++ program, in place of the process that was started for it."""
+    """Replaces this process by the C++ program."""
     arguments = [address, str(frames_file), str(int(cell.codec == "lz4")), str(cell.frame_stack)]
     os.execv(program, [str(program), *arguments])
 

@@ -1,10 +1,10 @@
-"""A fleet that grows, shrinks, vanishes and comes back under one learner: whether throughput follows it.
+"""Throughput of one learner with a fleet that grows, shrinks, vanishes and returns.
 
     python -m benchmarks.elastic_fleet --phase-s 60
 
-One real `kubebeast learner` with a model that costs nothing; env-servers are added as new processes and taken away by
-SIGTERM, as `kubectl scale` does. Environments sleep through a step (--env-ms), so that an env-server's rate is its own
-and not a share of this machine's cores.
+One real `kubebeast learner` with a model of negligible cost; env-servers are added as new processes and removed by
+SIGTERM, like `kubectl scale`. Environments sleep in each step (--env-ms), so that the rate of an env-server does not
+depend on this machine's cores.
 """
 
 import dataclasses
@@ -25,13 +25,13 @@ class Settings:
     sizes: tuple[int, ...] = (2, 16, 2, 0, 8)
     """Env-servers in every phase."""
     phase_s: float = 60.0
-    """Length of a phase, counted from when all its env-servers are connected, in seconds."""
+    """Length of a phase after all its env-servers are connected, in seconds."""
     envs: int = 4
     """Environments of an env-server."""
     env_ms: float = 8.0
-    """What a step of an environment takes, asleep, in milliseconds."""
+    """Sleep in a step of an environment, in milliseconds."""
     quick: bool = False
-    """Small and short phases, to see that it works; the result has a name of its own."""
+    """Small and short phases as a smoke test; the result has a separate name."""
 
     def scaled(self) -> "Settings":
         return dataclasses.replace(self, sizes=(1, 4, 1, 0, 2), phase_s=6.0) if self.quick else self
@@ -41,26 +41,26 @@ class Settings:
 class Phase:
     servers: int
     streams: int
-    """At the end of the phase."""
+    """Streams at the end of the phase."""
     steps_per_s: float
     steps_per_s_per_server: float | None
     against_first: float | None
     """Rate of an env-server over its rate in the first phase."""
     connected_after_s: float
-    """From the change of size until the learner has as many streams."""
+    """Time from the change of size until the learner has as many streams."""
     slowest_contribution_s: float | None
-    """From the start of an env-server's process to its first env-step, the longest of this phase."""
+    """Longest time in this phase from the start of an env-server's process to its first env-step."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
     same_learner: bool
-    """The learner's process at the end is the one of the beginning."""
+    """True if the learner's process is the same at the beginning and the end."""
     slowest_contribution_s: float
     exit_statuses: tuple[int, ...]
-    """Different ones, of env-servers that were taken away."""
+    """Distinct exit statuses of removed env-servers."""
     errors: int
-    """Lines in the learner's log that tell of one."""
+    """Number of errors in the learner's log."""
 
 
 class Elastic:
@@ -81,7 +81,7 @@ class Elastic:
         self._statuses |= set(self._fleet.scale(0))
         self._learner.wait_until(lambda values: values["streams"] == 0)
         return Summary(
-            # A process is its id and its time of creation; psutil compares both.
+            # psutil compares the ids and creation times of processes.
             same_learner=self._process.is_running() and self._process == psutil.Process(self._learner.pid),
             slowest_contribution_s=max(self._fleet.contribution_s()),
             exit_statuses=tuple(sorted(self._statuses)),
@@ -89,7 +89,7 @@ class Elastic:
         )
 
     def _phase(self, size: int) -> list[int]:
-        """Returns the statuses of env-servers that were taken away."""
+        """Runs a phase and returns the exit statuses of removed env-servers."""
         timeline, num_starts = self.timeline, len(self._fleet.contribution_s())
         timeline.note(f"{size} env-servers")
         changed_s = timeline.seconds

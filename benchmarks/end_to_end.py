@@ -1,4 +1,4 @@
-"""A real training run, measured from outside over a window in which it is warm."""
+"""Measurement of a real training run from outside, over a window after the warm-up."""
 
 import dataclasses
 import json
@@ -13,16 +13,16 @@ import psutil
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """What a run did between two of its progress lines."""
+    """Totals of a run between two of its progress lines."""
 
     seconds: float
     steps: int
     """Env-steps trained."""
     learner_cpu_s: float
     actors_cpu_s: float
-    """All processes below the learner's."""
+    """CPU seconds of all descendants of the learner's process."""
     machine_cpu_s: float
-    """All processes of the machine, these among them."""
+    """CPU seconds of all processes of the machine, including these."""
     rows_per_inference: float
     """Mean rows of an inference batch."""
 
@@ -36,7 +36,7 @@ class Window:
 
     @property
     def cores_used_by_others(self) -> float:
-        """Far from 0, the figures say little: something else was running."""
+        """Cores used by other processes; if it is far from 0, the results are unreliable."""
         return self.machine_cpu_s / self.seconds - self.cores_used
 
     @property
@@ -55,7 +55,9 @@ class _Moment:
 def measure(name: str, flags: list[str], *, warmup_seconds: float, seconds: float) -> Window:
     """Runs `kubebeast <name>`, train or mono, with `flags` and measures it after its first updates and warmup_seconds.
 
-    RuntimeError, with the run's messages above it, when it ends early or has lost one of its processes in the window.
+    Raises:
+        RuntimeError: If the run ends early, stands still or loses one of its processes in the window; its messages are
+            printed before.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "kubebeast_learner", name, "--progress", "json", "--log-interval-s", "0.5"]
@@ -63,7 +65,7 @@ def measure(name: str, flags: list[str], *, warmup_seconds: float, seconds: floa
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             moments = _moments(process)
-            # The first update compiles.
+            # The first update includes compilation.
             first = next(moment for moment in moments if moment.progress["num_updates"] >= 3)
             before = _later(moments, first, warmup_seconds)
             after = _later(moments, before, seconds)
@@ -76,7 +78,7 @@ def measure(name: str, flags: list[str], *, warmup_seconds: float, seconds: floa
 
 
 def _moments(process: "subprocess.Popen[str]") -> Iterator[_Moment]:
-    """One for every progress line, CPU times taken as the line arrives."""
+    """Yields a moment for every progress line, with CPU times at its arrival."""
     assert process.stdout is not None
     learner = psutil.Process(process.pid)
     for line in process.stdout:
@@ -87,7 +89,7 @@ def _moments(process: "subprocess.Popen[str]") -> Iterator[_Moment]:
 
 
 def busy_s(times: Any) -> float:
-    """User and system seconds of one of psutil's records; those of niced processes stand apart in the machine's."""
+    """Returns the user and system seconds of a record of psutil, including those of niced processes of the machine."""
     return float(times.user + times.system + getattr(times, "nice", 0.0))
 
 

@@ -1,7 +1,7 @@
-"""Env-servers as processes around a real learner: how many there are, and how long each was away.
+"""Env-servers as processes around a real learner, with their number and the times of their absence.
 
-Their environments sleep through most of a step, as an emulator on a core of its own would keep its core busy: the
-fleet's throughput follows the number of env-servers, and this machine's cores have time to spare.
+Their environments sleep for most of a step, like an emulator on a dedicated core would keep that core busy: the fleet's
+throughput follows the number of env-servers, and this machine's cores are not saturated.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ LEARNER_FLAGS = (*witness.FLAGS, "--unroll-length=20", "--batch-size=8", "--log-
 
 
 class Fleet:
-    """Places 0 .. size-1 are filled. Between enter and exit; leaving kills what is left."""
+    """A fleet with env-servers in places 0 .. size-1. A context manager: leaving kills those that are left."""
 
     def __init__(
         self,
@@ -35,14 +35,17 @@ class Fleet:
         env: str = serial_env.ENV_ID,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        """As EnvServer."""
+        """Creates an empty fleet; the arguments are those of EnvServer."""
         self.servers: list[EnvServer] = []
-        """Of every place that was ever filled."""
+        """Env-servers of all places that were ever filled."""
         self.size = 0
         self.starts: list[tuple[int, float]] = []
-        """Place and moment of every start of a process, by time.monotonic."""
+        """Place and time of every start of a process, by time.monotonic."""
         self.kills: list[tuple[int, float]] = []
-        """Place and moment of every SIGKILL."""
+        """Place and time of every SIGKILL."""
+        self.freezes: list[tuple[int, float, float]] = []
+        """Place and the times of SIGSTOP and of SIGCONT, or of an earlier kill."""
+        self._frozen: dict[int, float] = {}
         self._address, self._folder, self._flags = address, folder, flags
         self._num_envs, self._env, self._env_kwargs = num_envs, env, env_kwargs
 
@@ -56,7 +59,7 @@ class Fleet:
             server.kill()
 
     def scale(self, size: int) -> list[int]:
-        """As `kubectl scale`: starts processes, or ends the last ones by SIGTERM; returns the statuses of these."""
+        """Starts processes, or ends the last ones by SIGTERM and returns their exit statuses, like `kubectl scale`."""
         while len(self.servers) < size:
             self.servers.append(self._make_server(len(self.servers)))
         for place in range(self.size, size):
@@ -66,13 +69,35 @@ class Fleet:
         return statuses
 
     def kill(self, place: int) -> None:
-        """SIGKILL, and a new process at once, as Kubernetes fills the place of a pod."""
+        """Sends SIGKILL and starts a new process at once, like Kubernetes replaces a pod."""
+        self._end_freeze(place)
         self.servers[place].kill()
         self.kills.append((place, time.monotonic()))
         self._start(place)
 
+    def freeze(self, place: int) -> None:
+        """Sends SIGSTOP, which resembles a disconnected node; does nothing if the place is frozen."""
+        if place not in self._frozen:
+            self.servers[place].freeze()
+            self._frozen[place] = time.monotonic()
+
+    def thaw(self, place: int) -> None:
+        """Sends SIGCONT; does nothing if the place is not frozen."""
+        if place in self._frozen:
+            self.servers[place].thaw()
+            self._end_freeze(place)
+
+    def _end_freeze(self, place: int) -> None:
+        if (since := self._frozen.pop(place, None)) is not None:
+            self.freezes.append((place, since, time.monotonic()))
+
+    def frozen_share(self, since: float, until: float) -> float:
+        """Returns the share of an interval, by time.monotonic, in which environments were frozen."""
+        frozen_s = sum(max(0.0, min(end, until) - max(begin, since)) for _, begin, end in self.freezes)
+        return frozen_s / (self.size * (until - since))
+
     def away_s(self, until: float) -> float:
-        """Seconds that killed places went without an env-step, up to a moment, all together."""
+        """Returns the total seconds that killed places went without an env-step, up to `until`."""
         lives = first_steps(self._folder)
         total = 0.0
         for number, (place, moment) in enumerate(self.kills):
@@ -82,7 +107,7 @@ class Fleet:
         return total
 
     def contribution_s(self) -> list[float]:
-        """For every start of a process that came to it: seconds until its first env-step."""
+        """Returns the seconds from the start of each process to its first env-step, without those that had none."""
         lives = first_steps(self._folder)
         delays = []
         for number, (place, moment) in enumerate(self.starts):
@@ -92,9 +117,9 @@ class Fleet:
         return delays
 
     def away_share(self, since: float, until: float) -> float:
-        """Share of a time, between two moments by time.monotonic, in which environments of serial rows did not play.
+        """Returns the share of an interval, by time.monotonic, in which environments of serial rows did not play.
 
-        An environment plays from its first step to its last; the fleet has its present size all the time.
+        An environment plays from its first step to its last; the fleet is assumed to have its current size throughout.
         """
         accounts = serial_env.accounts(self._folder)
         first_s, last_s = (accounts[name] / 1e9 for name in ("first_ns", "last_ns"))
@@ -120,28 +145,30 @@ class Fleet:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """Where every env-step of a run on serial environments has gone."""
+    """The outcomes of all env-steps of a run on serial environments."""
 
     stepped: int
-    """Taken by the environments, by their own count."""
+    """Steps taken by the environments, by their own count."""
     sampled: int
-    """Of them, by the learner's books: their outcome arrived."""
+    """Steps that arrived, by the learner's books."""
     lost: int
-    """stepped - sampled: under way when a process was killed or a connection ended."""
+    """stepped - sampled: steps in transit when a process was killed or a connection ended."""
     trained: int
-    """Different env-steps in the batches that the learner was trained on."""
+    """Distinct env-steps in the learner's training batches."""
+    unreadable: int
+    """Env-steps with a row that was changed on its way, or that an environment made unreadable."""
     duplicated: int
     torn: int
-    """In these batches: env-steps that came before, and pairs of rows that do not belong together."""
+    """Repeated env-steps in these batches (duplicated), and pairs of rows that do not follow each other (torn)."""
     dropped: int
     in_flight: int
-    """sampled, and neither delivered nor dropped yet."""
+    """Sampled steps that are neither delivered nor dropped yet."""
     imbalance: int
-    """Env-steps that the books have lost sight of."""
+    """Env-steps that the books do not account for."""
 
 
 def settle(learner: LearnerProcess, folder: Path) -> Account:
-    """The account of a run whose env-servers have ended, while its only learner still lives."""
+    """Returns the account of a run after its env-servers have ended and while its only learner still runs."""
     books = learner.books()
     stepped = int(serial_env.accounts(folder)["decisions"].sum())
     tally = serials.tally(witness.testimony(folder))
@@ -150,6 +177,7 @@ def settle(learner: LearnerProcess, folder: Path) -> Account:
         sampled=books["steps_sampled"],
         lost=stepped - books["steps_sampled"],
         trained=tally.delivered,
+        unreadable=tally.unreadable,
         duplicated=tally.duplicated,
         torn=tally.torn,
         dropped=sum(count for name, count in books.items() if name.startswith("steps_dropped_")),
@@ -159,13 +187,13 @@ def settle(learner: LearnerProcess, folder: Path) -> Account:
 
 
 def first_steps(folder: Path) -> list[tuple[int, float]]:
-    """Place and moment, by time.monotonic, of every environment's first step."""
+    """Returns place and time, by time.monotonic, of every environment's first step."""
     accounts = serial_env.accounts(folder)
     began = accounts[accounts["first_ns"] > 0]
     return [(int(each["place"]), float(each["first_ns"]) / 1e9) for each in began]
 
 
 def draw_kills(generator: random.Random, num_servers: int, share: float, interval_s: float) -> list[tuple[float, int]]:
-    """Moments within an interval, in seconds, and the places killed then: at least `share` of them, each once."""
+    """Draws times within an interval, in seconds, and places to kill: at least `share` of them, each once."""
     places = generator.sample(range(num_servers), math.ceil(share * num_servers))
     return sorted((generator.uniform(0.0, interval_s), place) for place in places)

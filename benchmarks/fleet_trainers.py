@@ -1,10 +1,10 @@
-"""Trainers that are not KubeBeast's learn CartPole while their env-servers are killed and replaced:
+"""Training of CartPole with other trainers than KubeBeast's while their env-servers are killed and replaced:
 
     python -m benchmarks.fleet_trainers --total-steps 100000
 
 Each of examples/fleet_ppo.py and examples/fleet_sb3.py trains on env-servers of one environment each. After every
-`lines_between_kills` rollouts the oldest env-server gets SIGKILL, with all of its processes, and a new one starts. The
-second trainer needs stable-baselines3, which is no requirement of KubeBeast's; without it the reason is in its place.
+`lines_between_kills` rollouts, the oldest env-server gets SIGKILL, with all of its processes, and a new one starts. The
+second trainer needs stable-baselines3, which KubeBeast does not require; without it, its row has the reason.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ TRAINERS = {"CleanRL's manner": "fleet_ppo.py", "Stable-Baselines3": "fleet_sb3.
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     total_steps: int = 100_000
-    """For each trainer."""
+    """Steps of each trainer."""
     num_envs: int = 8
-    """Environments that train; there is one env-server more than these need."""
+    """Environments that train; there is one more env-server than these need."""
     lines_between_kills: int = 20
-    """Rollouts of 32 steps in every environment."""
+    """Rollouts between two kills, of 32 steps in every environment."""
     seed: int = 1
-    """Of the trainers."""
+    """Seed of the trainers."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class Row:
     env_servers_killed: int = 0
     environments_lost: int = 0
     return_at_half: float = 0.0
-    """Mean of the newest 100 episodes when half of the steps were done."""
+    """Mean return of the newest 100 episodes after half of the steps."""
     return_at_end: float = 0.0
     not_run: str = ""
 

@@ -1,4 +1,4 @@
-"""Frames of a real game to stream: their compressibility decides what a compressed transport costs."""
+"""Frames of a real game to stream: the cost of a compressed transport depends on their compressibility."""
 
 from pathlib import Path
 
@@ -25,6 +25,6 @@ def record(path: Path, game: str = "pong", seed: int = 1, num_envs: int = NUM_EN
 
 
 def load(path: Path) -> NDArray[np.uint8]:
-    """uint8 [NUM_STEPS, num_envs, 84, 84], mapped from the file."""
+    """Returns the frames, uint8 [NUM_STEPS, num_envs, 84, 84], mapped from the file."""
     frames: NDArray[np.uint8] = np.load(path, mmap_mode="r")
     return frames

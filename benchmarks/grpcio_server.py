@@ -1,4 +1,4 @@
-"""The reference: the same contract served by grpcio with the generated stubs, one thread a stream, uncompressed."""
+"""Reference server: the same contract on grpcio with the generated stubs, one thread per stream, uncompressed."""
 
 from collections.abc import Iterator
 from concurrent import futures
@@ -13,11 +13,11 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class GrpcioActorPool(actor_pool_pb2_grpc.ActorPoolServicer):
-    """Answers every step with action 0 and copies its rows into an unroll, as a learner in Python has to."""
+    """A service that answers every step with action 0 and copies its rows into an unroll, as a Python learner must."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
-        # One entry a stream, written by that stream's thread alone.
+        # One entry per stream, written only by the stream's thread.
         self._steps: list[int] = []
         self._bytes: list[int] = []
 
@@ -46,7 +46,7 @@ class GrpcioActorPool(actor_pool_pb2_grpc.ActorPoolServicer):
 
 
 def serve(cell: Cell, channel: Connection) -> None:
-    """Sends its address over `channel`, then a Snapshot for every message received; ends when the other end closes."""
+    """Sends its address over `channel`, then a Snapshot per received message, until the other end closes."""
     options = [("grpc.max_receive_message_length", 64 << 20), ("grpc.so_reuseport", 0)]
     server = grpc.server(futures.ThreadPoolExecutor(cell.streams + 1), options=options)
     pool = GrpcioActorPool(cell)

@@ -1,9 +1,9 @@
-"""How soon the learner answers a step that comes after a pause, beside the steps of a busy stream.
+"""Latency of a step after a pause, compared with the steps of a busy stream.
 
     python -m benchmarks.idle_steps --rounds 20
 
-One stream of one environment on a native pool with a null model: what waits is the transport. Pauses of all lengths and
-busy steps take turns on the same stream, so that the ratios are of neighbours.
+One stream of one environment on a native pool with a null model isolates the transport. Pauses of all lengths and busy
+steps alternate on the same stream, so that they are compared under the same conditions.
 """
 
 import dataclasses
@@ -30,16 +30,16 @@ class Settings:
     rounds: int = 20
     """Steps after each pause."""
     pauses: tuple[float, ...] = (0.5, 1.04, 1.5)
-    """What the environment waits before such a step, in seconds."""
+    """Pauses of the environment before a step, in seconds."""
     busy_steps: int = 50
-    """Steps without a pause before each pause, so that every thread of a server has had its share of them."""
+    """Steps without a pause before each pause, so that every thread of a server has handled some."""
     game: str = "pong"
-    """The Atari game whose frames travel."""
+    """Atari game of the frames."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """From handing a step to gRPC to its answer, in milliseconds."""
+    """Times from passing a step to gRPC to its answer, in milliseconds."""
 
     pause_s: float
     steps: int
@@ -59,7 +59,7 @@ def row(pause_s: float, times_ms: list[float]) -> Row:
 
 
 def measure(settings: Settings, step: Callable[[], float]) -> list[Row]:
-    """step takes one step and returns how long its answer took, in milliseconds."""
+    """Measures all pauses; `step` takes one step and returns the time until its answer, in milliseconds."""
     times_ms: dict[float, list[float]] = {pause: [] for pause in (0.0, *settings.pauses)}
     for _, pause in itertools.product(range(settings.rounds), settings.pauses):
         times_ms[0.0] += [step() for _ in range(settings.busy_steps)]
@@ -69,7 +69,7 @@ def measure(settings: Settings, step: Callable[[], float]) -> list[Row]:
 
 
 def stepping(address: str, recording: Path) -> Callable[[], float]:
-    """Opens a stream and takes its first step; see measure."""
+    """Opens a stream, takes its first step and returns the function that `measure` calls."""
     bodies = messages.observation_bodies(CELL, recording)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     act = grpc.insecure_channel(address).stream_stream(replay_client.METHOD, bytes, bytes)

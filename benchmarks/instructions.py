@@ -1,12 +1,12 @@
-"""How many instructions the core's hot operations take, and whether they take more than they did.
+"""Instruction counts of the core's hot operations, compared with recorded bounds.
 
-    python -m benchmarks.instructions            # fails where a count is above its bound
-    python -m benchmarks.instructions --record   # what was counted becomes the bound
+    python -m benchmarks.instructions            # fails if a count is above its bound
+    python -m benchmarks.instructions --record   # records the counts as bounds
 
-callgrind counts what native/instructions does: decoding a message, batching steps, gathering a rollout batch of whole
-stacks and of single frames. What the C library does is left out, as it chooses among its ways to copy by the CPU; of
-its work the allocations are counted, by the program itself. So the counts are the same on every x86-64 machine with
-Debian 12's compiler, however busy it is. Elsewhere nothing is checked.
+callgrind counts the instructions of native/instructions: decoding a message, batching steps, gathering a rollout batch
+of whole stacks and of single frames. The C library is excluded, as its copy routines depend on the CPU; the program
+itself counts allocations. The counts are therefore the same on every x86-64 machine with Debian 12's compiler, at any
+load. Elsewhere nothing is checked.
 """
 
 import dataclasses
@@ -27,16 +27,16 @@ from benchmarks import report
 NATIVE = Path(__file__).resolve().parents[1] / "native"
 BOUNDS = NATIVE / "instructions" / "bounds.json"
 TIMES = {"decode": 20, "batch": 20, "gather": 10, "gather_single_frames": 10}
-"""Operations of native/instructions, and how often each is done."""
+"""Operations of native/instructions, with their numbers of repetitions."""
 TOLERANCE = 1.02
-"""Of instructions over their bound: compilers' and libraries' security updates."""
+"""Allowed ratio of instructions to their bound, for security updates of compilers and libraries."""
 COMPILER = "12."
 _NOT_OURS = re.compile(r"/(libc|ld-linux[^/]*)\.so")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Count:
-    """Of one operation."""
+    """The counts of one operation."""
 
     instructions: float
     allocations: float
@@ -54,11 +54,11 @@ class Row:
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     record: bool = False
-    """Write what is counted into native/instructions/bounds.json instead of comparing it."""
+    """Write the counts to native/instructions/bounds.json before the comparison, so that they become the bounds."""
 
 
 def reason_to_skip() -> str:
-    """Why counts of this machine cannot be compared with the recorded ones; empty where they can."""
+    """Returns the reason why this machine's counts are not comparable with the recorded ones; empty if they are."""
     release = Path("/etc/os-release")
     is_debian = release.exists() and {"ID=debian", 'VERSION_ID="12"'} <= set(release.read_text().splitlines())
     if not is_debian or platform.machine() != "x86_64":
@@ -71,7 +71,7 @@ def reason_to_skip() -> str:
 
 
 def build() -> Path:
-    """The program of native/instructions."""
+    """Builds the program of native/instructions and returns its path."""
     for command in (["cmake", "--preset", "instructions"], ["cmake", "--build", "--preset", "instructions"]):
         done = subprocess.run(command, cwd=NATIVE, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -95,8 +95,9 @@ def count(program: Path, operation: str, times: int) -> Count:
 
 
 def own_instructions(text: str) -> int:
-    """Those of all functions outside of the C library in a file of callgrind's, without compressed names and positions
-    (its manual, "Callgrind Format Specification").
+    """Returns the instructions of all functions outside the C library in the text of a file of callgrind.
+
+    The file must not have compressed names or positions (its manual, "Callgrind Format Specification").
     """
     is_ours, is_call = True, False
     instructions = 0
@@ -113,7 +114,7 @@ def own_instructions(text: str) -> int:
 
 
 def excesses(counts: Mapping[str, Count], bounds: Mapping[str, Count]) -> list[str]:
-    """A sentence for each count above its bound, and for each that has none."""
+    """Returns a sentence for each count above its bound, and for each operation without a bound."""
     sentences = []
     for operation, counted in counts.items():
         bound = bounds.get(operation)

@@ -1,10 +1,10 @@
-"""What a killed training loses: SIGKILL at a random moment, resume, over and over.
+"""Loss of a training that is killed with SIGKILL at random moments and resumed repeatedly.
 
     python -m benchmarks.kill_resume --command mono --kills 20
 
-Every round starts the same run again, waits until it has trained on and saved a checkpoint, lets a random time of up to
-two checkpoint intervals pass and kills the learner with SIGKILL. The next round tells where it resumed: at a checkpoint
-that is whole, and no older than the newest one that the killed learner had announced.
+Every round resumes the same run, waits until it has trained and saved a checkpoint, waits a random time of up to two
+checkpoint intervals and kills the learner with SIGKILL. The next round shows the step at which it resumed: a complete
+checkpoint, not older than the newest one that the killed learner had announced.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from harness.processes.killed_training import INTERVAL_S, kill_and_resume
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     command: Literal["train", "mono"] = "mono"
-    """Which training is killed."""
+    """Command of the training."""
     kills: int = 20
-    """Rounds."""
+    """Number of rounds."""
     seed: int = 1
-    """Of the random moments."""
+    """Seed of the random moments."""
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""A learner that is killed over and over: how soon its env-servers are back, what is lost, and what it learns.
+"""A learner that is killed repeatedly: time until its env-servers return, lost steps, and final return.
 
     python -m benchmarks.learner_kills --kills 10
 
-A real `kubebeast learner` on Catch is killed with SIGKILL at random steps and started again on the same address; its
-env-servers are processes that nobody touches. The same training, undisturbed, with several seeds, says what its final
-return is worth.
+A real `kubebeast learner` on Catch is killed with SIGKILL at random steps and restarted on the same address; the
+processes of its env-servers are left alone. The same training without kills, with several seeds, is the reference for
+the final return.
 """
 
 import dataclasses
@@ -29,9 +29,9 @@ from matplotlib import pyplot as plt
 
 ENV = "kubebeast_envserver.catch:Catch-v0"
 BACK_SHARE = 0.99
-"""Of the streams."""
+"""Share of the streams that must return."""
 LAST_KILL = 0.8
-"""Share of the training in which the random steps lie."""
+"""Share of the training from which the random steps are drawn."""
 CATCH = (
     "--model=mlp",
     "--hidden-sizes",
@@ -42,27 +42,27 @@ CATCH = (
     "--learning-rate=0.003",
     "--entropy-cost=0.01",
 )
-"""Those of `kubebeast train --recipe Catch`, which the learner alone does not know."""
+"""Flags of `kubebeast train --recipe Catch`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     kills: int = 10
-    """How often the learner is killed."""
+    """Number of kills of the learner."""
     servers: int = 8
-    """Env-server processes."""
+    """Number of env-server processes."""
     envs: int = 4
-    """Environments of each."""
+    """Environments of each env-server."""
     total_steps: int = 400_000
     """Env-steps of a training."""
     checkpoint_interval_s: float = 1.0
     """Time between two checkpoints, in seconds."""
     undisturbed: int = 5
-    """Trainings without a kill, one a seed."""
+    """Trainings without a kill, one per seed."""
     seed: int = 1
-    """Of the random steps, and the training's own."""
+    """Seed of the random steps and of the training."""
     quick: bool = False
-    """Few kills and short trainings, to see that it works; the result has a name of its own."""
+    """Few kills and short trainings as a smoke test; the result has a separate name."""
 
     def scaled(self) -> "Settings":
         if not self.quick:
@@ -74,31 +74,31 @@ class Settings:
 class Kill:
     number: int
     step: int
-    """Newest one that the killed learner had reported."""
+    """Newest step that the killed learner had reported."""
     resumed_step: int
     lost_steps: int
     lost_s: float
-    """Age of the checkpoint that was resumed, at the moment of the kill, in seconds."""
+    """Age of the resumed checkpoint at the kill, in seconds."""
     port_open_after_s: float
-    """From the start of the new process."""
+    """Time from the start of the new process until its port is open."""
     streams_back_s: float
-    """From its port opening until 99 % of the streams were back."""
+    """Time from the opening of its port until 99 % of the streams are back."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
     slowest_return_s: float
-    """streams_back_s, the longest."""
+    """Longest streams_back_s."""
     most_lost_s: float
     same_env_servers: bool
-    """Every env-server process at the end is the one of the beginning."""
+    """True if every env-server process is the same at the beginning and the end."""
     final_return: float
-    """Mean of the newest episodes, of the killed training."""
+    """Mean return of the newest episodes of the killed training."""
     undisturbed_mean: float
     undisturbed_lowest: float
     undisturbed_highest: float
     errors: int
-    """Lines in the learner's log that tell of one."""
+    """Number of errors in the learner's log."""
 
 
 def flags(settings: Settings, seed: int) -> list[str]:
@@ -107,12 +107,12 @@ def flags(settings: Settings, seed: int) -> list[str]:
 
 
 def wait_for_checkpoint(learner: LearnerProcess, step: int) -> None:
-    """Returns at `step`, and when this life has saved a checkpoint, so that every life gets further than the last."""
+    """Blocks until `step`, and until this life has saved a checkpoint, so that every life makes progress."""
     learner.wait_until(lambda values: values["step"] >= step and values["checkpoint_age_s"] is not None)
 
 
 def kill_and_restart(learner: LearnerProcess, number: int, num_streams: int) -> Kill:
-    """Kills the learner once and returns when its streams are back and it has trained on."""
+    """Kills and restarts the learner, and returns after its streams are back."""
     learner.kill()
     killed_at, step = time.time(), learner.newest["step"]
     checkpoints = {int(p.stem.split("-")[1]): p for p in (learner.folder / XPID).glob("checkpoint-*.pt")}
@@ -134,7 +134,7 @@ def kill_and_restart(learner: LearnerProcess, number: int, num_streams: int) -> 
 
 
 def train_killed(settings: Settings, folder: Path) -> tuple[list[Kill], bool, LearnerProcess]:
-    """The training that is killed; also whether its env-servers are still the same processes."""
+    """Runs the killed training; the flag in the result is True if its env-servers are still the same processes."""
     generator, kills = random.Random(settings.seed), []
     steps = sorted(generator.randrange(round(LAST_KILL * settings.total_steps)) for _ in range(settings.kills))
     learner = LearnerProcess(folder, *flags(settings, settings.seed), total_steps=settings.total_steps)
@@ -159,7 +159,7 @@ def train_undisturbed(settings: Settings, seed: int, folder: Path) -> list[Progr
 
 
 def draw(path: Path, killed: Sequence[Progress], kills: Sequence[Kill], undisturbed: Sequence[list[Progress]]) -> None:
-    """Mean return against env-steps, of the killed training and of the undisturbed ones."""
+    """Draws the mean return against env-steps, of the killed training and of the undisturbed ones."""
     figure, axes = plt.subplots(figsize=(10, 4), layout="constrained")
     for index, history in enumerate([*undisturbed, killed]):
         points = [(p.values["step"], p.values["mean_episode_return"]) for p in history]

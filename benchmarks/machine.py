@@ -1,4 +1,4 @@
-"""What a result was measured on."""
+"""Description of the machine of a result."""
 
 import datetime
 import importlib.metadata
@@ -14,7 +14,7 @@ _DISTRIBUTIONS = ("torch", "grpcio", "protobuf", "numpy", "gymnasium", "ale-py",
 
 
 def describe() -> dict[str, object]:
-    """CPU, cores usable by this process, memory, software versions and the date; nothing that names the machine."""
+    """Returns CPU, cores usable by this process, memory, software versions and date, but not the machine's name."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "cpu": cpu_model(),
@@ -28,14 +28,14 @@ def describe() -> dict[str, object]:
 
 
 def cpu_model() -> str:
-    """The processor's name, e.g. "AMD EPYC"; its architecture where the system does not tell."""
+    """Returns the processor's name, e.g. "AMD EPYC"; its architecture if the system does not report a name."""
     cpuinfo = Path("/proc/cpuinfo")
     match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else None
     return match.group(1).strip() if match else platform.machine()
 
 
 def slug() -> str:
-    """Hardware for a file name, e.g. "amd-epyc-2-cores"."""
+    """Returns the hardware as part of a file name, e.g. "amd-epyc-2-cores"."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{cpu_model()} {_gpu_model() or ''}".lower()).strip("-")
     return f"{name}-{len(os.sched_getaffinity(0))}-cores"
 
@@ -56,7 +56,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit that was measured, with "-dirty" where tracked files differ from it."""
+    """Returns the measured commit, with "-dirty" if tracked files differ from it."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()

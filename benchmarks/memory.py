@@ -1,4 +1,4 @@
-"""Whether a long run keeps its memory: samples the memory of its processes, and draws it.
+"""Memory of a long run over time: samples the memory of its processes, and draws it.
 
 python -m benchmarks.memory sample --pid 4711 --out docs/results/memory-train.csv
 python -m benchmarks.memory draw docs/results/memory-*.csv --out docs/results/memory.png
@@ -43,7 +43,7 @@ def sample(pid: int, out: Path, interval_s: float = 15.0) -> None:
 def draw(samples: Annotated[list[Path], tyro.conf.Positional], out: Path) -> None:
     """Draws the memory of several runs, each named by its file, against minutes.
 
-    PSS falls where other programs map the same libraries; the RSS of the learner's process does not know of them.
+    PSS falls if other programs map the same libraries; the RSS of the learner's process does not depend on them.
     """
     figure, axes = plt.subplots(figsize=(10, 3.6), layout="constrained")
     for path in samples:
@@ -62,7 +62,7 @@ def draw(samples: Annotated[list[Path], tyro.conf.Positional], out: Path) -> Non
 
 
 def _pss(process: psutil.Process) -> int | None:
-    """None when the process has just ended."""
+    """Returns the PSS of a process in bytes; None if it has just ended."""
     try:
         pss: int = process.memory_full_info().pss
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""Serialised messages of the wire contract for a Cell, made once so that sending them costs next to nothing."""
+"""Serialized messages of the wire contract for a Cell, encoded in advance so that sending them costs almost nothing."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _STEP_TAG = bytes([pb.Observations.STEP_FIELD_NUMBER << 3])
 
 
 def hello(cell: Cell, stream: int) -> bytes:
-    """The Hello of the cell's stream number `stream`."""
+    """Returns the Hello of the cell's stream number `stream`."""
     message = pb.Hello(
         protocol_version=PROTOCOL_VERSION,
         env_server_id=f"replay-{stream}",
@@ -29,10 +29,10 @@ def hello(cell: Cell, stream: int) -> bytes:
 
 
 def observation_bodies(cell: Cell, recording: Path) -> list[bytes]:
-    """Observations without their step number: the opening step first, then the steps to repeat for ever."""
+    """Returns Observations without step numbers: the opening step first, then the steps to repeat forever."""
     env = recorded_env.RecordedEnv(cell, recording)
     steps = [env.reset(), *(env.step([]) for _ in range(frames.NUM_STEPS - 1))]
-    # Step 0 is a field that is not set, and so not sent.
+    # Step 0 is an unset field, and so not sent.
     requests = [codec.encode_observations(0, rows, env.spec_observation, _compression(cell)) for rows in steps]
     return [request.observations.SerializeToString() for request in requests]
 
@@ -42,7 +42,7 @@ def _compression(cell: Cell) -> list[pb.Compression]:
 
 
 def with_step(body: bytes, step: int) -> bytes:
-    """The ActRequest that carries `body` as step number `step`."""
+    """Returns the ActRequest with `body` as step number `step`."""
     numbered = _STEP_TAG + _varint(step)
     return b"".join((_OBSERVATIONS_TAG, _varint(len(numbered) + len(body)), numbered, body))
 

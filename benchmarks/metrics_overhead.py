@@ -1,11 +1,11 @@
-"""What metrics cost: the speed of a real run scraped every second over its speed unscraped, and the cost of counting.
+"""Cost of metrics: the speed of a real run scraped every second over its speed unscraped, and the cost of counting.
 
     python -m benchmarks.metrics_overhead --seconds 10 --rounds 8
 
-One run trains on; windows in which the learner and its env-servers are scraped and windows in which nobody asks
-alternate. One with scrapes is compared with the mean of the two around it, and the median of these ratios counts. What
-differs from window to window by chance is more than 1 %, so CPU times are stated too: of a scrape, and of counting,
-which never stops, an env-step.
+During one run, windows with scrapes of the learner and its env-servers alternate with windows without scrapes. Each
+window with scrapes is compared with the mean of the two around it, and the result is the median of these ratios. The
+noise between windows is above 1 %, so CPU times are reported too: of a scrape, and of one counted value of an
+env-server.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Settings:
     """Windows with scrapes."""
     warmup_seconds: float = 20.0
     interval_s: float = 1.0
-    """Between two scrapes of the same process."""
+    """Time between two scrapes of the same process, in seconds."""
     env: str = "PongNoFrameskip-v4"
     num_actors: int = 32
     num_servers: int = 3
@@ -54,15 +54,15 @@ class Summary:
     worst_ratio: float
     best_ratio: float
     learner_ms_per_scrape: float
-    """CPU time in the learner's process while it trains, measured by asking ten times as often."""
+    """CPU time in the learner's process while it trains, measured with ten times as many scrapes."""
     learner_percent_of_a_core: float
-    """Of scraping at the interval."""
+    """Share of a core for scrapes at the interval."""
     envserver_us_per_observation: float
-    """CPU time of one value that an env-server counts; it counts two a step of all its environments."""
+    """CPU time of one value that an env-server counts; it counts two per step of all its environments."""
 
 
 class Site:
-    """A run and who can be scraped."""
+    """A run and the processes that can be scraped."""
 
     def __init__(self, port: int, process: psutil.Process) -> None:
         self.learner = f"http://127.0.0.1:{port}"
@@ -71,7 +71,7 @@ class Site:
         self.urls = [f"{self.learner}/metrics"] + [f"http://{target['targets'][0]}/metrics" for target in targets]
 
     def steps(self) -> float:
-        """Env-steps delivered to the learner."""
+        """Returns the number of env-steps delivered to the learner."""
         match = re.search(r'^kubebeast_steps_total\{outcome="delivered"\} (.+)$', self.scrape_learner(), re.MULTILINE)
         assert match is not None
         return float(match[1])
@@ -86,7 +86,7 @@ class Site:
 
 @contextlib.contextmanager
 def training(settings: Settings) -> Iterator[Site]:
-    """A run that is warm."""
+    """Starts a run and yields it after the warm-up."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "stderr")
         command = [
@@ -129,7 +129,7 @@ def _get(url: str) -> str:
 
 
 def window(site: Site, settings: Settings, *, scraped: bool) -> float:
-    """Steps a second over one window."""
+    """Returns the steps per second over one window."""
     before, since = site.steps(), time.monotonic()
     while time.monotonic() < since + settings.seconds:
         if scraped:
@@ -141,7 +141,7 @@ def window(site: Site, settings: Settings, *, scraped: bool) -> float:
 
 
 def scrape_cost_s(site: Site, settings: Settings) -> float:
-    """CPU seconds in the learner a scrape: what it uses while it is asked often, less what it uses alone."""
+    """Returns the learner's CPU seconds per scrape: its use with frequent scrapes less its use without them."""
     interval_s = settings.interval_s / 10
     used = []
     for asks in (False, True, False):
@@ -152,7 +152,7 @@ def scrape_cost_s(site: Site, settings: Settings) -> float:
                 site.scrape_learner()
                 num_scrapes += 1
             time.sleep(interval_s)
-        # A step costs what it costs; what is more was the scrapes.
+        # The cost of a step is assumed constant; the excess is the cost of scrapes.
         used.append((site.cpu_s() - cpu_s, site.steps() - steps, num_scrapes))
     (alone_s, alone_steps, _), (asked_s, asked_steps, num_scrapes), (again_s, again_steps, _) = used
     per_step_s = (alone_s + again_s) / (alone_steps + again_steps)
@@ -160,7 +160,7 @@ def scrape_cost_s(site: Site, settings: Settings) -> float:
 
 
 def observation_cost_s() -> float:
-    """CPU seconds of one value in an env-server's histogram."""
+    """Returns the CPU seconds of one value in an env-server's histogram."""
     histogram, count = SecondsHistogram(), 200_000
     started = time.process_time()
     for _ in range(count):

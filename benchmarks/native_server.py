@@ -1,4 +1,4 @@
-"""The native actor pool with a null model: what the learner's side of the transport costs, and nothing else."""
+"""The native actor pool with a null model, which isolates the cost of the transport on the learner's side."""
 
 import dataclasses
 import threading
@@ -14,15 +14,15 @@ _WAIT_MS = 1000
 
 
 def serve(cell: Cell, channel: Connection) -> None:
-    """Sends its address over `channel`, then a Snapshot for every message received; ends when the other end closes."""
-    # A model that computes finds several streams waiting when it is done; the null model would find one.
+    """Sends its address over `channel`, then a Snapshot per received message, until the other end closes."""
+    # A real model finds several streams waiting after each batch; the null model would find one.
     min_rows = max(1, cell.streams // 2) * cell.num_envs
     pool = native.ActorPool(
         address="127.0.0.1:0",
         run_id="transport",
         unroll_length=cell.unroll_length,
         batch_size=cell.batch_size,
-        # Every environment plays: who is held back says nothing about transport.
+        # No environment is held back, because waiting would hide the cost of transport.
         max_queued_rollouts=cell.streams * cell.num_envs + 2 * cell.batch_size,
         min_inference_rows=min_rows,
         max_inference_rows=max(256, min_rows),
@@ -55,19 +55,19 @@ def serve(cell: Cell, channel: Connection) -> None:
 
 
 def env_spec(cell: Cell) -> native.EnvSpec:
-    """What the streams of a cell bring."""
+    """Returns the spec of the environments in the streams of a cell."""
     kinds = (recorded_env.observation_leaves(cell), recorded_env.action_leaves())
     observation, action = ([native.LeafSpec(*dataclasses.astuple(leaf)) for leaf in leaves] for leaves in kinds)
     return native.EnvSpec("", observation, action)
 
 
 def _answer(pool: native.ActorPool) -> None:
-    """The null model: the same action and outputs for every row."""
+    """Runs the null model: the same action and outputs for every row."""
     actions = np.zeros(1 << 16, np.int64)
     logits = np.zeros((1 << 16, frames.NUM_ACTIONS), np.float32)
     baseline = np.zeros(1 << 16, np.float32)
 
-    def reply_to_next() -> None:  # and lets go of it, as the learner's inference does
+    def reply_to_next() -> None:  # and releases it, as the learner's inference does
         if batch := pool.next_inference(_WAIT_MS):
             rows = batch.num_rows
             batch.reply([actions[:rows]], logits[:rows], baseline[:rows], policy_version=0)
@@ -80,7 +80,7 @@ def _answer(pool: native.ActorPool) -> None:
 
 
 def _consume(pool: native.ActorPool) -> None:
-    """The null learner: takes every training batch and drops it."""
+    """Runs the null learner: takes every training batch and drops it."""
     try:
         while True:
             pool.next_rollouts(_WAIT_MS)

@@ -1,4 +1,4 @@
-"""The work that no training system can leave out, on one thread a core: the CPU time of each piece per env-step."""
+"""The indispensable work of a training system, on one thread per core: the CPU time of each piece per env-step."""
 
 import dataclasses
 import itertools
@@ -28,7 +28,7 @@ WARMUP_CALLS = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """What the pieces work on; frames lie in memory as actors lay them for the model."""
+    """The load of the pieces; frames have the memory layout of the actors' batches."""
 
     env: str
     num_envs: int
@@ -38,13 +38,13 @@ class Load:
     unroll_length: int
     batch_size: int
     model: str
-    """The network's name."""
+    """Name of the network."""
 
 
 def measure_all(load: Load, seconds: float) -> dict[str, float]:
-    """CPU microseconds per env-step of env, inference and update, within `seconds` for all of them together.
+    """Returns the CPU microseconds per env-step of env, inference and update, measured in `seconds` altogether.
 
-    On every core at once, and by turns: a piece alone finds the caches as it has left them, which no training does.
+    All cores run at once, and the pieces in turns: alone, a piece would find its data in caches, unlike in training.
     """
     spawn = multiprocessing.get_context("spawn")
     cores = num_cores()
@@ -62,7 +62,7 @@ def _meet_at(barrier: Barrier) -> None:
 
 
 def _measure_core(load: Load, seconds: float) -> dict[str, float]:
-    """As measure_all, of the core that this process is on; it begins when all processes are ready."""
+    """Measures one core, in this process; begins as soon as all processes are ready."""
     torch.set_num_threads(1)
     keep_freed_memory()
     envs = make_vector_env(load.env, load.num_envs, seed=1, full_stacks=False)
@@ -86,7 +86,10 @@ def _measure_core(load: Load, seconds: float) -> dict[str, float]:
 
 
 def _take_turns(pieces: dict[str, tuple[Callable[[], object], int]], seconds: float) -> dict[str, float]:
-    """CPU microseconds a step of each piece, from its call and the steps of a call; next is who has made the fewest."""
+    """Returns the CPU microseconds per step of each piece, given as its call and the steps of a call.
+
+    The next piece to run is always the one with the fewest steps.
+    """
     num_steps, cpu_s = dict.fromkeys(pieces, 0), dict.fromkeys(pieces, 0.0)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,7 +1,7 @@
-"""Pong84-v0: Pong with frames like those of the Atari presets, made by gymnasium's wrappers.
+"""Pong84-v0: Pong with frames like those of the Atari presets, from gymnasium's wrappers.
 
-Needs ale-py and OpenCV. Their grey levels differ from those of ALE's own preprocessing; the work is the same. Also for
-gymnasium below 1.0, which some other systems need.
+Needs ale-py and OpenCV. Gray levels differ from those of ALE's own preprocessing; the work is the same. It also
+supports gymnasium below 1.0, which some other systems need.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ if hasattr(gymnasium, "register_envs"):
 
 
 def make_pong() -> gymnasium.Env[Any, Any]:
-    """Observations uint8 [4, 84, 84], each a maximum over two frames; four frames an action."""
+    """Creates the game with observations uint8 [4, 84, 84], each a maximum over two frames; four frames per action."""
     game = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=0.0)
     frames = wrappers.AtariPreprocessing(game, noop_max=NOOP_MAX, frame_skip=FRAME_SKIP, screen_size=SCREEN_SIZE)
     if hasattr(wrappers, "FrameStackObservation"):
@@ -27,7 +27,7 @@ def make_pong() -> gymnasium.Env[Any, Any]:
 
 
 class _ArrayObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """The frames of the older FrameStack, which come one by one, in one array."""
+    """Wrapper that joins the separate frames of the older FrameStack into one array."""
 
     def observation(self, observation: Any) -> np.ndarray:
         return np.asarray(observation)

@@ -1,4 +1,4 @@
-"""An env-server whose environments only replay a recording: what remains is the cost of streaming."""
+"""An env-server with environments that replay a recording, which isolates the cost of streaming."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def action_leaves() -> list[Leaf]:
 
 
 class RecordedEnv:
-    """A HostedEnv of endless episodes without rewards, whose rows are made before: a step costs nothing."""
+    """A HostedEnv of endless episodes without rewards and with precomputed rows, so that a step costs nothing."""
 
     def __init__(self, cell: Cell, recording: Path) -> None:
         self.num_envs, self.num_agents = cell.num_envs, 1
@@ -46,7 +46,7 @@ class RecordedEnv:
 
 
 def _rows(newest: Array, none: Array, is_first: Array) -> StepRows:
-    """newest: [B, 84, 84]. none: bool [B], all False."""
+    """Returns rows with the newest frames [B, 84, 84]; `none` is bool [B], all False."""
     return StepRows(
         observation=[newest],
         rewards=np.zeros(len(newest), np.float32),
@@ -58,7 +58,7 @@ def _rows(newest: Array, none: Array, is_first: Array) -> StepRows:
 
 
 def run(cell: Cell, streams: range, address: str, recording: Path, transport: TransportName = "auto") -> None:
-    """Streams one environment vector, as one env-server process does, until the stream ends, which is an error."""
+    """Streams one environment vector, like one env-server process, until the stream ends, which is an error."""
     (stream,) = streams
     identity = Identity(env_server_id=f"recorded-{stream}", instance_id=f"recorded-{stream}", env_id="Recorded-v0")
     env = RecordedEnv(cell, recording)

@@ -1,4 +1,4 @@
-"""Load for a server: streams that repeat recorded messages and look at nothing of the replies but that they come."""
+"""Load for a server: streams that repeat recorded messages and ignore the contents of the replies."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ METHOD = "/kubebeast.v1.ActorPool/Act"
 
 
 def run(cell: Cell, streams: range, address: str, recording: Path) -> None:
-    """Drives the given streams of the cell until one of them ends, which it does only by an error."""
+    """Drives the given streams of the cell until one of them ends, and then raises RuntimeError."""
     bodies = messages.observation_bodies(cell, recording)
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     for stream in streams:
@@ -36,7 +36,7 @@ def _drive(cell: Cell, stream: int, address: str, bodies: list[bytes], ended: qu
 
 
 def _open_channel(cell: Cell, address: str) -> grpc.Channel:
-    # A connection of its own for every stream, as env-servers in pods of their own have.
+    # A separate connection for every stream, like env-servers in separate pods.
     options = [("grpc.use_local_subchannel_pool", 1)]
     if cell.tls is None:
         return grpc.insecure_channel(address, options)

@@ -1,4 +1,4 @@
-"""Results as a table for people and as a JSON file for comparisons."""
+"""Results as a printed table and as a JSON file for comparisons."""
 
 import dataclasses
 import json
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results"
 MAX_WIDTH = 160
-"""Of a table that goes to a file, in characters."""
+"""Width of a table that is written to a file, in characters."""
 
 
 def print_table(title: str, rows: Sequence["DataclassInstance"]) -> None:
-    """Prints one line a row, one column a field; underscores in field names become spaces."""
+    """Prints a line per row and a column per field; underscores in field names become spaces."""
     if not rows:
         return
     table = Table(title=title, title_justify="left")
@@ -56,7 +56,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses as objects, of a path the name alone, everything else that JSON does not know as text."""
+    """Converts dataclasses to objects, paths to their names, and other values that JSON does not support to text."""
     if isinstance(value, Path):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

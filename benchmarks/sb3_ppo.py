@@ -1,8 +1,8 @@
-"""Stable-Baselines3's PPO on one environment, its defaults behind VecNormalize, for curves beside KubeBeast's:
+"""Stable-Baselines3's PPO on one environment, with its defaults and VecNormalize, to compare with KubeBeast's curves:
 `python -m benchmarks.sb3_ppo --env HalfCheetah-v5 --seed 1`, then `kubebeast plot`.
 
-stable-baselines3 is no requirement of KubeBeast's: pip install it beside. A rollout has 2 048 steps as by default, here
-of 8 environments together, which halves the time.
+KubeBeast does not require stable-baselines3; install it with pip. A rollout has the default of 2 048 steps, here of 8
+environments together, which halves the time.
 """
 
 import time
@@ -21,8 +21,8 @@ NUM_ENVS = 8
 ROLLOUT_STEPS = 2048
 
 
-class Returns(BaseCallback):  # type: ignore[misc] # stable-baselines3 is not there when types are checked
-    """Writes the returns of the episodes that ended in each rollout, before VecNormalize."""
+class Returns(BaseCallback):  # type: ignore[misc] # stable-baselines3 is missing when types are checked
+    """A callback that logs the returns of the episodes that ended in each rollout, before VecNormalize."""
 
     def __init__(self, log: RunLog) -> None:
         super().__init__()

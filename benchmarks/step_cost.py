@@ -1,4 +1,4 @@
-"""What a step costs server and clients, measured while both run."""
+"""Cost of a step on server and clients, measured while both run."""
 
 import time
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from benchmarks.processes import RunClient, Serve, loading, running
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepCost:
-    """us is CPU time in microseconds; bytes are message payloads without HTTP/2 and TCP framing."""
+    """Costs per step: us is CPU time in microseconds; bytes are payloads without framing of HTTP/2 and TCP."""
 
     client_us: float
     server_us: float
@@ -27,7 +27,7 @@ def step_cost(
     recording: Path,
     num_processes: int = 1,
 ) -> StepCost:
-    """Puts the cell's load on a fresh server and measures it once it is warm. RuntimeError when it stands still."""
+    """Puts the cell's load on a new server and measures it after a warm-up; raises RuntimeError if it stands still."""
     shares = [range(first, cell.streams, num_processes) for first in range(num_processes)]
     with (
         running(serve, cell) as (address, snapshot),

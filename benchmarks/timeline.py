@@ -1,4 +1,4 @@
-"""A real learner watched over time: throughput, streams, memory, file descriptors."""
+"""Samples of a real learner over time: throughput, streams, memory, file descriptors."""
 
 import dataclasses
 import time
@@ -19,24 +19,24 @@ MIB = 1 << 20
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
     seconds: float
-    """Since the timeline began."""
+    """Time since the timeline began."""
     step: int
-    """Trained, by the newest progress line."""
+    """Trained steps, by the newest progress line."""
     streams: int
     rss_mib: float
     """Resident set size of the learner's process."""
     fds: int
-    """File descriptors that it has open."""
+    """Open file descriptors of the learner's process."""
 
 
 class Timeline:
-    """Samples of one learner, and the moments at which something happened."""
+    """Samples of one learner, and the times of events."""
 
     def __init__(self, learner: LearnerProcess) -> None:
         self.began_at = time.monotonic()
         self.samples: list[Sample] = []
         self.events: list[tuple[float, str]] = []
-        """Seconds since the beginning, and what."""
+        """Seconds since the beginning, and description, of each event."""
         self._learner = learner
         self._process = psutil.Process(learner.pid)
 
@@ -48,7 +48,7 @@ class Timeline:
         self.events.append((self.seconds, what))
 
     def watch(self, seconds: float, interval_s: float = 1.0) -> None:
-        """Blocks for so long and takes samples. psutil.NoSuchProcess when the learner ends."""
+        """Takes samples for `seconds`, and blocks meanwhile; raises psutil.NoSuchProcess if the learner ends."""
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0:
             time.sleep(min(interval_s, left_s))
@@ -59,7 +59,11 @@ class Timeline:
             )
 
     def throughput(self, start_s: float, end_s: float) -> float:
-        """Trained steps a second between two moments, from the progress lines nearest inside them."""
+        """Returns the trained steps per second between two times, from the first and last progress line between them.
+
+        Raises:
+            RuntimeError: If there are no two progress lines.
+        """
         inside = [line for line in self._learner.history if start_s <= line.time_s - self.began_at <= end_s]
         if len(inside) < 2:
             raise RuntimeError(f"no two progress lines between {start_s:.0f} and {end_s:.0f} s")
@@ -67,7 +71,7 @@ class Timeline:
         return float(last.values["step"] - first.values["step"]) / (last.time_s - first.time_s)
 
     def trend(self, field: str, start_s: float) -> dict[str, float]:
-        """Of a field of Sample from a moment on: first, last, largest, and the slope of a fitted line a minute."""
+        """Returns first, last and largest value and fitted slope per minute of a field of Sample from `start_s` on."""
         points = [(each.seconds / 60, float(getattr(each, field))) for each in self.samples if each.seconds >= start_s]
         minutes, values = np.array(points).T
         slope = float(np.polyfit(minutes, values, 1)[0])
@@ -79,7 +83,7 @@ class Timeline:
         }
 
     def draw(self, path: Path, title: str) -> None:
-        """Four charts above each other against minutes, events as vertical lines."""
+        """Draws four charts above each other against minutes, with events as vertical lines."""
         minutes = np.array([each.seconds / 60 for each in self.samples])
         steps = np.array([each.step for each in self.samples])
         window = max(1, min(10, len(minutes) - 1))

@@ -1,9 +1,9 @@
-"""How much of this machine a training run turns into learning: its speed next to the floor that its pieces set.
+"""Efficiency of a training run on this machine: its speed compared with the floor that its pieces set.
 
     python -m benchmarks.train --seconds 30
 
-The pieces that no system can leave out are measured without anything between them, on one thread a core: stepping the
-environments, running the model on batches of the size that the run saw, updating the model. Their sum is the floor: a
+The indispensable pieces are measured without anything between them, on one thread per core: stepping the environments,
+running the model on batches of the size in the run, updating the model. The sum of their CPU times is the floor: a
 machine with that many cores cannot train faster. Everything else (transport, batching, copies, waking up, Python) is
 the rest.
 """
@@ -22,15 +22,15 @@ class Settings:
     seconds: float = 30.0
     """Length of the measured window of the run, and of the pieces, in seconds."""
     warmup_seconds: float = 10.0
-    """Time the run trains after its first updates before it is measured, in seconds."""
+    """Warm-up of the run after its first updates, in seconds."""
     command: Literal["train", "mono"] = "train"
-    """Environments in env-servers, or in processes of `kubebeast mono`."""
+    """Command of the run: `kubebeast train` with env-servers, or `kubebeast mono` with its own processes."""
     env: str = "PongNoFrameskip-v4"
-    """Environment."""
+    """Environment id."""
     num_actors: int = 64
-    """Environments."""
+    """Number of environments."""
     num_processes: int = 3
-    """Processes that step them."""
+    """Processes that step the environments."""
     unroll_length: int = 20
     batch_size: int = 8
     model: str = "shallow"
@@ -38,7 +38,7 @@ class Settings:
 
     @property
     def flags(self) -> list[str]:
-        """The same for the command; all else is the environment's recipe."""
+        """Flags of the command with these settings; all others are from the environment's recipe."""
         names = ("env", "num_actors", "unroll_length", "batch_size", "model")
         processes = {"train": "num-servers", "mono": "num-actor-processes"}[self.command]
         return [
@@ -51,7 +51,7 @@ class Settings:
 class Share:
     piece: str
     us_per_step: float
-    """CPU time, microseconds."""
+    """CPU time in microseconds."""
     percent: float
 
 
@@ -62,12 +62,12 @@ class Summary:
     percent_of_floor: float
     cores_used: float
     cores_used_by_others: float
-    """Far from 0, the figures say little: something else was running."""
+    """Cores used by other processes; if it is far from 0, the results are unreliable."""
     rows_per_inference: float
 
 
 def split(window: end_to_end.Window, floor: dict[str, float]) -> list[Share]:
-    """The run's CPU time per env-step: the pieces, and the rest that they don't explain."""
+    """Splits the run's CPU time per env-step into the pieces and an unexplained rest."""
     total = window.cpu_us_per_step
     parts = {**floor, "rest": total - sum(floor.values()), "total": total}
     return [Share(piece=name, us_per_step=us, percent=us / total * 100) for name, us in parts.items()]

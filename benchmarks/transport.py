@@ -1,19 +1,19 @@
-"""What an env-step costs in transport: CPU time, bytes on the wire and throughput, with nothing to compute.
+"""Cost of an env-step in transport: CPU time, bytes on the wire and throughput, without computation.
 
     python -m benchmarks.transport --seconds 10
     python -m benchmarks.transport --tls --grid 16 32
 
-Server and clients are processes of their own on this machine and share its cores, so costs are CPU time of a process
-(user and system, all threads) over the env-steps that it moved; steps per second is what this machine did with clients
-beside the server. The server's share holds the whole way of a step through the learner but the model: it is received,
-answered in an inference batch and delivered in a training batch.
+Server and clients are separate processes on this machine and share its cores, so costs are CPU time of a process (user
+and system, all threads) per env-step that it moved; steps per second is the throughput of this machine with clients
+beside the server. The server's share includes the whole path of a step through the learner except the model: it is
+received, answered in an inference batch and delivered in a training batch.
 
-Two loads: `replay` re-sends serialised messages, so that little but the server's work is measured; `env-server` is the
-real session with environments that replay a recording, for what an env-server spends beside stepping. The reference is
-a grpcio server under the replay load in the same run, uncompressed and without training batches.
+Two loads: `replay` resends serialized messages, which isolates the server's work; `env-server` is the real session with
+environments that replay a recording, for the cost of an env-server besides stepping. The reference is a grpcio server
+under the replay load in the same run, uncompressed and without training batches.
 
---tls measures instead what TLS with a certificate of the server costs under the replay load: cells in the clear and
-encrypted take turns, and the ratios are of neighbours.
+--tls measures instead the cost of TLS with a certificate of the server under the replay load: plain and encrypted
+measurements alternate, and the ratios are of adjacent ones.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ from harness.certificates import issue, make_ca
 SERVERS = {"native": native_server.serve, "grpcio": grpcio_server.serve}
 CLIENTS = {"replay": replay_client.run, "env-server": recorded_env.run}
 NUM_REPLAY_PROCESSES = 2
-"""More than one, so that an interpreter lock limits the load less."""
+"""Number of replay processes; with more than one, the interpreter lock limits the load less."""
 
 ServerName = Literal["native", "grpcio"]
 ClientName = Literal["replay", "env-server"]
@@ -46,17 +46,17 @@ class Settings:
     seconds: float = 10.0
     """Length of each measurement, in seconds."""
     warmup_seconds: float = 2.0
-    """Time that every cell runs before it is measured, in seconds."""
+    """Warm-up of every cell, in seconds."""
     game: str = "pong"
-    """The Atari game whose frames travel."""
+    """Atari game of the frames."""
     grid: Grid = ((16, 32), (16, 8), (16, 1), (1, 32), (4, 32))
-    """Streams and environments a stream, measured with replayed messages."""
+    """Streams and environments per stream, measured with replayed messages."""
     env_server_grid: Grid = ((1, 32), (1, 8), (1, 1))
-    """Streams and environments a stream, measured with env-server processes."""
+    """Streams and environments per stream, measured with env-server processes."""
     tls: bool = False
-    """Measure what TLS costs on the grid instead, with LZ4 and single frames."""
+    """Measure the cost of TLS on the grid instead, with LZ4 and frames without stacks."""
     tls_rounds: int = 6
-    """Measurements of a cell in the clear, and as many encrypted."""
+    """Plain measurements of a cell, and the same number of encrypted ones."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +70,7 @@ class Row:
     codec: str
     frame_stack: int
     single_frames: bool
-    """Of a stack, as for a GPU that makes the stacks."""
+    """True if the pool outputs single frames of a stack, for a GPU that builds the stacks."""
     server_us_per_step: float
     client_us_per_step: float
     steps_per_s: float
@@ -82,7 +82,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TlsCost:
-    """What TLS does to a cell: encrypted over in the clear, measured beside each other; medians of all rounds."""
+    """Cost of TLS for a cell: ratios of encrypted to plain, from adjacent measurements; medians of all rounds."""
 
     streams: int
     num_envs: int
@@ -94,7 +94,7 @@ class TlsCost:
 
 
 def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Settings, recording: Path) -> Row:
-    """Puts the cell's load on a fresh server and measures it once it is warm. RuntimeError when it stands still."""
+    """Puts the cell's load on a new server and measures it after a warm-up; raises RuntimeError if it stands still."""
     num_processes = cell.streams if clients == "env-server" else min(cell.streams, NUM_REPLAY_PROCESSES)
     times = (settings.seconds, settings.warmup_seconds)
     cost = step_cost(SERVERS[server], CLIENTS[clients], cell, *times, recording, num_processes)
@@ -115,7 +115,7 @@ def measure(server: ServerName, clients: ClientName, cell: Cell, settings: Setti
 
 
 def measure_servers(settings: Settings, recording: Path) -> list[Row]:
-    """Every pair of the grid: the reference first, then the native server with each frame stack and codec."""
+    """Measures every pair of the grid: first the reference, then the native server with each frame stack and codec."""
     rows = []
     for streams, num_envs in settings.grid:
         plain = Cell(streams=streams, num_envs=num_envs, codec="raw")
@@ -134,12 +134,12 @@ def measure_env_servers(settings: Settings, recording: Path) -> list[Row]:
         measure("native", "env-server", variant, settings, recording)
         for cell in cells
         for variant in variants(cell)
-        if not variant.single_frames  # which is nothing to them
+        if not variant.single_frames  # which makes no difference to env-servers
     ]
 
 
 def measure_tls(settings: Settings, recording: Path, tls: Tls) -> tuple[list[Row], list[TlsCost]]:
-    """Every pair of the grid, in the clear and encrypted by turns."""
+    """Measures every pair of the grid, alternating plain and encrypted."""
     rows: list[Row] = []
     costs: list[TlsCost] = []
     for streams, num_envs in settings.grid:
@@ -147,7 +147,7 @@ def measure_tls(settings: Settings, recording: Path, tls: Tls) -> tuple[list[Row
         encrypted = dataclasses.replace(cell, tls=tls)
         pairs = []
         for turn in range(settings.tls_rounds):
-            # Whoever is first alternates, so that what drifts on the machine falls on both.
+            # The order alternates, so that drifts of the machine affect both.
             order = (cell, encrypted) if turn % 2 == 0 else (encrypted, cell)
             pair = {each.tls is not None: measure("native", "replay", each, settings, recording) for each in order}
             pairs.append((pair[False], pair[True]))
@@ -157,7 +157,7 @@ def measure_tls(settings: Settings, recording: Path, tls: Tls) -> tuple[list[Row
 
 
 def tls_cost(pairs: Sequence[tuple[Row, Row]]) -> TlsCost:
-    """Of one cell, from its rows in the clear and encrypted."""
+    """Returns the cost of TLS for one cell, from pairs of plain and encrypted rows."""
 
     def ratios(field: str) -> list[float]:
         return [getattr(encrypted, field) / getattr(plain, field) for plain, encrypted in pairs]
@@ -175,9 +175,7 @@ def tls_cost(pairs: Sequence[tuple[Row, Row]]) -> TlsCost:
 
 
 def variants(cell: Cell) -> list[Cell]:
-    """The cell without stacks, with stacks of four, and with these as single frames for a GPU; each raw and
-    compressed.
-    """
+    """Returns the cell without stacks, with stacks of four, and with these as single frames, raw and compressed."""
     return [
         dataclasses.replace(cell, frame_stack=frame_stack, single_frames=single_frames, codec=codec)
         for frame_stack, single_frames in ((1, False), (4, False), (4, True))
@@ -186,7 +184,7 @@ def variants(cell: Cell) -> list[Cell]:
 
 
 def make_tls(folder: Path) -> Tls:
-    """A certificate for this machine, issued in the folder."""
+    """Issues a certificate for this machine in the folder."""
     authority = make_ca(folder)
     pair = issue(authority, folder, "server")
     return Tls(cert=pair.cert, key=pair.key, ca=authority.pem)

@@ -1,4 +1,4 @@
-"""Contenders that step environments in turns, so that what drifts on the machine falls on all of them."""
+"""Contenders that step environments in turns, so that drifts of the machine affect all of them."""
 
 import dataclasses
 import statistics
@@ -18,13 +18,13 @@ class Row:
     steps_per_s: float | None = None
     """Median over the rounds."""
     cpu_us_per_step: float | None = None
-    """Of all processes and threads; median."""
+    """CPU time of all processes and threads; median."""
     ratio: float | None = None
     """Steps per second over the reference's in the same round; median."""
     ratio_lowest: float | None = None
     ratio_highest: float | None = None
     not_run: str = ""
-    """Why."""
+    """Reason why it did not run."""
 
 
 class Speed(NamedTuple):
@@ -33,10 +33,15 @@ class Speed(NamedTuple):
 
 
 class Player:
-    """One contender that plays on from measurement to measurement."""
+    """One contender, which continues to play in each measurement."""
 
     def __init__(self, step: Callable[[], object], num_envs: int, seconds: float) -> None:
-        """step: of all num_envs environments. seconds: length of a measurement."""
+        """Creates a contender and warms it up.
+
+        Args:
+            step: Function that steps all num_envs environments once.
+            seconds: Length of a measurement.
+        """
         self._step, self._num_envs, self._seconds = step, num_envs, seconds
         for _ in range(WARMUP_STEPS):
             step()
@@ -51,13 +56,17 @@ class Player:
 
 
 def _cpu_s() -> float:
-    """Of this process and its children so far: while one contender plays the others rest."""
+    """Returns the CPU seconds of this process and its children; only one contender plays at a time."""
     this = psutil.Process()
     return sum(sum(process.cpu_times()[:2]) for process in (this, *this.children(recursive=True)))
 
 
 def compare(made: Mapping[str, Player | str], num_envs: int, num_rounds: int) -> list[Row]:
-    """Of each contender by its name, or why there is none; the first one is the reference."""
+    """Measures the contenders in turns; the first one is the reference.
+
+    Args:
+        made: Player of each contender by name, or the reason why it cannot run.
+    """
     playing = {name: player for name, player in made.items() if isinstance(player, Player)}
     rounds: list[dict[str, Speed]] = []
     for turn in range(num_rounds):
@@ -73,7 +82,7 @@ def compare(made: Mapping[str, Player | str], num_envs: int, num_rounds: int) ->
 
 
 def summary(name: str, num_envs: int, rounds: Sequence[dict[str, Speed]], reference: str) -> Row:
-    """Of one contender's rounds; without ratios where the reference has not run."""
+    """Summarizes the rounds of one contender, without ratios if the reference has not run."""
     speeds = [each[name] for each in rounds]
     ratios = [each[name].steps_per_s / each[reference].steps_per_s for each in rounds if reference in each]
     return Row(

@@ -1,13 +1,14 @@
-"""What a step of a vector environment costs on one machine: Pong's 84x84 grey frames, four an action, stacks of four.
+"""Speed of vector environments on one machine: Pong's 84x84 gray frames, four per action, in stacks of four.
 
     python -m benchmarks.vector_envs --seconds 2 --rounds 10
 
-FleetVectorEnv on env-servers of this machine beside gymnasium's AsyncVectorEnv, Stable-Baselines3's SubprocVecEnv and
-EnvPool, with random actions. In a round each steps for some seconds, one after the other; the ratio that counts is its
-speed over AsyncVectorEnv's in the same round: the median over the rounds. The first three make the same frames by
-gymnasium's wrappers; EnvPool makes its own, alone and behind env-servers. What cannot run here has the reason instead.
+Compares FleetVectorEnv on env-servers of this machine with gymnasium's AsyncVectorEnv, Stable-Baselines3's
+SubprocVecEnv and EnvPool, with random actions. In a round, they step in turn for some seconds each; the ratio is the
+speed of one over AsyncVectorEnv's in the same round: the median over the rounds. The first three use the same frames
+from gymnasium's wrappers; EnvPool has its own, alone and behind env-servers. One that cannot run here has the reason
+instead of numbers.
 
-All of them need `pip install './services/envserver[atari,envpool]' opencv-python-headless stable-baselines3`.
+All together need `pip install './services/envserver[atari,envpool]' opencv-python-headless stable-baselines3`.
 """
 
 import contextlib
@@ -41,9 +42,9 @@ class Settings:
     rounds: int = 10
     """Measurements of each vector environment."""
     num_envs: tuple[int, ...] = (8, 32)
-    """Environments that step together."""
+    """Numbers of environments that step together."""
     num_streams: int = 2
-    """Of env-servers whose streams have several environments."""
+    """Streams of env-servers with several environments per stream."""
 
 
 def make_async(stack: contextlib.ExitStack, num_envs: int) -> Callable[[Any], object]:
@@ -74,7 +75,7 @@ def make_fleet(
     stack: contextlib.ExitStack, num_envs: int, env: str, envs_per_stream: int, *flags: str
 ) -> Callable[[Any], object]:
     if env == ENVPOOL:
-        import envpool  # noqa: F401 # the reason where it is not there, before an env-server waits for it
+        import envpool  # noqa: F401 # if it is missing, raises before an env-server waits for it
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     address = f"unix:{folder}/fleet.sock"
     layout = [f"--num-streams={num_envs // envs_per_stream}", f"--envs-per-stream={envs_per_stream}"]
@@ -92,7 +93,7 @@ def _stepping(stack: contextlib.ExitStack, envs: VectorEnv[Any, Any, Any]) -> Ca
 
 
 def contenders(num_envs: int, num_streams: int) -> dict[str, Callable[..., Callable[[Any], object]]]:
-    """The first one is the reference."""
+    """Returns a function for each contender that creates it; the first one is the reference."""
     several = num_envs // num_streams
     return {
         "AsyncVectorEnv": make_async,
@@ -114,7 +115,7 @@ def _random(step: Callable[[Any], object], random: np.random.Generator, num_envs
 
 @contextlib.contextmanager
 def players(num_envs: int, settings: Settings) -> Iterator[dict[str, Player | str]]:
-    """Of each contender by its name, or why there is none."""
+    """Yields the player of each contender by name, or the reason why it cannot run."""
     made: dict[str, Player | str] = {}
     with contextlib.ExitStack() as stack:
         for name, make in contenders(num_envs, settings.num_streams).items():

@@ -1,14 +1,14 @@
-"""Runs the checks that a change makes necessary.
+"""Runs the checks that a change requires.
 
-    make checks                       everything that must hold before a change lands
-    make test                         of it, what needs no more than compilers and Python, without the tests marked slow
-    python3 -m checks --list          what would run, and the hash of each group's inputs
+    make checks                       all checks that must pass before a change lands
+    make test                         those that need only compilers and Python, without the tests marked slow
+    python3 -m checks --list          the groups that would run, and the hash of each group's inputs
     python3 -m checks --only chart    one group
-    CI_ALL=1 make checks              everything, whatever has passed before
+    CI_ALL=1 make checks              everything, regardless of earlier passes
 
 CHECKS_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
-starts a cluster; without it the groups that need one are left out. Uses nothing but Python's standard library, because
-it installs the rest.
+starts a cluster; if it is not set, the groups that need a cluster are left out. Uses only Python's standard library,
+because it installs everything else.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> int:
     options = _parse(sys.argv[1:])
     began = time.monotonic()
 
-    def say(line: str) -> None:
+    def show(line: str) -> None:
         print(f"checks, after {time.monotonic() - began:.0f} s: {line}", flush=True)
 
     every = groups.load()
@@ -44,7 +44,7 @@ def main() -> int:
     plans = make_plans(wanted, tree, stamps, os.environ, "make test" if options.fast else "all")
     _announce(plans, stamps)
     if not _is_writable(options.cache):
-        say(f"{options.cache} cannot be written: everything is compiled anew, and what passes will run again")
+        show(f"{options.cache} cannot be written: everything is compiled anew, and what passes will run again")
     if options.list:
         return 0
     pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
@@ -55,15 +55,15 @@ def main() -> int:
         files=tree.files,
         root=ROOT,
         env=env,
-        say=say,
+        show=show,
         pytest_args=pytest_args,
         workers=options.workers,
     )
     report = run.run()
     print("\n".join(["", *table.lines(plans, report), ""]))
     if options.write_stamps:
-        _write(stamps, plans, report, tree, say)
-    say("FAILED" if report.failed else "passed")
+        _write(stamps, plans, report, tree, show)
+    show("FAILED" if report.failed else "passed")
     return int(report.failed)
 
 
@@ -90,12 +90,18 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _announce(plans: Sequence[Plan], stamps: Stamps) -> None:
-    """What runs, and how long it took the last time that it passed."""
+    """Prints the groups that run, with the duration of their newest pass."""
     for plan in plans:
         newest = stamps.newest(plan.group.name)
         last = f"  {newest.seconds / _MINUTE_S:.1f} min the last time" if newest and plan.runs else ""
-        state = "runs" if plan.runs else f"left out: {plan.missing}" if plan.missing else "spared"
+        state = "runs" if plan.runs else _reason(plan)
         print(f"{plan.group.name:24} {plan.digest[:12]} {state}{last}", flush=True)
+
+
+def _reason(plan: Plan) -> str:
+    if plan.missing:
+        return f"left out: {plan.missing}"
+    return f"part of {plan.within}" if plan.within else "spared"
 
 
 def _is_writable(folder: Path) -> bool:
@@ -107,19 +113,19 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def _write(stamps: Stamps, plans: Sequence[Plan], report: Report, before: Tree, say: Callable[[str], None]) -> None:
+def _write(stamps: Stamps, plans: Sequence[Plan], report: Report, before: Tree, show: Callable[[str], None]) -> None:
     after = Tree(ROOT)
     if report.failed:
-        say("no stamps: the run has failed")
+        show("no stamps: the run has failed")
     elif not after.is_clean() or after.commit() != before.commit() or after.files != before.files:
-        say("no stamps: the clone has uncommitted or untracked files, or has changed meanwhile")
+        show("no stamps: the clone has uncommitted or untracked files, or has changed meanwhile")
     else:
         for plan in plans:
-            if outcome := report.outcomes.get(plan.group.name):
+            if outcome := report.outcomes.get(plan.within or plan.group.name):
                 try:
                     stamps.write(plan.group.name, plan.digest, commit=after.commit(), seconds=outcome.seconds)
                 except OSError as error:
-                    say(f"no stamps: {error}")
+                    show(f"no stamps: {error}")
                     return
 
 

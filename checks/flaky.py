@@ -1,7 +1,6 @@
-"""Repeats tests beside processes that compute all the time, and reports which failed how often.
+"""Repeats tests beside processes that keep the CPU busy, and reports the number of failures of each test.
 
-A test that asserts what is promised passes however late it is; one that depends on the machine's load fails in some
-rounds.
+A test that does not depend on timing passes at any load; one that depends on the machine's load fails in some rounds.
 """
 
 import argparse
@@ -19,12 +18,12 @@ from checks import results
 from checks.groups import ROOT
 
 _NO_TESTS = (2, 3, 4, 5)
-"""Pytest's exit statuses that are no matter of chance: interrupted, internal error, wrong usage, no test."""
+"""Exit statuses of pytest that do not depend on chance: interrupted, internal error, wrong usage, no test."""
 
 
 @contextlib.contextmanager
 def busy_loops(count: int) -> Iterator[None]:
-    """So many processes that compute until the end of the block."""
+    """Runs `count` processes that keep the CPU busy until the end of the block."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -35,7 +34,7 @@ def busy_loops(count: int) -> Iterator[None]:
 
 
 def run_once(words: Sequence[str]) -> tuple[int, list[results.Test], str]:
-    """Exit status, tests and output of one call of pytest with these arguments."""
+    """Returns the exit status, tests and output of one call of pytest with these arguments."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "results")
         pytest = [sys.executable, "-m", "pytest", "-p", "checks.pytest_results", "-p", "no:cacheprovider", *words]

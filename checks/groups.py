@@ -17,34 +17,36 @@ class Group:
 
     name: str
     inputs: tuple[str, ...]
-    """Patterns of the files that decide: a path, a folder with all below it, or with `*`. `!` leaves out."""
+    """Patterns of the files it depends on: a path, a folder with its contents, or one with `*`. `!` excludes."""
     command: str = ""
-    """A line of bash. Empty: the group is of `tests`, which share one call of pytest with those of other groups."""
+    """Line of bash. If empty, the group consists of `tests`, which share one call of pytest with other groups."""
     tests: tuple[str, ...] = ()
     """Files and folders of tests. A file belongs to the group that names the longest path."""
     tools: tuple[str, ...] = ()
-    """Commands that print versions of programs and libraries from outside of the locks."""
+    """Commands that print the versions of programs and libraries outside the locks."""
     packages: tuple[str, ...] = ()
-    """Commands that install system packages: once a run, before anything else, because only one can at a time."""
+    """Commands that install system packages: once a run, before anything else, because they cannot run concurrently."""
     needs: tuple[str, ...] = ()
-    """Commands that make available what else it needs, each once a run."""
+    """Commands that provide its other requirements, each once a run."""
     beside: bool = False
-    """Its command runs beside all others, because it waits for downloads and pods most of the time."""
+    """If set, its command runs beside all others, because it mostly waits for downloads and pods."""
+    part_of: str = ""
+    """Larger group that includes this one: if that group runs, this one is left out."""
     always: bool = False
-    """No stamp spares it."""
+    """If set, it runs in spite of a stamp."""
     nightly: bool = False
-    """It costs much, and its inputs are the few that its promise is about; the nightly run does it in any case."""
+    """True for an expensive group: only the files that it is about are inputs, and the nightly run always runs it."""
     cluster: bool = False
-    """It needs the program that KUBEBEAST_CLUSTER_TOOL names."""
+    """True if it needs the program that KUBEBEAST_CLUSTER_TOOL names."""
     in_make_test: bool = False
-    """`make test` has it, too, without the tests marked slow."""
+    """True if `make test` runs it too, without the tests marked slow."""
 
 
 def load(path: Path = TABLE) -> list[Group]:
-    """All groups in the order in which they run.
+    """Returns all groups in the order in which they run.
 
     Raises:
-        ValueError: A group has an unknown key, or names a set that is not there.
+        ValueError: If a group has an unknown key or names a missing set.
     """
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     sets: dict[str, list[str]] = table["sets"]
@@ -52,7 +54,7 @@ def load(path: Path = TABLE) -> list[Group]:
 
 
 def matches(patterns: Iterable[str], path: str) -> bool:
-    """Whether the patterns name the file `path`, relative to the repository: the last match decides."""
+    """Returns True if the patterns include the file `path`, relative to the repository: the last match decides."""
     included = False
     for pattern in patterns:
         if _is_below(pattern.removeprefix("!"), path):
@@ -61,7 +63,7 @@ def matches(patterns: Iterable[str], path: str) -> bool:
 
 
 def owner(groups: Sequence[Group], test: str) -> Group | None:
-    """The group of a file of tests."""
+    """Returns the group of a test file."""
     owners = [(len(pattern), group) for group in groups for pattern in group.tests if _is_below(pattern, test)]
     return max(owners, key=lambda each: each[0])[1] if owners else None
 

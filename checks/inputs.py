@@ -1,4 +1,4 @@
-"""The inputs of a group as one hash: contents of files as git hashes them, versions of tools, the machine's system."""
+"""Hash of a group's inputs: contents of files as git hashes them, versions of tools, the machine's system."""
 
 import functools
 import hashlib
@@ -14,10 +14,10 @@ from checks.groups import Group, matches
 
 
 class Tree:
-    """The working tree: files that are committed, and those that would be.
+    """The working tree: committed files, and those that `git add --all` would add.
 
     Args:
-        root: a clone's folder.
+        root: Folder of a clone.
     """
 
     def __init__(self, root: Path) -> None:
@@ -26,14 +26,14 @@ class Tree:
         """Mode and hash of every file by its path, as `git ls-tree` has them."""
 
     def is_clean(self) -> bool:
-        """Whether all of it is in the newest commit."""
+        """Returns True if the newest commit contains the whole tree."""
         return self._git("status", "--porcelain", "--untracked-files=all") == ""
 
     def commit(self) -> str:
         return self._git("rev-parse", "HEAD").strip()
 
     def digest(self, group: Group) -> str:
-        """A hash of all that decides about the group's result."""
+        """Returns a hash of everything on which the group's result depends."""
         parts = [group.name, group.command, *group.tests, *group.packages, *group.needs, *machine()]
         parts += [version(tool) for tool in group.tools]
         parts += [f"{line} {path}" for path, line in sorted(self.files.items()) if matches(group.inputs, path)]
@@ -41,7 +41,7 @@ class Tree:
 
     def _read(self) -> Mapping[str, str]:
         with tempfile.TemporaryDirectory() as folder:
-            # An index of its own, which leaves what the user has staged as it is.
+            # A separate index leaves the user's staged changes alone.
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             self._git("read-tree", "HEAD", env=index)
             self._git("add", "--all", env=index)
@@ -62,13 +62,13 @@ class Tree:
 
 @functools.cache
 def machine() -> tuple[str, ...]:
-    """The system and the Python that everything runs on."""
+    """Returns the operating system and the version of Python."""
     release = Path("/etc/os-release")
     return (platform.machine(), platform.system(), release.read_text() if release.exists() else "", sys.version)
 
 
 @functools.cache
 def version(tool: str) -> str:
-    """The version that a command prints; a missing program has one, too, so that its installation is a change."""
+    """Returns the exit status of a command and the version that it prints; the status shows if a program is missing."""
     done = subprocess.run(tool, shell=True, capture_output=True, text=True, check=False)
     return f"{tool}: {done.returncode} {done.stdout}"

@@ -1,4 +1,4 @@
-"""Runs a command and measures what it and all of its descendants take."""
+"""Runs a command and measures the time of the command and all of its descendants."""
 
 import collections
 import ctypes
@@ -20,24 +20,24 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measured:
-    """What a command took."""
+    """Costs of a command."""
 
     status: int
     """Exit status; negative if a signal ended the command."""
     seconds: float
     """Wall time."""
     cpu_seconds: float
-    """User and system time, with that of descendants whose parents have ended before them."""
+    """User and system time, including descendants that outlived their parents."""
     cache_hits: int
-    """Compilations that ccache spared."""
+    """Compilations that ccache served."""
     cache_misses: int
 
 
 def run(words: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: IO[bytes] | None = None) -> Measured:
-    """Blocks until the command has ended. What it has left behind is killed.
+    """Runs a command and blocks until it has ended, then kills the processes that it has left behind.
 
     Args:
-        output: takes standard output and error; None: this process's own.
+        output: File for standard output and error; None for those of this process.
     """
     with tempfile.TemporaryDirectory() as folder:
         compiled, used = Path(folder, "ccache"), Path(folder, "cpu")
@@ -53,20 +53,20 @@ def run(words: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: IO[b
 
 
 def count_compilations(stats_log: str) -> tuple[int, int]:
-    """Hits and misses in ccache's log of results (its manual, `stats_log`)."""
+    """Returns the hits and misses in ccache's log of results (its manual, `stats_log`)."""
     counts = collections.Counter(line for line in stats_log.splitlines() if not line.startswith("#"))
     return counts["direct_cache_hit"] + counts["preprocessed_cache_hit"], counts["cache_miss"]
 
 
 def _supervise(used: Path, words: Sequence[str]) -> int:
-    """Runs in a process of its own, whose children are the command's descendants alone."""
+    """Runs in a separate process, so that all its children are descendants of the command."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pid = os.posix_spawnp(words[0], list(words), os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(pid, number))
     ended, status = os.wait()
-    # Orphans are waited for as soon as they end: who looks for one must not find it as a zombie.
+    # Orphans are reaped as soon as they end: the command must not find them as zombies.
     while ended != pid:
         ended, status = os.wait()
     _end_orphans()

@@ -1,4 +1,4 @@
-"""Which groups a run needs, and why it leaves out the others."""
+"""Selection of the groups that a run needs, with the reasons for leaving out the others."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -11,18 +11,21 @@ from checks.stamps import Stamp, Stamps
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What is done with one group."""
+    """The decision on one group."""
 
     group: Group
     digest: str
     stamp: Stamp | None = None
-    """An earlier pass with these inputs, which spares this one."""
+    """Earlier pass with these inputs; if there is one, the group is skipped."""
     missing: str = ""
-    """What it needs and this machine lacks; empty if it can run."""
+    """Requirement that this machine lacks; empty if the group can run."""
+
+    within: str = ""
+    """Running group that includes this one."""
 
     @property
     def runs(self) -> bool:
-        return not self.stamp and not self.missing
+        return not self.stamp and not self.missing and not self.within
 
 
 Which = Literal["all", "make test"]
@@ -31,11 +34,12 @@ Which = Literal["all", "make test"]
 def make_plans(
     groups: Iterable[Group], tree: Tree, stamps: Stamps, env: Mapping[str, str], which: Which = "all"
 ) -> list[Plan]:
-    """A plan for each group, in order.
+    """Returns a plan for each group, in order.
 
     Args:
-        env: if CI_ALL is "1", no stamp counts; KUBEBEAST_CLUSTER_TOOL names what starts a cluster.
-        which: "make test" leaves out what needs more than compilers and Python.
+        env: Variables; if CI_ALL is "1", stamps are ignored. KUBEBEAST_CLUSTER_TOOL names a program that starts a
+            cluster.
+        which: "make test" leaves out groups that need more than compilers and Python.
     """
     plans = []
     for group in groups:
@@ -46,4 +50,8 @@ def make_plans(
         stamp = stamps.find(group.name, digest) if spared else None
         missing = "KUBEBEAST_CLUSTER_TOOL" if group.cluster and not env.get("KUBEBEAST_CLUSTER_TOOL") else ""
         plans.append(Plan(group=group, digest=digest, stamp=stamp, missing=missing))
-    return plans
+    running = {plan.group.name for plan in plans if plan.runs}
+    return [
+        dataclasses.replace(plan, within=plan.group.part_of) if plan.runs and plan.group.part_of in running else plan
+        for plan in plans
+    ]

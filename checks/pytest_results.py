@@ -1,7 +1,7 @@
-"""A plugin of pytest (`-p checks.pytest_results`) that writes each test's result, for groups that share one call.
+"""Plugin of pytest (`-p checks.pytest_results`) that writes each test's result, for groups that share one call.
 
-CHECKS_RESULTS names the file: a line of JSON for each phase of a test that has ended. The last phase has the processor
-time of the test, and the files of the repository that it and its module have opened in this process, without Python's.
+CHECKS_RESULTS names the file: a line of JSON for each phase of a test that has ended. The last phase has the CPU time
+of the test, and the files of the repository, other than Python's, that it and its module have opened in this process.
 """
 
 import collections
@@ -20,14 +20,14 @@ _CPU, _FILES = "cpu_seconds", "files"
 
 
 class _Watch:
-    """What the current test, or the module that is being collected, takes."""
+    """Use of CPU time and files by the current test, or by the module that is being collected."""
 
     def __init__(self) -> None:
         self.files: dict[str, set[str]] = collections.defaultdict(set)
         """Opened files by the test or module that opened them."""
         self.current = ""
         self.is_worker = False
-        """Whether pytest-xdist has started this process."""
+        """True if pytest-xdist has started this process."""
         self._began = 0.0
 
     def begin(self, name: str) -> None:
@@ -45,7 +45,7 @@ class _Watch:
 
     @staticmethod
     def _processor_time() -> float:
-        """Of this process and of its children that have ended."""
+        """Returns the CPU seconds of this process and of its children that have ended."""
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -83,7 +83,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Called in a worker of pytest-xdist, and again in the process that started it, which alone writes."""
+    """Writes a line; pytest-xdist calls it in a worker, and again in the main process, which alone writes."""
     if _watch.is_worker or not (path := os.environ.get("CHECKS_RESULTS")):
         return
     properties = dict(report.user_properties)

@@ -1,6 +1,6 @@
-"""The files of the repository that a Python file reaches: by its imports, and by the modules that its strings name.
+"""The files of the repository that a Python file reaches, through imports and through module names in strings.
 
-A string counts because tests start `python -m PACKAGE` and name environments and models by import path.
+Strings count because tests start `python -m PACKAGE` and name environments and models by import path.
 """
 
 import ast
@@ -14,11 +14,11 @@ _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 
 
 class Reach:
-    """Which files each file reaches.
+    """The files that each file reaches.
 
     Args:
-        root: the repository.
-        roots: folders below it that Python finds modules in, such as "services/learner".
+        root: Folder of the repository.
+        roots: Folders below it in which Python finds modules, such as "services/learner".
     """
 
     def __init__(self, root: Path, roots: Iterable[str]) -> None:
@@ -30,7 +30,7 @@ class Reach:
         self._direct = functools.cache(self._read)
 
     def of(self, path: Path) -> set[Path]:
-        """All files that `path` reaches directly or through others, itself included; relative to the repository."""
+        """Returns all files that `path` reaches, directly or indirectly, and itself, relative to the repository."""
         found: set[Path] = set()
         waiting = [path, *self._conftests(path)]
         while waiting:
@@ -61,7 +61,7 @@ class Reach:
         return {file for name in names for file in self._files(name)}
 
     def _files(self, name: str) -> Iterator[Path]:
-        """The module of that name and the packages around it."""
+        """Yields the files of the module of that name and of the packages around it."""
         parts = name.split(".")
         if parts[0] not in self._packages:
             return
@@ -72,7 +72,7 @@ class Reach:
 
 
 def _started(words: list[ast.expr]) -> Iterator[str]:
-    """The module after each "-m" of a command, and its `__main__` if it is a package."""
+    """Yields the module after each "-m" of a command, and its `__main__` for the case that it is a package."""
     texts = [word.value if isinstance(word, ast.Constant) else None for word in words]
     for dash_m, name in itertools.pairwise(texts):
         if dash_m == "-m" and isinstance(name, str):

@@ -1,4 +1,4 @@
-"""What a call of pytest reported of its tests, for each test and for each group."""
+"""Results of a call of pytest, by test and by group."""
 
 import collections
 import dataclasses
@@ -10,20 +10,20 @@ from checks.groups import Group, matches, owner
 
 @dataclasses.dataclass(slots=True)
 class Test:
-    """One test, with its set-up and its end."""
+    """One test, with its setup and teardown."""
 
     name: str
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """Of the worker and of processes that it has waited for."""
+    """CPU seconds of the worker and of the processes that it has waited for."""
     failed: bool = False
     skipped: bool = False
     files: set[str] = dataclasses.field(default_factory=set)
-    """Files of the repository that the test has opened in its own process."""
+    """Files of the repository that the test has opened in the worker's process."""
 
 
 def read(lines: Iterable[str]) -> list[Test]:
-    """Of the file that checks.pytest_results has written."""
+    """Reads the tests from the lines that checks.pytest_results has written."""
     tests: dict[str, Test] = {}
     for line in lines:
         phase = json.loads(line)
@@ -37,7 +37,7 @@ def read(lines: Iterable[str]) -> list[Test]:
 
 
 def by_group(tests: Iterable[Test], groups: Sequence[Group]) -> Mapping[str, list[Test]]:
-    """The tests of each group by its name."""
+    """Returns the tests of each group, by the group's name."""
     found: dict[str, list[Test]] = collections.defaultdict(list)
     for test in tests:
         if group := owner(groups, test.name.partition("::")[0]):
@@ -46,7 +46,7 @@ def by_group(tests: Iterable[Test], groups: Sequence[Group]) -> Mapping[str, lis
 
 
 def unnamed_inputs(group: Group, tests: Iterable[Test], repository: Collection[str]) -> list[str]:
-    """Files of the repository that the group's tests have opened and that are no inputs of it."""
+    """Returns the files of the repository that the group's tests have opened but that are not among its inputs."""
     opened = {name for test in tests for name in test.files}
     return sorted(name for name in opened if name in repository and not matches(group.inputs, name))
 

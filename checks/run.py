@@ -1,4 +1,4 @@
-"""Runs the planned groups: most in turn, some beside them, and one call of pytest for all groups of tests."""
+"""Runner of the planned groups: most in turn, some beside them, and one call of pytest for all groups of tests."""
 
 import dataclasses
 import os
@@ -16,12 +16,12 @@ from checks.plan import Plan
 
 BIN = Path(".venv", "bin")
 OURS = ("CI_ALL", "KUBEBEAST_CLUSTER_TOOL")
-"""Variables that are no matter of what is tested."""
+"""Environment variables of the runner that tests must not see."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one group."""
+    """The result of one group."""
 
     passed: bool
     seconds: float
@@ -29,26 +29,28 @@ class Outcome:
     cache_hits: int = 0
     cache_misses: int = 0
     num_tests: int | None = None
-    """None: the group is no group of tests."""
+    """Number of tests; None if the group has a command instead."""
 
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """What came of a run."""
+    """The result of a run."""
 
     outcomes: dict[str, Outcome] = dataclasses.field(default_factory=dict)
-    """By group; a group that did not come to its end is missing."""
+    """Outcomes by group; a group that did not finish is missing."""
     tests: list[results.Test] = dataclasses.field(default_factory=list)
     failed: bool = False
 
 
 class Run:
-    """Args:
-    groups: the whole table; what the plans leave out is known by it.
-    files: all files of the repository; those that a test opens must be inputs of its group.
-    say: gets a line for each group that begins or ends.
-    pytest_args: further arguments of the shared call of pytest.
-    workers: tests that run at a time.
+    """A run of the planned groups.
+
+    Args:
+        groups: All groups of the table, so that the tests of groups without a plan can be excluded.
+        files: All files of the repository; those that a test opens must be inputs of its group.
+        show: Called with a line for each group that begins or ends.
+        pytest_args: Further arguments of the shared call of pytest.
+        workers: Number of tests that run concurrently.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Run:
         files: Collection[str],
         root: Path,
         env: Mapping[str, str],
-        say: Callable[[str], None],
+        show: Callable[[str], None],
         pytest_args: Sequence[str] = (),
         workers: int = 4,
     ) -> None:
@@ -72,17 +74,17 @@ class Run:
         self._all = groups
         self._root = root
         self._files = files
-        # .venv/tools: helm, kubectl, promtool, prometheus, if `make cluster-tools` has put them there.
+        # .venv/tools: helm, kubectl, promtool and prometheus, if `make cluster-tools` has installed them.
         self._env = {**os.environ, **env, "PATH": f"{os.environ['PATH']}:{root / '.venv' / 'tools'}"}
-        self._say = say
+        self._show = show
         self._pytest_args = pytest_args
         self._workers = workers
 
     def run(self) -> Report:
-        """Blocks until all have ended.
+        """Runs the groups and blocks until all have ended.
 
-        A failure does not keep other groups from running, so that one run finds all of them; but after a failure of a
-        group that runs always, such as the set-up, no further group begins.
+        After a failure, the other groups still run, so that one run finds all failures; but if a group that always
+        runs, such as the setup, or a command of `packages` or `needs` fails, no further group begins.
         """
         for plan in self._plans:
             self._once(plan.group.packages)
@@ -98,13 +100,13 @@ class Run:
         return self.report
 
     def _once(self, commands: Sequence[str]) -> None:
-        """Runs those that this run has not run yet. Groups that run beside others have none."""
+        """Runs the commands that this run has not run yet. Not thread-safe: groups that run beside others have none."""
         for command in commands:
             if command not in self.report.outcomes:
                 self._command(command, command, sys.stdout.fileno())
 
     def _run_in_turn(self) -> None:
-        """Commands first: what they compile is faster done alone, and a lint's finding comes early."""
+        """Runs commands before tests: they compile faster alone, and findings of a linter come early."""
         for plan in self._plans:
             if plan.group.command and not plan.group.beside:
                 self._once(plan.group.needs)
@@ -121,12 +123,12 @@ class Run:
             outcome = self.report.outcomes.get(group.name)
             if outcome and not outcome.passed:
                 log.seek(0)
-                self._say(log.read().decode(errors="replace"))
+                self._show(log.read().decode(errors="replace"))
 
     def _command(self, name: str, command: str, output: int) -> None:
         if self._stopped:
             return
-        self._say(f"{name} begins")
+        self._show(f"{name} begins")
         with os.fdopen(os.dup(output), "wb") as file:
             taken = measure.run(["bash", "-euo", "pipefail", "-c", command], env=self._env, cwd=self._root, output=file)
         self._note(name, taken)
@@ -138,10 +140,10 @@ class Run:
         )
         self.report.failed |= not passed
         self._stopped |= not passed and name in self._gates
-        self._say(f"{name} {'passed' if passed else 'FAILED'} in {taken.seconds:.0f} s")
+        self._show(f"{name} {'passed' if passed else 'FAILED'} in {taken.seconds:.0f} s")
 
     def _tests(self, groups: Sequence[Group]) -> None:
-        self._say(f"tests of {', '.join(group.name for group in groups)} begin")
+        self._show(f"tests of {', '.join(group.name for group in groups)} begin")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "results")
             words = [str(BIN / "python"), "-m", "pytest", "-p", "checks.pytest_results", "-q"]
@@ -150,19 +152,19 @@ class Run:
             env["CHECKS_RESULTS"] = str(path)
             taken = measure.run([*words, *test_files(groups, self._all, self._root)], env=env, cwd=self._root)
             self.report.tests = results.read(path.read_text().splitlines() if path.exists() else [])
-        # 5: no test was collected, as if -m leaves out all of them.
+        # 5: no test was collected, for example if -m deselects all.
         self._note("pytest", dataclasses.replace(taken, status=0 if taken.status == 5 else taken.status))
         found = results.by_group(self.report.tests, groups)
         for group in groups:
             tests = found.get(group.name, [])
-            # Without an end of the whole call nobody knows which tests are missing.
+            # If the call did not finish, the missing tests are unknown.
             passed = taken.status in (0, 1, 5) and not any(test.failed for test in tests)
             if not tests and not self._pytest_args:
-                self._say(f"{group.name} has no tests")
+                self._show(f"{group.name} has no tests")
                 self.report.failed, passed = True, False
             narrow = group.always or group.nightly
             if unnamed := [] if narrow else results.unnamed_inputs(group, tests, self._files):
-                self._say(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
+                self._show(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
                 self.report.failed, passed = True, False
             self.report.outcomes[group.name] = Outcome(
                 passed=passed,
@@ -173,7 +175,11 @@ class Run:
 
 
 def test_files(groups: Sequence[Group], every: Sequence[Group], root: Path) -> list[str]:
-    """Arguments of pytest that name the tests of these groups, and none of the others in `every`."""
+    """Returns arguments of pytest that select the tests of these groups, and none of the others in `every`.
+
+    Raises:
+        ValueError: If the groups name files or folders that do not exist.
+    """
     wanted = {pattern for group in groups for pattern in group.tests}
     others = {pattern for group in every for pattern in group.tests} - wanted
     ignored = [f"--ignore={pattern}" for pattern in sorted(others) if any(_holds(each, pattern) for each in wanted)]

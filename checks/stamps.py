@@ -1,4 +1,4 @@
-"""What has passed on this machine: a file for each group and hash of its inputs, outside of every clone."""
+"""Stamps of passed groups on this machine: a file for each group and hash of its inputs, outside every clone."""
 
 import dataclasses
 import json
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_AGE_S = 7 * 24 * 3600.0
-"""An older stamp is none: indexes, mirrors and a machine's packages change without any input."""
+"""Age limit of a stamp: indexes, mirrors and a machine's packages change without any input."""
 KEPT = 50
-"""Stamps of a group; older ones are deleted."""
+"""Number of stamps kept of each group; older ones are deleted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,12 +20,15 @@ class Stamp:
     """Seconds since the epoch."""
     commit: str
     seconds: float
-    """Wall time that the group took."""
+    """Wall time of the group."""
 
 
 class Stamps:
-    """Args:
-    folder: made when the first stamp is written; it may be absent, or unreadable.
+    """The stamps in a folder.
+
+    Args:
+        folder: Created with the first stamp; it may be missing or unreadable.
+        now: Clock, in seconds since the epoch.
     """
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
@@ -33,20 +36,20 @@ class Stamps:
         self._now = now
 
     def find(self, group: str, digest: str) -> Stamp | None:
-        """The pass with these inputs; None if there is none, if it is too old, or if its file is damaged."""
+        """Returns the pass with these inputs; None if there is none, if it is too old, or if its file is damaged."""
         stamp = _read(self._path(group, digest))
         return stamp if stamp and 0 <= self._now() - stamp.time <= MAX_AGE_S else None
 
     def newest(self, group: str) -> Stamp | None:
-        """The newest pass with whatever inputs."""
+        """Returns the newest pass with any inputs."""
         found = [stamp for path in self._folder.glob(f"{group}/*") if (stamp := _read(path))]
         return max(found, key=lambda stamp: stamp.time, default=None)
 
     def write(self, group: str, digest: str, *, commit: str, seconds: float) -> None:
-        """Atomic: a reader sees the whole file or none.
+        """Writes a stamp atomically: a reader sees the whole file or none.
 
         Raises:
-            OSError: The folder cannot be written.
+            OSError: If the folder cannot be written.
         """
         path = self._path(group, digest)
         path.parent.mkdir(parents=True, exist_ok=True)

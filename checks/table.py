@@ -1,4 +1,4 @@
-"""The table at the end of a run: what ran, how long, what was spared and why."""
+"""The table at the end of a run: results and times of the groups, and the reasons of those that were skipped."""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ HEADER = ("step", "result", "seconds", "CPU s", "compiled", "tests")
 
 
 def lines(plans: Sequence[Plan], report: Report) -> list[str]:
-    """The table, and the slowest tests below it."""
+    """Returns the lines of the table, with the slowest tests below it."""
     planned = {plan.group.name for plan in plans}
     rows = [(name, *_cells(outcome)) for name, outcome in report.outcomes.items() if name not in planned]
     rows += [_row(plan, report.outcomes.get(plan.group.name)) for plan in plans]
@@ -27,6 +27,8 @@ def _row(plan: Plan, outcome: Outcome | None) -> tuple[str, ...]:
         return (plan.group.name, *_cells(outcome))
     if plan.missing:
         return (plan.group.name, f"left out: {plan.missing} is not set", "", "", "", "")
+    if plan.within:
+        return (plan.group.name, f"part of {plan.within}", "", "", "", "")
     if plan.stamp:
         day = datetime.datetime.fromtimestamp(plan.stamp.time, datetime.UTC).strftime("%Y-%m-%d %H:%M")
         return (plan.group.name, f"same inputs {plan.digest[:12]} passed {day}", "", "", "", "")

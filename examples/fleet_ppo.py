@@ -3,9 +3,9 @@
 python examples/fleet_ppo.py --address 127.0.0.1:4431 &
 kubebeast-envserver --env CartPole-v1 --address 127.0.0.1:4431 --num-streams 4 --envs-per-stream 2
 
-Env-servers may go and come meanwhile. Schulman et al. 2017, https://arxiv.org/abs/1707.06347, in the manner of CleanRL.
-T steps, N environments, M = T * N; arrays are time-major. Of vector environments with AutoresetMode.NEXT_STEP the row
-after an episode's last one is the first of the next, and what lies between them is no transition.
+Env-servers may leave and join during the training. Schulman et al. 2017, https://arxiv.org/abs/1707.06347, in the style
+of CleanRL. T steps, N environments; arrays are time-major. With AutoresetMode.NEXT_STEP, the row after the last one of
+an episode is the first of the next, and the step between them is not a transition.
 """
 
 import contextlib
@@ -29,43 +29,43 @@ from kubebeast_fleet import FleetVectorEnv
 @dataclass
 class Args:
     address: str = "127.0.0.1:4431"
-    """Where env-servers are listened for."""
+    """Address on which to listen for env-servers."""
     token_file: str = ""
-    """File of bearer tokens, one of which an env-server must send; empty: none is asked for."""
+    """File of bearer tokens, one of which an env-server must send; if empty, none is required."""
     http_address: str = ""
-    """Of /healthz, /readyz and /metrics; empty: none."""
+    """Address of /healthz, /readyz and /metrics; if empty, they are not served."""
     num_envs: int = 8
     """Environments that step together (N); more wait in reserve."""
     total_steps: int = 100_000
     """Rows to train for."""
     target_return: float = float("inf")
-    """Ends the training once the newest 100 episodes return so much on average."""
+    """Mean return of the newest 100 episodes at which the training ends."""
     rollout_length: int = 32
     """Rows of each environment between two updates (T)."""
     learning_rate: float = 0.001
-    """At the start; it falls to 0 in a line."""
+    """Initial learning rate; it decays linearly to 0."""
     num_epochs: int = 20
     """Passes over a rollout."""
     num_minibatches: int = 1
-    """Of a pass."""
+    """Minibatches in a pass."""
     gamma: float = 0.98
     """Discount factor."""
     gae_lambda: float = 0.8
-    """Of the generalised advantage estimation."""
+    """Lambda of the generalized advantage estimation."""
     clip: float = 0.2
-    """Largest change of a probability that pays."""
+    """Range in which the ratio of probabilities is clipped around 1."""
     value_cost: float = 0.5
     """Weight of the value loss."""
     entropy_cost: float = 0.0
     """Weight of the entropy bonus."""
     max_grad_norm: float = 0.5
-    """Larger gradients are scaled down to it."""
+    """Maximum norm of the gradient; larger gradients are scaled down to it."""
     seed: int = 1
-    """Of the weights and the actions; environments are seeded by their env-servers."""
+    """Seed of the weights and the actions; env-servers seed their environments."""
 
 
 class Agent(nn.Module):
-    """A policy and a value, each with two layers of its own."""
+    """A policy and a value function, as separate networks of two hidden layers each."""
 
     def __init__(self, num_inputs: int, num_actions: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Agent(nn.Module):
 
 @dataclass
 class Rollout:
-    """T + 1 rows of N environments, and what was done at the first T of them."""
+    """T + 1 rows of N environments, and the actions at the first T of them."""
 
     observations: Tensor  # [T+1, N, D]
     rewards: Tensor  # [T+1, N]: on arrival at the row
@@ -98,12 +98,12 @@ class Rollout:
     log_probs: Tensor  # [T, N]
 
     def is_valid(self) -> Tensor:
-        """bool [T, N]: the action led to the next row. Not at the end of an episode, nor where its environment went."""
+        """Returns bool [T, N]: True if the action led to the next row, so neither at an episode's end nor at a loss."""
         return ~(self.terminated | self.truncated)[:-1] & ~self.lost[1:]
 
 
 class Collector:
-    """Plays, T rows at a time, and knows the returns of the newest episodes."""
+    """Collects rollouts of `length` rows, and the returns of the newest episodes."""
 
     def __init__(self, envs: FleetVectorEnv, agent: Agent, length: int) -> None:
         self.returns: deque[float] = deque(maxlen=100)
@@ -141,7 +141,7 @@ class Collector:
 
 
 def advantages_of(rollout: Rollout, values: Tensor, gamma: float, gae_lambda: float) -> Tensor:
-    """[T, N] from values [T+1, N]; an episode that was cut off goes on in the value of its last observation."""
+    """Returns advantages [T, N] from values [T+1, N]; truncated episodes bootstrap from their last observation."""
     goes_on = ~(rollout.terminated | rollout.truncated)
     deltas = rollout.rewards[1:] + gamma * values[1:] * ~rollout.terminated[1:] - values[:-1]
     valid = rollout.is_valid()
@@ -154,7 +154,7 @@ def advantages_of(rollout: Rollout, values: Tensor, gamma: float, gae_lambda: fl
 
 
 def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout, args: Args) -> None:
-    """Several passes over the transitions of a rollout."""
+    """Trains the agent with several passes over the transitions of a rollout."""
     with torch.no_grad():
         _, values = agent(rollout.observations)
     advantages = advantages_of(rollout, values, args.gamma, args.gae_lambda)
@@ -199,7 +199,7 @@ def train(envs: FleetVectorEnv, args: Args) -> None:
 def main(args: Args) -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-    # The first process of a container is not ended by the signal otherwise.
+    # By default, the signal does not end the first process of a container.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     envs = FleetVectorEnv(args.address, args.num_envs, token_file=args.token_file, http_address=args.http_address)
     with contextlib.closing(envs):

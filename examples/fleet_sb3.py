@@ -3,7 +3,7 @@
 python examples/fleet_sb3.py --address 127.0.0.1:4431 &
 kubebeast-envserver --env CartPole-v1 --address 127.0.0.1:4431 --num-streams 8 --envs-per-stream 1
 
-Env-servers may go and come meanwhile. stable-baselines3 is no requirement of KubeBeast's: pip install it beside.
+Env-servers may leave and join during the training. KubeBeast does not require stable-baselines3; install it with pip.
 """
 
 import contextlib
@@ -28,24 +28,24 @@ from kubebeast_fleet import AsyncFleetVectorEnv
 @dataclass
 class Args:
     address: str = "127.0.0.1:4431"
-    """Where env-servers are listened for; their streams have one environment each."""
+    """Address on which to listen for env-servers; their streams have one environment each."""
     token_file: str = ""
-    """File of bearer tokens, one of which an env-server must send; empty: none is asked for."""
+    """File of bearer tokens, one of which an env-server must send; if empty, none is required."""
     http_address: str = ""
-    """Of /healthz, /readyz and /metrics; empty: none."""
+    """Address of /healthz, /readyz and /metrics; if empty, they are not served."""
     num_envs: int = 8
     """Environments that step together; more wait in reserve."""
     total_steps: int = 100_000
     """Steps to train for."""
     seed: int = 1
-    """Of the weights and the actions; environments are seeded by their env-servers."""
+    """Seed of the weights and the actions; env-servers seed their environments."""
 
 
-class FleetVecEnv(VecEnv):  # type: ignore[misc, unused-ignore] # without types where stable-baselines3 is not installed
-    """The fleet as Stable-Baselines3 wants it: the row after the end of an episode is the first of the next.
+class FleetVecEnv(VecEnv):  # type: ignore[misc, unused-ignore] # untyped if stable-baselines3 is not installed
+    """A fleet as a `VecEnv` of Stable-Baselines3, which expects the next episode's first row at the end of an episode.
 
-    There that first row comes in the same step, and the last one in its info. So environments that have ended are asked
-    for one row more, alone, which takes streams of one environment. Observations are arrays.
+    The first row comes in the same step, and the last observation in its info. Environments at their end therefore step
+    once more, alone, which requires streams of one environment. Observations are arrays.
     """
 
     def __init__(self, fleet: AsyncFleetVectorEnv) -> None:
@@ -58,7 +58,7 @@ class FleetVecEnv(VecEnv):  # type: ignore[misc, unused-ignore] # without types 
         self._started = False
 
     def reset(self) -> NDArray[Any]:
-        """Environments of a fleet reset themselves: a later call returns what they show."""
+        """Returns the current observations: environments of a fleet reset themselves, so later calls reset nothing."""
         if not self._started:
             self._receive(self.num_envs)
             self._started = True
@@ -80,14 +80,14 @@ class FleetVecEnv(VecEnv):  # type: ignore[misc, unused-ignore] # without types 
         return self._observations.copy(), rewards, terminated | truncated, infos
 
     def _begin(self, envs: NDArray[np.integer]) -> None:
-        """Waits until each of them shows the first row of an episode."""
+        """Steps these environments until each has received the first row of an episode."""
         while envs.size:
             self._fleet.send(self._nothing[: envs.size], envs)
             *_, info = self._receive(envs.size)
             envs = info["env_id"][~info["is_first"] | info["lost"]]
 
     def _receive(self, count: int) -> tuple[Any, ...]:
-        """Rewards, terminated, truncated and info of the next rows, whose observations are kept."""
+        """Returns rewards, terminated, truncated and info of the next `count` rows, and keeps their observations."""
         observations, rewards, terminated, truncated, info = self._fleet.recv(count)
         self._observations[info["env_id"]] = observations
         return rewards, terminated, truncated, info
@@ -111,7 +111,7 @@ class FleetVecEnv(VecEnv):  # type: ignore[misc, unused-ignore] # without types 
 
 
 class Progress(BaseCallback):  # type: ignore[misc, unused-ignore]
-    """A line for each rollout."""
+    """A callback that prints a line for each rollout."""
 
     def __init__(self, envs: FleetVecEnv) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class Progress(BaseCallback):  # type: ignore[misc, unused-ignore]
 
 def main(args: Args) -> None:
     torch.set_num_threads(1)
-    # The first process of a container is not ended by the signal otherwise.
+    # By default, the signal does not end the first process of a container.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     envs = FleetVecEnv(
         AsyncFleetVectorEnv(

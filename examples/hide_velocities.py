@@ -1,4 +1,4 @@
-"""A wrapper of one's own: CartPole without its two velocities, which only a network with a memory can balance.
+"""A custom wrapper: CartPole without its two velocities, which only a network with memory can balance.
 
 kubebeast mono --env CartPole-v1 --wrappers hide_velocities:HideVelocities --use-lstm
 """
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class HideVelocities(gymnasium.ObservationWrapper[NDArray[np.float32], Any, NDArray[np.float32]]):
-    """Observations float32 [2]: the position of the cart and the angle of the pole."""
+    """Wrapper with observations float32 [2]: the position of the cart and the angle of the pole."""
 
     def __init__(self, env: gymnasium.Env[NDArray[np.float32], Any]) -> None:
         super().__init__(env)

@@ -26,11 +26,11 @@ class Args:
     env: str = "kubebeast_envserver.catch:Catch-v0"
     """Environment: a gymnasium id or module:Id."""
     seed: int = 1
-    """Of the weights, of the actions and of the environments."""
+    """Seed of the weights, the actions and the environments."""
     total_steps: int = 50_000
     """Env-steps to train for."""
     num_actors: int = 8
-    """Environments, over all processes."""
+    """Environments in all processes together."""
     num_actor_processes: int = 2
     """Processes that step environments and act in them."""
     unroll_length: int = 10
@@ -38,7 +38,7 @@ class Args:
     batch_size: int = 8
     """Unrolls in a training batch (B)."""
     learning_rate: float = 0.003
-    """At the start; it falls to 0 in a line."""
+    """Initial learning rate; it decays linearly to 0."""
     discounting: float = 0.99
     """Discount factor of the return, gamma."""
     baseline_cost: float = 0.5
@@ -46,13 +46,13 @@ class Args:
     entropy_cost: float = 0.01
     """Weight of the entropy bonus."""
     max_grad_norm: float = 40.0
-    """Larger gradients are scaled down to it."""
+    """Maximum norm of the gradient; larger gradients are scaled down to it."""
     updates_per_line: int = 100
     """Updates between two lines of output."""
 
 
 def impala_loss(model: Model, rollout: Rollout, args: Args) -> Tensor:
-    """Policy gradient, baseline and entropy, summed over the valid transitions of [T, B]; a scalar."""
+    """Returns the sum of policy-gradient, baseline and entropy losses over the valid transitions [T, B]; a scalar."""
     output, _ = model(rollout.model_inputs, rollout.core_state)
     policy_logits, baseline = output.policy_logits[:-1], output.baseline[:-1]
     targets = vtrace.from_logits(
@@ -63,7 +63,7 @@ def impala_loss(model: Model, rollout: Rollout, args: Args) -> Tensor:
         rewards=rollout.rewards[1:],
         values=baseline,
         bootstrap_value=output.baseline[-1],
-        valid=rollout.valid,  # false where an episode has ended and the next row begins another
+        valid=rollout.valid,  # False if the next row begins another episode
     )
     log_policy = F.log_softmax(policy_logits, dim=-1)
     action_log_probs = log_policy.gather(-1, rollout.action.unsqueeze(-1)).squeeze(-1)
@@ -76,7 +76,7 @@ def impala_loss(model: Model, rollout: Rollout, args: Args) -> Tensor:
 
 
 def train(args: Args, actors: MonoActors) -> None:
-    """Acts and learns for total_steps, and prints how it goes."""
+    """Acts and learns for total_steps, and prints the progress."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     while (spec := actors.wait_env_spec(timeout_ms=1000)) is None:
         pass
@@ -88,7 +88,7 @@ def train(args: Args, actors: MonoActors) -> None:
     episode_returns: deque[float] = deque(maxlen=100)
     last_step, last_time = step, time.perf_counter()
     while step < args.total_steps:
-        actors.check()  # a process that died is started again
+        actors.check()  # restarts processes that died
         rollout = actors.next_rollout(timeout_ms=1000)
         if rollout is None:
             continue

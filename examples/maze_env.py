@@ -1,4 +1,4 @@
-"""An environment of one's own: a maze, another in every episode, trained from this folder with
+"""A custom environment: a maze, a different one in every episode, trained from this folder with
 
 kubebeast mono --env maze_env:Maze-v0 --num-actors 8 --unroll-length 20 --learning-rate 0.002 --entropy-cost 0.01
 """
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
-"""Rows and columns that an action moves by: 0 up, 1 right, 2 down, 3 left."""
+"""Changes of row and column of the actions: 0 up, 1 right, 2 down, 3 left."""
 GOAL_REWARD, STEP_REWARD = 1.0, -0.01
 WALL_COLOUR, AGENT_COLOUR, GOAL_COLOUR = (90, 94, 104), (86, 180, 233), (230, 159, 0)
 CELL_PIXELS = 16
@@ -21,15 +21,23 @@ Cell = tuple[int, int]
 
 
 class Maze(gymnasium.Env[Planes, np.int64]):
-    """The way from the upper left to the lower right. A move into a wall leaves the agent where it is.
+    """A maze with its start at the upper left and its goal at the lower right. A move into a wall has no effect.
 
-    observation: float32 [3, size, size], planes of the walls, the agent and the goal, 1 where there is one, else 0.
+    Observations are float32 [3, size, size]: planes of the walls, the agent and the goal, 1 at their cells, else 0.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012 - as gymnasium declares it
 
     def __init__(self, size: int = 7, render_mode: str | None = None) -> None:
-        """size: rows and columns of the grid, the walls around it included: odd, at least 5."""
+        """Creates a maze.
+
+        Args:
+            size: Rows and columns of the grid, including the walls around it; odd, at least 5.
+            render_mode: "rgb_array" or None.
+
+        Raises:
+            ValueError: If the size is even or below 5.
+        """
         if size < 5 or size % 2 == 0:
             raise ValueError(f"size = {size}: must be odd and at least 5")
         self.render_mode = render_mode
@@ -40,7 +48,7 @@ class Maze(gymnasium.Env[Planes, np.int64]):
         self._goal: Cell = (size - 2, size - 2)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Planes, dict[str, Any]]:
-        super().reset(seed=seed)  # np_random, the only source of chance, starts from the seed
+        super().reset(seed=seed)  # seeds np_random, the only source of randomness
         self._walls = self._carve()
         self._agent = self._start
         return self._planes(), {}
@@ -53,7 +61,7 @@ class Maze(gymnasium.Env[Planes, np.int64]):
         return self._planes(), GOAL_REWARD if terminated else STEP_REWARD, terminated, False, {}
 
     def render(self) -> NDArray[np.uint8]:
-        """uint8 [H, W, 3]: the grid in colour, CELL_PIXELS a cell."""
+        """Returns an image of the grid, uint8 [H, W, 3], with CELL_PIXELS rows and columns per cell."""
         cells = np.zeros((self._size, self._size, 3), np.uint8)
         cells[self._walls] = WALL_COLOUR
         cells[self._goal] = GOAL_COLOUR
@@ -68,9 +76,9 @@ class Maze(gymnasium.Env[Planes, np.int64]):
         return planes
 
     def _carve(self) -> NDArray[np.bool_]:
-        """bool [size, size]: walls between rooms on odd rows and columns, with one way between any two of them.
+        """Returns walls, bool [size, size], between rooms on odd rows and columns, with one path between any two rooms.
 
-        A walk breaks into rooms that it has not seen yet, and turns back where there is none (depth-first search).
+        A depth-first search opens neighboring rooms that are still closed, and goes back if there are none.
         """
         walls = np.ones((self._size, self._size), np.bool_)
         walls[self._start] = False

@@ -1,4 +1,4 @@
-"""An encoder of one's own for a single leaf of the observation, trained from this folder with
+"""A custom encoder for a single leaf of the observation, trained from this folder with
 
 kubebeast mono --env CartPole-v1 --encoder .=my_encoder:FourierFeatures
 """
@@ -12,7 +12,7 @@ from kubebeast_learner.models import LeafSpec
 
 
 class FourierFeatures(nn.Module):
-    """Sines and cosines of learnt projections of a vector: small differences become visible (arXiv:2006.10739)."""
+    """Sines and cosines of learned projections of a vector: small differences become visible (arXiv:2006.10739)."""
 
     def __init__(self, leaf: LeafSpec, num_frequencies: int = 32, scale: float = 1.0) -> None:
         super().__init__()

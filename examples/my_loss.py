@@ -1,4 +1,4 @@
-"""A loss of one's own: IMPALA's and a term more, trained from this folder with
+"""A custom loss: IMPALA's with an additional term, trained from this folder with
 
 kubebeast mono --env CartPole-v1 --loss my_loss:my_loss
 """
@@ -13,7 +13,7 @@ from kubebeast_learner.models import ModelOutput
 def my_loss(
     output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor, *, logit_cost: float = 1e-4
 ) -> LossOutput:
-    """Also keeps the logits small, summed over the valid transitions, so that no action's probability vanishes."""
+    """Adds the squared logits of the valid transitions to IMPALA's loss, so that no action's probability vanishes."""
     loss = impala_loss(output, rollout, config, entropy_cost)
     squares = output.policy_logits[:-1].square().sum(dim=-1).masked_fill(~rollout.valid, 0.0)
     return loss._replace(total=loss.total + logit_cost * squares.sum())

@@ -1,4 +1,4 @@
-"""A recurrent network of one's own, trained from this folder with
+"""A custom recurrent network, trained from this folder with
 
 kubebeast mono --env CartPole-v1 --model my_net:MyNet
 """
@@ -13,7 +13,7 @@ from kubebeast_learner.models import LeafSpec, ModelInputs, ModelOutput
 
 
 class MyNet(nn.Module):
-    """One layer over a vector of observations, a GRU, and the two heads."""
+    """A linear layer over the observation vector, a GRU, and the heads of policy and baseline."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int, hidden_size: int = 64) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""An env-server in one file, written from docs/protocol.md: four games of Catch for a learner, on grpcio alone.
+"""An env-server in one file, written from docs/protocol.md: four games of Catch for a learner, with grpcio only.
 
 kubebeast learner --recipe catch
 python examples/plain_env_server.py 127.0.0.1:4431
@@ -25,27 +25,27 @@ NUM_ENVS = 4
 ROWS, COLUMNS = 10, 5
 FINAL = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED")
 OPTIONS = [
-    ("grpc.use_local_subchannel_pool", 1),  # a new connection each time
+    ("grpc.use_local_subchannel_pool", 1),  # a new connection for each channel
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC waits for a keepalive's answer, too
+    ("grpc.http2.ping_timeout_ms", 10_000),  # newer gRPC waits so long for a keepalive's answer, too; default 60 s
     ("grpc.http2.max_pings_without_data", 0),
 ]
 WELCOME_TIMEOUT_S, END_TIMEOUT_S = 300.0, 2.0
 STEADY_S, LONGEST_WAIT_S = 5.0, 8.0
 Inbox = queue.SimpleQueue[pb.ActResponse | None]
-"""What the learner has said; None is the end of the stream."""
+"""Responses of the learner; None marks the end of the stream."""
 
 
 class Catch:
-    """A ball falls through a board; the paddle in the last row must be below it. Actions: 0 left, 1 stay, 2 right."""
+    """Game of a falling ball, with a paddle in the last row to catch it. Actions: 0 left, 1 stay, 2 right."""
 
     def __init__(self) -> None:
         self.is_over = True
 
     def step(self, action: int) -> tuple[bytes, float, bool, bool]:
-        """A row: observation, reward, terminated, is_first. Where a game is over the action does nothing but reset."""
+        """Returns a row: observation, reward, terminated, is_first. If the game is over, the action only resets it."""
         is_first, reward = self.is_over, 0.0
         if is_first:
             self.ball, self.column, self.paddle = 0, random.randrange(COLUMNS), COLUMNS // 2
@@ -61,7 +61,7 @@ class Catch:
 
 
 class LearnerError(Exception):
-    """The learner broke a rule, or ended the stream."""
+    """Raised if the learner breaks a rule or ends the stream."""
 
 
 def hello(instance_id: str) -> pb.ActRequest:
@@ -78,7 +78,7 @@ def hello(instance_id: str) -> pb.ActRequest:
 
 
 def observations(step: int, games: list[Catch], actions: tuple[int, ...]) -> pb.ActRequest:
-    """The next row of every game."""
+    """Steps every game and returns the message with their next rows."""
     boards, rewards, terminated, is_first = zip(
         *(game.step(a) for game, a in zip(games, actions, strict=True)), strict=True
     )
@@ -114,7 +114,7 @@ def checked_actions(response: pb.ActResponse, step: int) -> tuple[int, ...]:
 
 
 def play(address: str, instance_id: str) -> str:
-    """One stream; returns the name of the status that it ended with. SystemExit says Bye first."""
+    """Plays one stream and returns the name of its final status. On SystemExit it sends a Bye first."""
     requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
     inbox: Inbox = queue.SimpleQueue()
     with grpc.insecure_channel(address, OPTIONS) as channel:
@@ -134,12 +134,12 @@ def play(address: str, instance_id: str) -> str:
             raise
         finally:
             requests.put(None)
-            call.cancel()  # type: ignore[no-untyped-call] # of no effect where the learner has ended it
+            call.cancel()  # type: ignore[no-untyped-call] # no effect if the learner has ended it
         return call.code().name
 
 
 def talk(requests: "queue.SimpleQueue[pb.ActRequest | None]", inbox: Inbox, instance_id: str) -> None:
-    """Plays until the learner ends the stream, which is a LearnerError."""
+    """Plays until the learner ends the stream or breaks a rule; raises LearnerError, or queue.Empty without Welcome."""
     requests.put(hello(instance_id))
     checked_welcome(received(inbox, WELCOME_TIMEOUT_S))
     games, actions = [Catch() for _ in range(NUM_ENVS)], (0,) * NUM_ENVS
@@ -149,7 +149,12 @@ def talk(requests: "queue.SimpleQueue[pb.ActRequest | None]", inbox: Inbox, inst
 
 
 def received(inbox: Inbox, timeout_s: float) -> pb.ActResponse:
-    """Waits a second at a time: Python notices no signal that comes just before a wait until that ends."""
+    """Returns the next response. It waits in steps of 1 s: Python handles a signal just before a wait after the wait.
+
+    Raises:
+        queue.Empty: After `timeout_s`.
+        LearnerError: If the stream has ended.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -173,14 +178,14 @@ def read(call: Iterator[pb.ActResponse], inbox: Inbox) -> None:
 
 
 def drain(inbox: Inbox) -> None:
-    """Until the learner has ended the stream, so that the Bye arrives."""
+    """Waits until the learner has ended the stream, so that the Bye arrives; at most END_TIMEOUT_S per response."""
     with contextlib.suppress(queue.Empty):
         while inbox.get(timeout=END_TIMEOUT_S) is not None:
             pass
 
 
 def main(address: str) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # wakes whatever the main thread waits for
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # interrupts any wait of the main thread
     instance_id, tries = str(uuid.uuid4()), 0
     while True:
         began = time.monotonic()

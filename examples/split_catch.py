@@ -1,4 +1,4 @@
-"""An observation of two leaves, neither of which is enough: Catch with the ball in an image and the paddle in a vector.
+"""An observation of two leaves that are both needed: Catch with the ball in an image and the paddle in a vector.
 
 kubebeast mono --env split_catch:SplitCatch-v0 --num-actors 8 --unroll-length 10 --batch-size 8 \
     --learning-rate 0.003 --entropy-cost 0.01 --total-steps 200000
@@ -15,10 +15,10 @@ Observation = dict[str, Any]
 
 
 class SplitCatch(gymnasium.Env[Observation, np.int64]):
-    """Actions: 0 left, 1 stay, 2 right. An episode takes 9 decisions; the last reward is 1 for a catch, else -1.
+    """Catch with the actions 0 left, 1 stay, 2 right. An episode takes 9 decisions; the last reward is 1 or -1.
 
-    observation: "ball" uint8 [10, 5, 1], 255 where the ball is; "paddle" float32 [5], 1 at its column. The paddle
-    begins anywhere and goes around the edges, so that nobody who does not see it can know where it is.
+    Observations: "ball" uint8 [10, 5, 1], 255 at the ball; "paddle" float32 [5], 1 at its column. The paddle begins in
+    a random column and wraps around the edges, so that its position cannot be inferred from past actions.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What starts real learners, env-servers and fleets, and counts what they do: for tests and for benchmarks alike."""
+"""Drivers of real learners, env-servers and fleets, with accounts of their steps, for tests and benchmarks."""

@@ -1,4 +1,4 @@
-"""Certificates for the tests of TLS: an authority, and what it issues, as PEM files."""
+"""Certificates for tests of TLS: an authority and the certificates that it issues, as PEM files."""
 
 import datetime
 import ipaddress
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates; `pem` is the file that those who trust it are given."""
+    """A certificate authority; `pem` is the file of its own certificate, for peers that trust it."""
 
     name: x509.Name
     key: ec.EllipticCurvePrivateKey
@@ -29,7 +29,7 @@ class Pair:
     key: Path
 
     def replace_by(self, other: "Pair") -> None:
-        """Puts the other pair into these files."""
+        """Overwrites these files with the other pair."""
         self.cert.write_bytes(other.cert.read_bytes())
         self.key.write_bytes(other.key.read_bytes())
 
@@ -45,7 +45,7 @@ def make_ca(directory: Path, name: str = "authority") -> Authority:
 
 
 def issue(ca: Authority, directory: Path, name: str, host: str = "127.0.0.1") -> Pair:
-    """A certificate for one host: an IP address or a DNS name."""
+    """Issues a certificate for one host: an IP address or a DNS name."""
     key = ec.generate_private_key(ec.SECP256R1())
     try:
         host_name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
@@ -66,20 +66,20 @@ def issue(ca: Authority, directory: Path, name: str, host: str = "127.0.0.1") ->
 
 
 def tls_options(pair: Pair | None = None, trusts: Authority | None = None) -> dict[str, str]:
-    """Of the side, pool or env-server, that shows the pair and verifies its peer by the authority."""
+    """Returns options of a pool or env-server that presents the pair and verifies its peer by the authority."""
     own = {"tls_cert": str(pair.cert), "tls_key": str(pair.key)} if pair is not None else {}
     return own | ({"tls_ca": str(trusts.pem)} if trusts is not None else {})
 
 
 def listener_credentials(pair: Pair, client_ca: Authority | None = None) -> grpc.ServerCredentials:
-    """Of a listener that shows the pair, and demands a certificate of client_ca where one is given."""
+    """Returns credentials of a listener that presents the pair, and requires a certificate of client_ca if given."""
     ca = client_ca.pem.read_bytes() if client_ca is not None else None
     chain = [(pair.key.read_bytes(), pair.cert.read_bytes())]
     return grpc.ssl_server_credentials(chain, ca, require_client_auth=ca is not None)
 
 
 def dialer_credentials(ca: Authority, pair: Pair | None = None) -> grpc.ChannelCredentials:
-    """Of a dialer that trusts the authority, and shows the pair where one is given."""
+    """Returns credentials of a dialer that trusts the authority, and presents the pair if given."""
     if pair is None:
         return grpc.ssl_channel_credentials(ca.pem.read_bytes())
     return grpc.ssl_channel_credentials(ca.pem.read_bytes(), pair.key.read_bytes(), pair.cert.read_bytes())

@@ -1,4 +1,4 @@
-"""The C++ client library, built and installed as other projects find it, and programs that use it."""
+"""Builds of the C++ client library, installed for other projects, and of programs that use it."""
 
 import fcntl
 import subprocess
@@ -12,8 +12,8 @@ Kind = Literal["shared", "static"]
 
 
 def installed_client(kind: Kind) -> Path:
-    """The folder of an installation that is up to date with the sources. Blocks while another process builds it."""
-    # One build folder for both: they are linked from the same objects.
+    """Returns the folder of an up-to-date installation, built if necessary. Blocks while another process builds it."""
+    # Both kinds share a build folder: they are linked from the same objects.
     build, prefix = ROOT / "build" / "client", ROOT / "build" / f"client-{kind}-installed"
     build.mkdir(parents=True, exist_ok=True)
     with open(build / "lock", "w", encoding="utf-8") as lock:
@@ -27,7 +27,7 @@ def installed_client(kind: Kind) -> Path:
 
 
 def built_against(client: Path, source: Path, build: Path) -> Path:
-    """The folder with the programs of a CMake project outside of the repository's builds, that finds the package."""
+    """Builds a separate CMake project that finds the installed package, and returns the folder of its programs."""
     warnings = ["-DCMAKE_COMPILE_WARNING_AS_ERROR=ON", "-DCMAKE_C_FLAGS=-Wall -Wextra -pedantic"]
     warnings.append("-DCMAKE_CXX_FLAGS=-Wall -Wextra -pedantic")
     _run("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={client}", *warnings)

@@ -1,4 +1,4 @@
-"""Ports for servers that a test starts, or starts again, in other processes."""
+"""Ports for servers that a test starts or restarts in other processes."""
 
 import collections
 import contextlib
@@ -7,21 +7,21 @@ import secrets
 import socket
 
 LOWEST, HIGHEST = 12_000, 29_999
-"""Below what Linux gives connections for their near ends, and Kubernetes its node ports: a port of the kernel's choice
-may be taken by somebody's connection before the server binds it, or by that of a client which so dials itself.
+"""Range below Linux's ephemeral ports and Kubernetes' node ports: another connection may take an ephemeral port before
+the server binds it, or a client that dials the port may be assigned it and so connect to itself.
 """
 MOST_HELD = 100
-"""Of the ports that this process was given; a test that has so many after it needs its own no more."""
+"""Number of ports that this process keeps; older ones belong to tests that have ended."""
 
 _held: collections.deque[int] = collections.deque()
-"""File descriptors of the sockets that keep them, oldest first."""
+"""File descriptors of the sockets that hold the ports, oldest first."""
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody has on the loopback interface.
+    """Reserves `count` consecutive free ports on the loopback interface and returns the first.
 
-    From now on other processes that ask get others, whether a server is there already or not. Servers bind them with
-    SO_REUSEADDR, as nearly all do; without one, whoever dials is refused.
+    From then on, other callers of this function get other ports, even before a server binds them. Servers must bind
+    with SO_REUSEADDR, as nearly all do; until one does, connections are refused.
     """
     while True:
         first = LOWEST + secrets.randbelow(HIGHEST - LOWEST + 2 - count)
@@ -38,16 +38,16 @@ def free_port() -> int:
 
 
 def free_address() -> str:
-    """An address on which nobody listens."""
+    """Returns a reserved address without a listener."""
     return f"127.0.0.1:{free_port()}"
 
 
 def _take(port: int) -> socket.socket:
-    """Holds a port, for servers to share; OSError where anybody has it."""
+    """Binds a port so that servers can share it; raises OSError if it is in use."""
     taken = socket.socket()
     try:
         taken.bind(("127.0.0.1", port))
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before: it would bind what others hold
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # before bind, it would share others' ports
     except OSError:
         taken.close()
         raise

@@ -1,7 +1,7 @@
-"""Settings for every test: no accelerator, one thread an operation, so that results do not depend on the machine.
+"""Settings for every test: no accelerator, one thread per operation, so that results do not depend on the machine.
 
-They hold from the import on, for this process and for all that it starts: each tree of tests has a conftest.py at its
-top that imports this module, and the fixtures in it, before anything imports torch.
+They apply from the import on, to this process and its children: the conftest.py at the top of each tree of tests
+imports this module and its fixtures before anything imports torch.
 """
 
 import os
@@ -15,12 +15,12 @@ from kubebeast_common import log
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A shell makes what it runs in the background deaf to SIGINT, and so all that the tests start.
+# Background processes of a shell ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def nameless_log_lines() -> Iterator[None]:
-    """What one test's learner or env-server in this process is called is not on the lines of the next one's."""
+    """Clears the ids of a test's learner or env-server in this process from the log lines of the next test."""
     yield
     log.note(run_id="", env_server_id="", instance_id="")

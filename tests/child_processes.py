@@ -1,4 +1,4 @@
-"""The processes that a process has started, by what they run."""
+"""Child processes of a process, selected by command line."""
 
 import contextlib
 
@@ -6,12 +6,12 @@ import psutil
 
 ENV_SERVER = "kubebeast_envserver"
 SPAWNED = "spawn_main"
-"""By multiprocessing: a stream of an env-server, an actor of mono."""
+"""Mark of processes that multiprocessing starts: streams of an env-server, actors of mono."""
 
 
 def children(pid: int, runs: str) -> list[psutil.Process]:
-    """Those of the process `pid` whose command line holds `runs`, without others that libraries start, as
-    multiprocessing's resource tracker and the compiler's workers, and without those that have ended.
+    """Returns the running children of process `pid` with `runs` in their command line. That excludes the processes of
+    libraries, such as multiprocessing's resource tracker and the compiler's workers.
     """
     found = []
     for child in psutil.Process(pid).children():

@@ -1,5 +1,6 @@
-"""Settings for every test, and what carries streams in those that need both."""
+"""Settings of all tests, and the fixture of the two transports."""
 
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -9,12 +10,15 @@ from harness.pytest_settings import nameless_log_lines
 
 __all__ = ["nameless_log_lines", "transport"]
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""Under `nohup pytest`, the processes that tests start would else inherit an ignored SIGHUP."""
+
 
 @pytest.fixture(scope="module", params=["native", "grpcio"])
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What carries the streams that env-servers dial, in this process and in those that it starts."""
+    """Sets the transport of the streams that env-servers dial, in this process and in processes that it starts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBEBEAST_TRANSPORT", request.param)
         if request.param == "grpcio":
-            patch.setitem(sys.modules, "kubebeast_native", None)  # as where it is not installed
+            patch.setitem(sys.modules, "kubebeast_native", None)  # as if it were not installed
         yield request.param

@@ -1,4 +1,4 @@
-"""What the dashboard asks Prometheus, with its variables filled in."""
+"""Prometheus queries of the dashboard with their variables filled in."""
 
 from collections.abc import Mapping
 from string import Template
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 class PanelQuery(NamedTuple):
     panel: str
-    """The panel's title."""
+    """Title of the panel."""
     expr: str
-    """PromQL that Prometheus takes as it is."""
+    """PromQL that Prometheus accepts unchanged."""
 
 
 def queries(dashboard: Mapping[str, Any], variables: Mapping[str, str]) -> list[PanelQuery]:
-    """All queries of the JSON model, panel by panel, in their order.
+    """Returns all queries of the JSON model, panel by panel, in their order.
 
-    variables: the value of every variable in the queries by name, those of Grafana itself too, for example
+    variables: the value of every variable in the queries by name, including those of Grafana itself, for example
     {"namespace": "local", "job": "local", "env_server_price": "0.05", "learner_price": "1", "__rate_interval": "15s"}.
-    KeyError names the one that is missing; others are ignored.
+    KeyError names a missing one; further ones are ignored.
     """
     return [
         PanelQuery(panel["title"], Template(target["expr"]).substitute(variables))

@@ -1,4 +1,4 @@
-"""An HTTP server on a port of this machine, for as long as a test needs it."""
+"""An HTTP server on a port of this machine for the duration of a test."""
 
 import contextlib
 import threading
@@ -8,11 +8,11 @@ from typing import Generic, Protocol, TypeVar
 
 
 class ServerState(Protocol):
-    """What handlers share."""
+    """The shared state of the handlers."""
 
     @property
     def stopped(self) -> threading.Event:
-        """Set when the server ends: wakes handlers that never answer."""
+        """Set when the server ends; wakes handlers that never answer."""
 
 
 State = TypeVar("State", bound=ServerState)
@@ -25,7 +25,10 @@ class StatefulServer(ThreadingHTTPServer, Generic[State]):
 
 @contextlib.contextmanager
 def serving(handler: type[BaseHTTPRequestHandler], make_state: Callable[[str], State]) -> Iterator[State]:
-    """make_state: from the server's URL, before the first request."""
+    """Serves requests in a thread until the end of the context.
+
+    make_state: called with the URL of the server before the first request.
+    """
     server: StatefulServer[State] = StatefulServer(("127.0.0.1", 0), handler)
     server.state = make_state(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

@@ -1,4 +1,4 @@
-"""The names under which learner, evaluation and env-server are scraped."""
+"""Names of all metrics that learner, evaluation and env-server export."""
 
 from kubebeast_common.metrics import sample_names
 from kubebeast_envserver.metrics import ENVSERVER
@@ -12,9 +12,9 @@ PROCESS = frozenset(
         *("start_time_seconds", "open_fds", "max_fds"),
     )
 )
-"""The Python client's own."""
+"""Metrics of the Python client itself."""
 
 
 def exported_metrics() -> set[str]:
-    """Of everything that the tables name and of the process; a histogram has three names."""
+    """Returns the names of all metrics in the tables and of the process; a histogram has three names."""
     return {name for row in (*ROWS, *EVALUATION, *ENVSERVER) for name in sample_names(row)} | PROCESS

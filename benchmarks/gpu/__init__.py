@@ -1,1 +1,1 @@
-"""How busy a learner keeps its GPU, and what waits for what: `python -m benchmarks.gpu`."""
+"""Use of the GPU by a learner, and the waiting times of its threads: `python -m benchmarks.gpu`."""

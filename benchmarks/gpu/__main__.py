@@ -1,14 +1,14 @@
-"""How busy a learner keeps its GPU, and what waits for what.
+"""Use of the GPU by a learner, and the waiting times of its threads.
 
     python -m benchmarks.gpu --seconds 10 --processes 12 --envs 384
     python -m benchmarks.gpu --pong --processes 12 --envs 384
     python -m benchmarks.gpu --networks deep --compiles off --label deep-eager
     python -m benchmarks.gpu --tiny
 
-Real learners one after the other, each with another network, precision and compiler setting, under two loads: recorded
-frames that clients send without computing anything, so that the learner is what there is to see, and real games of
-env-servers on this machine. Times and shares are the learner's own metrics over the window; how busy the GPU is, its
-driver says. Without a GPU the same runs on the CPU.
+Runs real learners one after the other, with different networks, precisions and compiler settings, under two loads:
+recorded frames from clients that compute nothing, which isolate the learner, and real games of env-servers on this
+machine. Times and shares are the learner's own metrics over the window; the driver reports the use of the GPU. Without
+a GPU, everything runs on the CPU.
 """
 
 import os

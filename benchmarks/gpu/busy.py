@@ -1,4 +1,4 @@
-"""What the GPU does meanwhile, as its driver tells."""
+"""Use of the GPU during a measurement, as its driver reports it."""
 
 import dataclasses
 import statistics
@@ -12,16 +12,16 @@ QUERY = ("nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GpuUse:
-    """Of the first GPU."""
+    """Use of the first GPU."""
 
     busy_percent: float
     """Mean share of the time in which a kernel ran."""
     memory_mib: float
-    """The most that was in use, by anybody."""
+    """Maximum use of memory, by all processes."""
 
 
 def read_gpu() -> GpuUse | None:
-    """At this moment; None where there is no GPU, or no driver that tells."""
+    """Returns the current use; None if there is no GPU, or no driver that reports it."""
     try:
         output = subprocess.run(QUERY, capture_output=True, text=True, check=True, timeout=30).stdout
         busy, memory = output.splitlines()[0].split(",")
@@ -31,7 +31,7 @@ def read_gpu() -> GpuUse | None:
 
 
 class GpuWatch:
-    """Reads the GPU from entering to leaving the context."""
+    """A context manager that samples the use of the GPU from entering to leaving."""
 
     def __init__(self) -> None:
         self._samples: list[GpuUse] = []
@@ -48,7 +48,7 @@ class GpuWatch:
 
     @property
     def use(self) -> GpuUse | None:
-        """After the context; None without a GPU."""
+        """Mean use and maximum memory, after leaving the context; None without a GPU."""
         if not self._samples:
             return None
         busy = statistics.mean(sample.busy_percent for sample in self._samples)

@@ -1,4 +1,4 @@
-"""A real learner under a load, for as long as a measurement takes."""
+"""A real learner under a load, for the time of a measurement."""
 
 import contextlib
 import os
@@ -18,13 +18,13 @@ from harness.processes.learner_process import LearnerProcess
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics
 
 FIRST_UPDATES = 3
-"""The first ones compile and allocate."""
+"""Updates before the warm-up; they compile and allocate."""
 START_S = 400.0
-"""Longest until then: a compiler takes minutes for a large network."""
+"""Timeout of the first updates: a compiler takes minutes for a large network."""
 
 
 def measure(variant: Variant, settings: Settings, folder: Path, recording: Path) -> tuple[Row, Shares]:
-    """RuntimeError, with the learner's log, where it does not train."""
+    """Measures one learner; raises RuntimeError with the end of its log if it does not train."""
     with training(variant, settings, folder, recording) as learner:
         wait_for_updates(learner)
         time.sleep(settings.warmup_seconds)
@@ -36,12 +36,12 @@ def measure(variant: Variant, settings: Settings, folder: Path, recording: Path)
 
 
 def wait_for_updates(learner: LearnerProcess) -> None:
-    """Blocks until the first ones are done. RuntimeError, with the end of the log, where they do not come."""
+    """Blocks until the first updates are done; raises RuntimeError with the end of the log if the learner fails."""
     wait_until(learner, lambda: learner.newest.get("num_updates", 0) >= FIRST_UPDATES)
 
 
 def wait_until(learner: LearnerProcess, condition: Callable[[], bool]) -> None:
-    """RuntimeError, with the end of the log, where the learner does not bring it about."""
+    """Blocks until the condition is met; raises RuntimeError with the end of the log on a failure or a timeout."""
     deadline = time.monotonic() + START_S
     while not condition():
         if not learner.is_running or time.monotonic() > deadline:
@@ -74,7 +74,7 @@ def fleet_flags(settings: Settings) -> list[str]:
 
 @contextlib.contextmanager
 def local_training(settings: Settings, folder: Path, *flags: str) -> Iterator[LearnerProcess]:
-    """`kubebeast train`, stopped in the end with its env-servers."""
+    """Runs `kubebeast train`, and stops it and its env-servers at the end."""
     address = f"127.0.0.1:{free_port()}"
     with learner_process(settings, folder, *flags, f"--http-address={address}", command="train") as learner:
         learner.http_address = address
@@ -83,7 +83,7 @@ def local_training(settings: Settings, folder: Path, *flags: str) -> Iterator[Le
 
 
 def learner_process(settings: Settings, folder: Path, *flags: str, command: str = "learner") -> LearnerProcess:
-    """It sees the first GPU, or those that this process sees."""
+    """Returns a learner that sees the GPUs of this process's CUDA_VISIBLE_DEVICES, by default the first one."""
     return LearnerProcess(
         folder,
         "--disable-checkpoint",
@@ -96,7 +96,7 @@ def learner_process(settings: Settings, folder: Path, *flags: str, command: str 
 
 
 def scrape_full(learner: LearnerProcess, before: Scrape) -> Scrape:
-    """At once where the window is full, else as soon as it is."""
+    """Returns the metrics as soon as the window since `before` is full."""
     now = before
 
     def has_become_full() -> bool:

@@ -1,4 +1,4 @@
-"""Pictures of the results: where the time of each learner goes, and Pong's curve."""
+"""Pictures of the results: shares of the time of each learner, and the learning curve of Pong."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ COLOURS = ("#bbbbbb", "#e69f00", "#56b4e9", "#0072b2", "#009e73", "#cc79a7")
 
 
 def draw_shares(rows: Sequence[Row], shares: Sequence[Shares], path: Path, title: str) -> None:
-    """A bar a learner: the time of its training thread, of its inference threads and of its streams."""
+    """Draws a bar per learner: the time of its training thread, of its inference threads and of its streams."""
     height = 1.2 + 0.35 * len(shares)
     figure, charts = plt.subplots(1, 3, figsize=(14, height), sharey=True, layout="constrained")
     names = [f"{each.variant}: {row.steps_per_s:,.0f} steps/s" for row, each in zip(rows, shares, strict=True)]
@@ -36,7 +36,7 @@ def draw_shares(rows: Sequence[Row], shares: Sequence[Shares], path: Path, title
 
 
 def draw_pong(points: Sequence[Point], path: Path, title: str) -> None:
-    """The mean return of the newest games against minutes."""
+    """Draws the mean return of the newest games against minutes."""
     known = [(point.seconds / 60, point.mean_return) for point in points if point.mean_return is not None]
     figure, chart = plt.subplots(figsize=(7, 3), layout="constrained")
     chart.plot([minutes for minutes, _ in known], [value for _, value in known], color=COLOURS[3])

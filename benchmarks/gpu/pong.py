@@ -1,4 +1,4 @@
-"""Pong for some minutes: how good the agent gets on this machine."""
+"""Training of Pong for some minutes, with its learning curve on this machine."""
 
 import dataclasses
 import time
@@ -14,10 +14,10 @@ SAMPLE_S = 5.0
 @dataclasses.dataclass(frozen=True, slots=True)
 class Point:
     seconds: float
-    """Since the training began."""
+    """Time since the training began."""
     step: int
     mean_return: float | None
-    """Of the newest 100 games; None before the first has ended."""
+    """Mean return of the newest 100 games; None before the first has ended."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,7 @@ class Pong:
 
 
 def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
-    """RuntimeError, with the learner's log, where it does not train."""
+    """Trains for `pong_seconds`; raises RuntimeError with the end of the learner's log if it does not train."""
     with local_training(settings, folder, *fleet_flags(settings), f"--device={settings.device}") as learner:
         wait_for_updates(learner)
         with GpuWatch() as watch:
@@ -40,12 +40,12 @@ def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
 
 
 def point_of(values: dict[str, float | None]) -> Point:
-    """Of a progress line."""
+    """Returns the point of a progress line."""
     return Point(values["elapsed_s"] or 0.0, int(values["step"] or 0), values["mean_episode_return"])
 
 
 def thinned(points: list[Point]) -> list[Point]:
-    """One every SAMPLE_S, and the last."""
+    """Returns one point every SAMPLE_S, and the last one."""
     kept: list[Point] = []
     for point in points:
         if not kept or point.seconds >= kept[-1].seconds + SAMPLE_S:

@@ -1,4 +1,4 @@
-"""What is measured: loads, networks, and the values of --compile and --precision that a learner has."""
+"""Settings of the measurement: loads, networks, and the learner's values of --compile and --precision."""
 
 import dataclasses
 import itertools
@@ -16,12 +16,12 @@ NETWORKS: dict[Network, tuple[str, ...]] = {
     "deep": ("--model=deep",),
     "lstm": ("--model=shallow", "--use-lstm"),
 }
-"""As flags of the learner."""
+"""Flags of the learner by network."""
 MAX_PONG_S = 480.0
 
 
 def _values_of(setting: str) -> tuple[str, ...]:
-    """All but auto, which is one of the others."""
+    """Returns all values except "auto", which stands for one of the others."""
     return tuple(value for value in get_args(get_type_hints(RunConfig)[setting]) if value != "auto")
 
 
@@ -30,31 +30,31 @@ class Settings:
     seconds: float = 10.0
     """Length of each measurement, in seconds."""
     warmup_seconds: float = 5.0
-    """Time that a learner trains after its first updates before it is measured, in seconds."""
+    """Warm-up of a learner after its first updates, in seconds."""
     loads: tuple[Load, ...] = ("null", "atari")
-    """Recorded frames that clients send for nothing, and real games of env-servers."""
+    """Loads: null for recorded frames from clients that compute nothing, atari for real games of env-servers."""
     networks: tuple[Network, ...] = ("shallow", "deep", "lstm")
-    """lstm is the shallow one with an LSTM."""
+    """Networks; lstm is the shallow one with an LSTM."""
     precisions: tuple[str, ...] = _values_of("precision")
     compiles: tuple[str, ...] = _values_of("compile")
     device: str = "auto"
-    """Of the learner."""
+    """Device of the learner."""
     env: str = "PongNoFrameskip-v4"
-    """The game of the load atari, and of the recorded frames."""
+    """Game of the load atari, and of --pong."""
     processes: int = 8
-    """Env-servers, and clients that send recorded frames."""
+    """Number of env-servers, and of clients that send recorded frames."""
     envs: int = 256
-    """Environments, of all processes together; at most 32 for each client of recorded frames."""
+    """Environments of all processes together; at most 32 for each client of recorded frames."""
     unroll_length: int = 20
     batch_size: int = 32
     pong: bool = False
-    """Only train Pong, with --recipe atari, and draw its curve."""
+    """Only train Pong, with the recipe of its game, and draw its learning curve."""
     pong_seconds: float = MAX_PONG_S
-    """How long Pong is trained, from its first update on; 480 at most."""
+    """Time of the training of Pong after its first updates, in seconds; at most 480."""
     label: str = ""
-    """Part of the result's name, where one day has several."""
+    """Suffix of the result's name, to distinguish results of one day."""
     tiny: bool = False
-    """So small that it is done within seconds on two cores: to see that it works; the result has a name of its own."""
+    """Smoke test that takes seconds on two cores; the result has a separate name."""
 
     def __post_init__(self) -> None:
         if not 0 < self.pong_seconds <= MAX_PONG_S:
@@ -81,23 +81,23 @@ class Settings:
 
     @property
     def envs_per_client(self) -> int:
-        """Of recorded frames."""
+        """Environments of each client of recorded frames."""
         return min(frames.NUM_ENVS, self.envs // self.processes)
 
     @property
     def log_interval_s(self) -> float:
-        """Of the learner, whose metrics follow as often."""
+        """Interval of the learner's log, and of the updates of its metrics."""
         return 0.1 if self.tiny else 0.5
 
     @property
     def name(self) -> str:
-        """Of the result."""
+        """Name of the result."""
         return "gpu" + "-pong" * self.pong + "-tiny" * self.tiny + (f"-{self.label}" if self.label else "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Variant:
-    """One learner that is measured."""
+    """The settings of one measured learner."""
 
     load: Load
     network: Network
@@ -108,7 +108,7 @@ class Variant:
         return f"{self.load}, {self.network}, {self.precision}" + ", compiled" * (self.compile == "on")
 
     def flags(self, settings: Settings) -> list[str]:
-        """Of the learner."""
+        """Returns the flags of the learner."""
         return [
             *NETWORKS[self.network],
             f"--precision={self.precision}",

@@ -1,4 +1,4 @@
-"""Bytes that go from the host to a GPU for each env-step: once to be acted on, once to be trained on."""
+"""Bytes copied from the host to a GPU for each env-step: once for inference, once for training."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -20,15 +20,18 @@ FRAME_STACK = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Transfers:
-    """By the shapes of what is copied; where the learner computes on a CPU nothing is."""
+    """Bytes per env-step by the shapes of the copied arrays; a learner on a CPU copies nothing."""
 
     inference_bytes_per_step: float
     training_bytes_per_step: float
-    """Row T of an unroll is row 0 of the next: it is copied twice."""
+    """Bytes for training; row T of an unroll is row 0 of the next, so it is copied twice."""
 
 
 def transfers(network: Network, unroll_length: int, batch_size: int) -> Transfers:
-    """Of 84 x 84 frames in stacks of four, each of which travels once; the whole stacks of first rows are left out."""
+    """Returns the bytes for 84 x 84 frames in stacks of four, with each frame copied once.
+
+    The complete stacks of first rows are not counted.
+    """
     cell = Cell(streams=1, num_envs=1, frame_stack=FRAME_STACK)
     spec = EnvSpec.of("Recorded-v0", observation_leaves(cell), action_leaves())
     model = make_model(spec.observation, spec.action, _model_config(network))

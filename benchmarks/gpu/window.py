@@ -1,4 +1,4 @@
-"""What a learner's own metrics say of a stretch of time: its speed, and the shares of what waits for what."""
+"""Evaluation of a learner's own metrics over a window: its speed, and the shares of working and waiting."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ COUNTS = ("kubebeast_updates_total", "kubebeast_inference_batches_total", "kubeb
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One learner; no gpu: there is none."""
+    """The results of one learner; "no GPU" if there is none."""
 
     load: str
     network: str
@@ -26,31 +26,31 @@ class Row:
     gpu_busy_percent: float | str
     gpu_memory_mib: float | str
     h2d_bytes_per_step: float
-    """What a GPU is sent: for acting and for training."""
+    """Bytes copied to a GPU per env-step, for inference and training."""
     rows_per_inference: float
     model_p50_ms: float | None
-    """Of an inference batch in the model, copies to the device and back included."""
+    """Time of an inference batch in the model, including copies to the device and back."""
     model_p99_ms: float | None
     action_p50_ms: float | None
-    """From a stream's observations to its actions."""
+    """Time from a stream's observations to its actions."""
     action_p99_ms: float | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Shares:
-    """Of the time of the training thread, of inference threads and of streams; each sums up to 1 with its rest."""
+    """Shares of the time of the training thread, the inference threads and the streams; a remainder completes 1."""
 
     variant: str
     learner: dict[str, float]
-    """waiting for rollouts, and the phases of updates."""
+    """Shares of waiting for rollouts and of the phases of updates."""
     inference: dict[str, float]
-    """gather, model, reply; else they wait for rows."""
+    """Shares of gather, model and reply; the remainder is waiting for rows."""
     streams: dict[str, float]
-    """env: they are waited for, action: the model is, parked: the learner is."""
+    """Shares of waiting for the environment (env), the model (action) and the learner (parked)."""
 
 
 def is_full(before: Scrape, now: Scrape) -> bool:
-    """Whether there is something to say of everything: an update, an inference and an action at least."""
+    """Returns True if the window contains at least one update, one inference batch and one action."""
     return all(_growth(before, now, name) > 0 for name in COUNTS)
 
 
@@ -103,6 +103,6 @@ def _growth(before: Scrape, now: Scrape, name: str, **labels: str) -> float:
 
 
 def _quantiles(before: Scrape, now: Scrape, name: str, **labels: str) -> list[float | None]:
-    """p50 and p99 in milliseconds."""
+    """Returns p50 and p99 in milliseconds."""
     counts_before, counts = (each.metrics.buckets(name, **labels) for each in (before, now))
     return [None if value is None else 1000 * value for value in quantiles(counts_before, counts, (0.5, 0.99))]

@@ -1,1 +1,1 @@
-"""Other systems at the same work: `python -m benchmarks.peers`."""
+"""Comparison with other training systems: `python -m benchmarks.peers`."""

@@ -1,11 +1,11 @@
-"""How fast other systems do the same work on this machine: Pong, four frames a step in stacks of four 84x84 images, the
-shallow network, training included.
+"""Speed of other systems at the same work on this machine: Pong, four frames per step in stacks of four 84x84 images,
+the shallow network, including training.
 
     python -m benchmarks.peers --torchbeast ../torchbeast
 
-Each system is installed from its public package into a venv of its own, and trains with settings of its kind; that of
-each stands in benchmarks/peers/programs. In a round all of them run, one after the other; the figures are medians over
-the rounds, and the ratio that counts is within a round. What cannot run here has the reason instead of numbers.
+Each system is installed from its public package into a separate venv, and trains with its usual settings, which are in
+benchmarks/peers/programs. In a round, all systems run one after the other; results are medians over the rounds, and
+ratios are taken within a round. A system that cannot run here has the reason instead of numbers.
 """
 
 import dataclasses
@@ -28,15 +28,15 @@ from matplotlib import pyplot as plt
 class Row:
     system: str
     steps_per_s: float | None = None
-    """Median over the rounds, as all that follow."""
+    """Median over the rounds, like all fields below."""
     ratio: float | None = None
-    """To the fastest other system of the same round; of other systems to KubeBeast's slowest."""
+    """Ratio to the fastest other system of the same round; for other systems, to KubeBeast's slowest command."""
     frames_per_core_s: float | None = None
     """Frames of the game for each second of CPU time."""
     memory_mib: float | None = None
     """Largest sum of proportional set sizes."""
     cores_used_by_others: float | None = None
-    """Far from 0, the figures say little."""
+    """Cores used by other processes; if it is far from 0, the results are unreliable."""
     note: str = ""
 
 
@@ -48,7 +48,7 @@ def is_own(system: str) -> bool:
 
 
 def ratio(system: str, round_: Round) -> float | None:
-    """Of KubeBeast: to the fastest other system. Of another system: to KubeBeast's slowest way to train."""
+    """Returns the ratio of KubeBeast to the fastest other system, or of others to KubeBeast's slowest command."""
     others = {name: run.steps_per_s for name, run in round_.items() if is_own(name) != is_own(system)}
     if not others or system not in round_:
         return None
@@ -56,7 +56,7 @@ def ratio(system: str, round_: Round) -> float | None:
 
 
 def summarise(peer: Peer, rounds: list[Round], failure: str) -> Row:
-    """Medians; a system without a single measurement has its failure instead."""
+    """Returns the medians of a system, or its failure if it has no measurement."""
     runs = [round_[peer.name] for round_ in rounds if peer.name in round_]
     if not runs:
         return Row(system=peer.name, note=failure)
@@ -73,7 +73,7 @@ def summarise(peer: Peer, rounds: list[Round], failure: str) -> Row:
 
 
 def run(peer: Peer, settings: Settings) -> measure.Measurement:
-    """Raises measure.FailedError, RuntimeError where its venv cannot be made."""
+    """Measures a system; raises measure.FailedError if it fails, RuntimeError if its venv cannot be created."""
     if peer.needs_checkout and settings.torchbeast is None:
         raise measure.FailedError("needs --torchbeast")
     python = venvs.python_with(peer.requirements, settings.work)
@@ -89,7 +89,7 @@ def run(peer: Peer, settings: Settings) -> measure.Measurement:
 
 
 def draw(rows: list[Row], path: str) -> None:
-    """Bars of steps per second, KubeBeast's in a colour of their own."""
+    """Draws bars of steps per second, with a distinct color for KubeBeast."""
     measured = sorted((row for row in rows if row.steps_per_s), key=lambda row: row.steps_per_s or 0)
     figure, axes = plt.subplots(figsize=(8, 0.6 + 0.45 * len(measured)), layout="constrained")
     colours = ["#0072b2" if is_own(row.system) else "#999999" for row in measured]

@@ -1,4 +1,4 @@
-"""One measurement: a system trains in processes of its own, and is looked at from outside."""
+"""Measurement of a system that trains in separate processes, from outside."""
 
 import contextlib
 import dataclasses
@@ -26,14 +26,14 @@ _END_SECONDS = 20.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Measurement:
-    """Of all processes of a system together, between two lines of progress."""
+    """Totals of all processes of a system, between two lines of progress."""
 
     seconds: float
     steps: int
     """Env-steps trained."""
     cpu_s: float
     machine_cpu_s: float
-    """All processes of the machine, these among them."""
+    """CPU seconds of all processes of the machine, including these."""
     memory_mib: float
     """Largest sum of their proportional set sizes (proc(5))."""
 
@@ -48,7 +48,7 @@ class Measurement:
 
     @property
     def cores_used_by_others(self) -> float:
-        """Far from 0, the figures say little: something else was running."""
+        """Cores used by other processes; if it is far from 0, the results are unreliable."""
         return (self.machine_cpu_s - self.cpu_s) / self.seconds
 
 
@@ -62,15 +62,20 @@ class _Moment:
 
 
 class FailedError(RuntimeError):
-    """A system did not train; its last word."""
+    """Raised if a system did not train, with the last line of its output."""
 
 
 def measure(
     command: Sequence[str], folder: Path | None, step: str, *, start_s: float, warmup_s: float, window_s: float
 ) -> Measurement:
-    """Runs `command` until it has trained for warmup_s and window_s more; its progress is what `step` finds in a line.
+    """Runs `command` until it has trained for warmup_s and then window_s.
 
-    Raises FailedError where it ends early, or has no progress for start_s.
+    Args:
+        folder: Working directory and PYTHONPATH; None for the root of the repository.
+        step: Regular expression with a group that matches the env-steps so far in a line of output.
+
+    Raises:
+        FailedError: If it ends early, or makes no progress for start_s.
     """
     pattern, words = re.compile(step), deque[str](maxlen=_LAST_LINES)
     with _running(command, folder) as (process, lines):
@@ -92,7 +97,7 @@ def measure(
 
 @contextlib.contextmanager
 def _running(command: Sequence[str], folder: Path | None) -> Iterator[tuple[psutil.Process, "queue.Queue[str | None]"]]:
-    """The process, and the lines of its output as they come; None is their end. All that it started ends with it."""
+    """Yields the process and a queue of its lines of output, with None at the end; then ends it and its descendants."""
     environment = os.environ | {"PYTHONPATH": str(folder or _ROOT), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command,
@@ -126,7 +131,7 @@ def _read(output: Iterator[str], lines: "queue.Queue[str | None]") -> None:
 
 
 def _end(root: psutil.Process) -> None:
-    """Interrupts the process, which ends most systems, then kills it where that was too slow, and what it has left."""
+    """Sends SIGINT, which ends most systems, then kills the process if it is still running, and its descendants."""
     family = _family(root)
     with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
         root.send_signal(signal.SIGINT)
@@ -159,7 +164,7 @@ def _next_moment(
 
 
 def _why(what: str, words: deque[str]) -> str:
-    """With its last word, which of a traceback is the exception; all that it said last goes to the terminal."""
+    """Returns `what` with the last line of output, which names the exception in a traceback; prints the last lines."""
     print(*words, sep="\n", file=sys.stderr)
     return f"{what}: {words[-1]}" if words else what
 

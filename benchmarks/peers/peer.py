@@ -1,4 +1,4 @@
-"""The systems: what each is installed from, and how it trains Pong with the shallow network."""
+"""The compared systems: their requirements, and their commands to train Pong with the shallow network."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from benchmarks.peers.settings import Settings
 from kubebeast_learner.algorithm.precision import has_bf16_arithmetic
 
 Command = Callable[[Path, Settings], Sequence[str]]
-"""The words that train until they are stopped: of the Python of the system's venv, and the settings."""
+"""Function from the Python of the system's venv and the settings to a command that trains until it is stopped."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
     name: str
     requirements: Sequence[str] = ()
-    """What pip installs beside torch, into a venv of its own; none: the venv that runs here."""
+    """Packages besides torch for a separate venv; if there are none, it runs in the current venv."""
     command: Command
     needs_checkout: bool = False
-    """Whether it runs in the checkout of TorchBeast, instead of the root of this repository."""
+    """True if it runs in the checkout of TorchBeast instead of the root of this repository."""
     step: str = r'"step": (\d+)'
-    """Finds env-steps so far in a line of its output."""
+    """Regular expression that finds the env-steps so far in a line of its output."""
     note: str = ""
-    """In what its work is not that of the others."""
+    """Difference of its work from that of the others."""
 
 
 def _kubebeast(name: str, *flags: str) -> Command:
@@ -56,7 +56,7 @@ _GYM = ("gym==0.17.3", "atari-py==0.2.6", _OPENCV, "numpy<2", "gitpython")
 _SPS = r"Steps? (\d+) @"
 
 PRECISIONS = ("bf16", "fp32") if has_bf16_arithmetic(torch.device("cpu")) else ("fp32",)
-"""Of KubeBeast, the one that it would choose here first; the others know fp32 alone."""
+"""Precisions of KubeBeast, with its default on this machine first; the others support only fp32."""
 
 PEERS = (
     *(

@@ -1,4 +1,4 @@
-"""What is measured, for how long."""
+"""Settings of the comparison with other systems."""
 
 import dataclasses
 from pathlib import Path
@@ -7,18 +7,18 @@ from pathlib import Path
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     rounds: int = 3
-    """Measurements of each system; in a round all run, one after the other."""
+    """Measurements of each system; in a round, all run one after the other."""
     warmup_seconds: float = 15.0
-    """Time a system trains after its first progress before it is measured, in seconds."""
+    """Warm-up of a system after its first progress, in seconds."""
     seconds: float = 30.0
     """Length of a measurement, in seconds."""
     start_seconds: float = 180.0
-    """A system that has not trained by then has failed."""
+    """Timeout for the progress of a system, in seconds."""
     epochs: int = 1
-    """Times that PPO and APPO pass over each sample; IMPALA does once. Their own default is 4 or 10."""
+    """Passes of PPO and APPO over each sample; IMPALA makes one. Their own defaults are 4 or 10."""
     only: tuple[str, ...] = ()
-    """Systems whose name contains one of these; empty is all."""
+    """Parts of names of systems to measure; if empty, all are measured."""
     torchbeast: Path | None = None
-    """A checkout of TorchBeast, for MonoBeast and PolyBeast."""
+    """Checkout of TorchBeast, for MonoBeast and PolyBeast."""
     work: Path = Path("build/peers")
-    """Folder of the venvs and of what the systems write."""
+    """Folder of the venvs and of the systems' files."""

@@ -1,4 +1,4 @@
-"""A venv for each system, from its public package, with this venv's version of PyTorch."""
+"""A venv for each system, with its public package and this venv's version of PyTorch."""
 
 import hashlib
 import importlib.metadata
@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _BUILD_CONSTRAINTS = "setuptools<66\nwheel<0.39\n"
-"""What packages are built with that have no wheel: gym's own metadata is no longer valid for newer ones."""
+"""Versions for building packages without a wheel: the metadata of gym is not valid for newer ones."""
 _PIP = "pip>=25.3"
-"""Has constraints of builds."""
+"""Version of pip with constraints of builds."""
 _TORCH = f"torch=={importlib.metadata.version('torch').partition('+')[0]}"
 
 
 def python_with(requirements: Sequence[str], folder: Path) -> Path:
-    """The Python of a venv below `folder` that has `requirements` and torch; of the one that runs here without any.
+    """Returns the Python of a venv below `folder` with `requirements` and torch; without requirements, this Python.
 
-    Makes it where it is missing, with pip's own configuration. RuntimeError has pip's last lines.
+    If the venv is missing, it is created, with pip's own configuration.
+
+    Raises:
+        RuntimeError: If pip fails, with its last lines.
     """
     if not requirements:
         return Path(sys.executable)

@@ -1,10 +1,10 @@
-"""What a second learner brings: throughput of two ranks over one, and what their communication costs.
+"""Benefit of a second learner: throughput of two ranks over one, and the cost of their communication.
 
     python -m benchmarks.ranks --picture docs/images/ranks-trace.png
 
-Every rank has a core of its own and computes with one thread; sums go over Gloo and the loopback device. `updates` are
-those of batches that are always ready. `trainings` are whole learners with null environments, whose env-servers and
-inference share the rank's core; those of one and of two ranks take turns.
+Every rank has a dedicated core and computes with one thread; sums go over Gloo and the loopback device. `updates`
+measures updates with batches that are always ready. `trainings` measures complete learners with null environments, with
+env-servers and inference on the rank's core; trainings with one and with two ranks alternate.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from harness.processes.rank_process import outputs, start_ranks
 from kubebeast_learner.observe.scrape import parse_metrics
 
 START_S = 60.0
-"""Longest start of a training, to its first update."""
+"""Timeout of the first updates of a training."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,16 +41,16 @@ class Settings:
     rounds: int = 2
     """Trainings of each number of ranks."""
     num_ranks: int = 2
-    """With fewer cores than ranks they share them."""
+    """Number of ranks; if there are fewer cores than ranks, they share them."""
     model: str = "shallow"
     """Network, on 84 x 84 frames in stacks of 4."""
     unroll_length: int = 80
     batch_size: int = 8
-    """Of each rank."""
+    """Batch size of each rank."""
     num_envs: int = 32
     """Environments of each rank."""
     picture: Path | None = None
-    """Where to draw one update of several ranks."""
+    """File for a picture of one update of several ranks."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,11 +59,11 @@ class Throughput:
     one_rank_steps_per_s: float
     all_ranks_steps_per_s: float
     ratio: float
-    """At best the number of ranks."""
+    """Ratio of the two; at best the number of ranks."""
 
 
 def measure_updates(settings: Settings, num_ranks: int, folder: Path) -> dict[str, float]:
-    """Of the first rank, which leaves its trace in the folder; all are equally fast."""
+    """Measures the updates of the first rank, which writes its trace to the folder; all ranks are equally fast."""
     words = [settings.seconds, settings.model, settings.unroll_length, settings.batch_size]
     outputs(start_ranks(num_ranks, "benchmarks.ranks.updates", str(folder), *map(str, words)))
     result: dict[str, float] = json.loads((folder / f"{num_ranks}-0.json").read_text())
@@ -71,7 +71,7 @@ def measure_updates(settings: Settings, num_ranks: int, folder: Path) -> dict[st
 
 
 def measure_training(settings: Settings, num_ranks: int, folder: Path) -> float:
-    """Env-steps a second of all ranks together."""
+    """Returns the env-steps per second of all ranks together."""
     with training(settings, num_ranks, folder) as http_port:
         deadline = time.monotonic() + START_S
         while steps(http_port) < 2 * num_ranks * settings.unroll_length * settings.batch_size:
@@ -85,7 +85,7 @@ def measure_training(settings: Settings, num_ranks: int, folder: Path) -> float:
 
 @contextlib.contextmanager
 def training(settings: Settings, num_ranks: int, folder: Path) -> Iterator[int]:
-    """Learners with an env-server each, of which a pair shares a core; yields the first one's HTTP port."""
+    """Runs learners with an env-server each, on the same core; yields the HTTP port of the first learner."""
     port, http_port, cores = free_ports(num_ranks), free_ports(num_ranks), sorted(os.sched_getaffinity(0))
     flags = [f"--model={settings.model}", f"--unroll-length={settings.unroll_length}", "--compile=off"]
     flags += [f"--batch-size={settings.batch_size}", f"--address=127.0.0.1:{port}", "--learner-threads=1"]
@@ -104,7 +104,7 @@ def training(settings: Settings, num_ranks: int, folder: Path) -> Iterator[int]:
 
 
 def steps(http_port: int) -> int:
-    """Env-steps that all ranks have trained on; 0 before the learner answers."""
+    """Returns the env-steps that all ranks have trained on; 0 before the learner answers."""
     with (
         contextlib.suppress(urllib.error.URLError),
         urllib.request.urlopen(f"http://127.0.0.1:{http_port}/metrics", timeout=START_S) as answer,

@@ -1,9 +1,9 @@
-"""A rank of a training is killed over and over: how soon all ranks train again, and what was trained on for nothing.
+"""A training with a rank that is killed repeatedly: time until all ranks train again, and steps that were lost.
 
     python -m benchmarks.ranks.kills --kills 10
 
-Several learners under torchrun play CartPole with an env-server each, which nobody touches. A rank drawn at random gets
-SIGKILL at a random moment; torchrun starts all of them again, and they go on from the newest checkpoint.
+Several learners under torchrun play CartPole with an env-server each, which is left alone. A random rank gets SIGKILL
+at a random moment; torchrun restarts all ranks, and they resume from the newest checkpoint.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ POLL_S = 0.1
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     kills: int = 10
-    """How often a rank is killed."""
+    """Number of kills."""
     ranks: int = 2
-    """Learners, each with an env-server of its own."""
+    """Number of learners, each with its own env-server."""
     longest_rest_s: float = 5.0
-    """Before the next kill all ranks train for as long as this at most, drawn at random, and till they have saved."""
+    """Maximum of the random time between a saved checkpoint and the next kill, in seconds."""
     seed: int = 1
-    """Of the ranks and moments that are drawn."""
+    """Seed of the random ranks and moments."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,10 +43,10 @@ class Kill:
     number: int
     rank: int
     step: int
-    """The newest one that was reported before."""
+    """Newest step that was reported before the kill."""
     resumed_step: int
     training_again_s: float
-    """From the kill until the first update after it was reported and every rank has its env-server again."""
+    """Time from the kill until the first update after it is reported and every rank has its env-server again."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +55,11 @@ class Summary:
     median_s: float
     longest_s: float
     same_env_servers: bool
-    """Every env-server process at the end is the one of the beginning."""
+    """True if every env-server process is the same at the beginning and the end."""
 
 
 def num_streams(port: int) -> int:
-    """Of the rank that serves HTTP on that port; 0 where none does."""
+    """Returns the number of streams of the rank that serves HTTP on the port; 0 if none does."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/streams", timeout=TIMEOUT_S) as page:
             return len(json.load(page)["streams"])
@@ -68,7 +68,7 @@ def num_streams(port: int) -> int:
 
 
 def kill(ranks: Ranks, rank: int, number: int, http_port: int, num_ranks: int) -> Kill:
-    """Kills one rank; returns when all train again."""
+    """Kills one rank, and returns as soon as all train again."""
     seen = len(ranks.lines)
     step = max(line["step"] for line in ranks.lines[:seen] if line["message"] == "progress")
     killed_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a trace of one of several ranks tells of communication: when gradients were summed, and who waited for that."""
+"""Analysis of the communication in a trace of one of several ranks: sums of gradients, and waiting for them."""
 
 import dataclasses
 import json
@@ -14,38 +14,38 @@ from matplotlib import pyplot as plt
 
 SUM = "gloo:all_reduce"
 GRADIENT = "autograd::engine::evaluate_function"
-"""Of autograd: one node of the backward pass."""
+"""Prefix of the events of autograd, one for each node of the backward pass."""
 COLOURS = {"forward": "#56b4e9", "backward": "#0072b2", "turn": "#cc79a7", "gradients": "#d55e00", "losses": "#e69f00"}
 
 
 class Span(NamedTuple):
     start: float
     end: float
-    """In milliseconds of the trace's clock."""
+    """End in milliseconds of the trace's clock, like the start."""
 
     @property
     def ms(self) -> float:
         return self.end - self.start
 
     def within(self, other: "Span") -> float:
-        """Milliseconds of it that lie in the other."""
+        """Returns the milliseconds of overlap with the other span."""
         return max(0.0, min(self.end, other.end) - max(self.start, other.start))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Update:
-    """From the end of the update before to its own."""
+    """One update, from the end of the previous one to its own end."""
 
     whole: Span
     forward: Span
     backward: Span
-    """From the loss to the last node of the graph; what waits for sums comes after it."""
+    """Time from the loss to the last node of the graph, without waiting for sums after it."""
     turn: Sequence[Span]
-    """The sum that ranks make their turns by: with it a rank waits for a later one."""
+    """Sum with which ranks agree on a turn, so that a rank waits for slower ones."""
     gradients: Sequence[Span]
-    """A sum for each bucket, from the moment when its gradients were there."""
+    """Sums of the buckets, each from the time at which its gradients are ready."""
     losses: Span
-    """The sum that makes losses those of the global batch."""
+    """Sum of the losses over the global batch."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,16 +56,16 @@ class Communication:
     turn_ms: float
     gradients_ms: float
     hidden_ratio: float
-    """Share of the time of the gradients' sums that lies within the backward pass."""
+    """Share of the time of the gradients' sums within the backward pass."""
     waited_ms: float
-    """For the gradients' sums after the backward pass."""
+    """Waiting for the gradients' sums after the backward pass."""
     losses_ms: float
     communication_ratio: float
-    """Share of an update that its thread waits for sums: turn, gradients, losses."""
+    """Share of an update in which its thread waits for sums: turn, gradients, losses."""
 
 
 def updates(path: Path) -> list[Update]:
-    """Those of a trace that `--profile`, or a Profiler, has written; all but the first."""
+    """Returns the updates of a trace from `--profile` or a Profiler, without the first one."""
     events = [event for event in json.loads(path.read_bytes())["traceEvents"] if event.get("ph") == "X"]
     forwards, phases, sums = (_spans(events, name) for name in ("forward", "backward", SUM))
     nodes = [_span(event) for event in events if event["name"].startswith(GRADIENT)]
@@ -114,7 +114,7 @@ def _total(spans: Sequence[Span]) -> float:
 
 
 def draw(found: Sequence[Update], path: Path, title: str) -> None:
-    """The update of median length: what it computes above, what is summed below."""
+    """Draws the update of median length: its computation above, its sums below."""
     update = sorted(found, key=lambda each: each.whole.ms)[len(found) // 2]
     figure, chart = plt.subplots(figsize=(10, 2.4), layout="constrained")
     lanes: list[tuple[str, int, Sequence[Span]]] = [

@@ -1,8 +1,8 @@
-"""Updates of one rank among several on batches that are always ready, on a core of its own.
+"""Updates of one rank among several with batches that are always ready, on a dedicated core.
 
     python -m benchmarks.ranks.updates FOLDER SECONDS MODEL UNROLL_LENGTH BATCH_SIZE
 
-writes FOLDER/<number of ranks>-<rank>.json and, of the first rank, FOLDER/trace.json.
+writes FOLDER/<number of ranks>-<rank>.json and, for the first rank, FOLDER/trace.json.
 """
 
 import json
@@ -30,7 +30,7 @@ NULL_ENV = "Mock"
 def measure(
     place: Place, folder: Path, seconds: float, model: str, unroll_length: int, batch_size: int
 ) -> dict[str, float]:
-    """Blocks for `seconds` and some updates more, which are recorded."""
+    """Measures updates for `seconds`, then records a trace of some more; blocks meanwhile."""
     env = make_vector_env(NULL_ENV, 1, seed=1, full_stacks=False)
     spec = EnvSpec.of(NULL_ENV, env.spec_observation, env.spec_action)
     network = make_model(spec.observation, spec.action, ModelConfig(model=model))

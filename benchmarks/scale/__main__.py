@@ -1,11 +1,11 @@
-"""One learner and thousands of streams: whether it flows, how old the data are, and what it takes.
+"""One learner with thousands of streams: throughput, age of the data, and use of CPU and memory.
 
     python -m benchmarks.scale --num-envs 4000
 
-The learner is real but for its network, which is the smallest there is: pool, inference, V-trace, optimizer. Streams
-are replayed by a few processes, one connection each; their environments take a while for each step, as emulators on
-other machines do. Each second it reports how many env-steps arrived, how old the unrolls were that the learner took,
-and how much memory the learner has, beside what it should have.
+The learner is real except for its tiny network: pool, inference, V-trace, optimizer. A few processes replay the
+streams, one connection each; their environments wait in each step, like emulators on other machines. Every second it
+reports the rate of env-steps, the age of the unrolls that the learner took, and the learner's memory. The result
+compares the memory with a calculation.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Line:
 
 
 class Learner:
-    """The process of benchmarks.scale.learner."""
+    """Client of the process of benchmarks.scale.learner."""
 
     def __init__(self, channel: Connection) -> None:
         self._channel = channel
@@ -54,7 +54,7 @@ class Learner:
 
 
 def watch(learner: Learner, seconds: float, *, title: str) -> list[Sample]:
-    """A sample a second, each told in a line."""
+    """Takes a sample per second and prints a line for each."""
     samples = [learner.sample()]
     for second in range(1, round(seconds) + 1):
         time.sleep(max(0.0, samples[0].time_s + second - time.monotonic()))
@@ -72,7 +72,11 @@ def watch(learner: Learner, seconds: float, *, title: str) -> list[Sample]:
 
 
 def gather_streams(fleet: Fleet, settings: Settings) -> None:
-    """Waits until all streams are welcome, and tells how many there are every second."""
+    """Waits until all streams are welcome, and prints their number every second.
+
+    Raises:
+        RuntimeError: If they are not welcome after WELCOME_PATIENCE_S.
+    """
     began_at = time.monotonic()
     welcome = before = 0
     while welcome < settings.streams:

@@ -1,4 +1,4 @@
-"""Thousands of env-servers' streams from a few processes: the program in replay_fleet, built and driven."""
+"""Thousands of streams of env-servers from a few processes, which run the program in replay_fleet."""
 
 import contextlib
 import itertools
@@ -18,7 +18,7 @@ BUILD = SOURCE.parents[2] / "build" / "replay_fleet"
 
 
 def build(folder: Path = BUILD) -> Path:
-    """The program; the first time it takes a minute."""
+    """Builds the program and returns its path; the first build takes a minute."""
     for command in (
         ["cmake", "-G", "Ninja", "-S", str(SOURCE), "-B", str(folder)],
         ["cmake", "--build", str(folder), "-j", "2"],
@@ -28,20 +28,20 @@ def build(folder: Path = BUILD) -> Path:
 
 
 def write_messages(cell: Cell, recording: Path, path: Path) -> None:
-    """What each stream of the cell sends: its Hello, its opening step and the steps that it repeats."""
+    """Writes the messages of each stream of the cell: its Hello, its opening step and the steps that it repeats."""
     with path.open("wb") as file:
         for message in (messages.hello(cell, 0), *messages.observation_bodies(cell, recording)):
             file.write(len(message).to_bytes(4, "little") + message)
 
 
 class Fleet:
-    """Running processes, each with its share of the streams. RuntimeError where one has ended."""
+    """Running processes, each with its share of the streams. Methods raise RuntimeError if one has ended."""
 
     def __init__(self, processes: Sequence["subprocess.Popen[str]"]) -> None:
         self._processes = processes
 
     def count(self) -> tuple[int, int]:
-        """Streams that are welcome, and vector steps that were answered."""
+        """Returns the numbers of welcome streams and of answered vector steps."""
         counts = [[int(word) for word in answer.split()] for answer in self._ask("count")]
         return sum(each[0] for each in counts), sum(each[1] for each in counts)
 
@@ -50,8 +50,9 @@ class Fleet:
             self._tell(process, "clear")
 
     def latencies(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Times from observations sent to actions received in seconds, ascending, and how often each was: of steps that
-        no full queue can have held back.
+        """Returns the times from observations to actions, in seconds, ascending, and the frequency of each.
+
+        Only steps that cannot have been held back by a full queue are included.
         """
         pairs = sorted(
             (float(us) * 1e-6, int(count))
@@ -61,7 +62,7 @@ class Fleet:
         return np.array([each[0] for each in pairs]), np.array([each[1] for each in pairs], np.int64)
 
     def cpu_s(self) -> float:
-        """User and system time of all processes."""
+        """Returns the user and system time of all processes."""
         times = [psutil.Process(process.pid).cpu_times() for process in self._processes]
         return float(sum(each.user + each.system for each in times))
 
@@ -89,7 +90,12 @@ class Fleet:
 def running(
     program: Path, address: str, messages_file: Path, *, num_streams: int, num_processes: int, env_s: float, unroll: int
 ) -> Iterator[Fleet]:
-    """env_s: mean time of an environment's step; unroll: length of the learner's unrolls."""
+    """Runs the processes of a fleet, and kills them at the end.
+
+    Args:
+        env_s: Mean time of an environment's step.
+        unroll: Length of the learner's unrolls.
+    """
     bounds = [num_streams * i // num_processes for i in range(num_processes + 1)]
     processes = [
         subprocess.Popen(

@@ -1,5 +1,5 @@
-"""The learner of a scale measurement: the real pool, inference and update around the smallest network, in a process of
-its own that tells what it does when it is asked.
+"""The learner of a scale measurement: the real pool, inference and update around a tiny network, in a separate process
+that sends samples on request.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """Of one moment."""
+    """The state of the learner at one moment."""
 
     time_s: float
     cpu_s: float
@@ -35,13 +35,13 @@ class Sample:
     rss_bytes: int
     updates: int
     lags: list[int]
-    """Updates between the weights that began an unroll and those that it trained, of each since the sample before."""
+    """Policy lags of unrolls since the previous sample: updates between their first weights and those they trained."""
     stats: Mapping[str, int]
-    """Of the pool."""
+    """Stats of the pool."""
     cpu_s_of_threads: dict[str, float]
-    """Threads of one name together."""
+    """CPU seconds by name of threads."""
     reply_s: float
-    """Time spent in handing answers to streams, since the process began."""
+    """Time spent on passing answers to streams, since the process began."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +71,9 @@ class LearnerSettings:
 
 
 def serve(settings: LearnerSettings, channel: Connection) -> None:
-    """Sends its address, then a Sample for every True received and the env-steps of every stream for every False; ends
-    when the other end closes.
+    """Sends its address, then a Sample for every received True and the env-steps of every stream for every False.
+
+    Returns when the other end closes; raises RuntimeError if the learner has ended.
     """
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -102,7 +103,7 @@ def serve(settings: LearnerSettings, channel: Connection) -> None:
 
 
 class _Learning:
-    """Trains on whatever comes, in a thread of its own; `sample` is for another."""
+    """A training loop for a separate thread; other threads may call `sample`."""
 
     def __init__(self, config: LearnerConfig, actors: RemoteActors) -> None:
         self.stopping = threading.Event()
@@ -158,13 +159,13 @@ def _rss_bytes() -> int:
 
 
 def _cpu_s_of_threads() -> dict[str, float]:
-    """By the names that Linux has for them (proc(5)); Python's own threads by what they are."""
+    """Returns the CPU seconds by name of threads in Linux (proc(5)), or in Python for Python's threads."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     seconds: dict[str, float] = {}
     for task in Path("/proc/self/task").iterdir():
         try:
             before, _, after = (task / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")
-        except OSError:  # it has just ended
+        except OSError:  # the thread has just ended
             continue
         fields: Any = after.split()
         name = names.get(int(task.name)) or before.partition("(")[2]

@@ -1,4 +1,4 @@
-"""The smallest network that learns from images: what remains of an update is what every model has."""
+"""A tiny network that learns from images, so that the cost of an update is the cost common to all models."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ NUM_PIXELS = 16
 
 
 class TinyNet(nn.Module):
-    """One layer over the first pixels of a screen."""
+    """Linear layers over the first pixels of a screen."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The picture of a measurement, second by second."""
+"""Picture of a measurement over time."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 
 
 def draw(seconds: Sequence[Mapping[str, Any]], summary: Summary, path: Path) -> None:
-    """Throughput, age of the data and memory, second by second."""
+    """Draws throughput, age of the data and memory for every second."""
     figure, (speed, age, memory) = plt.subplots(3, 1, figsize=(9, 7), sharex=True, layout="constrained")
     times = [each["second"] for each in seconds]
     speed.plot(times, [each["steps_per_s"] for each in seconds])

@@ -1,4 +1,4 @@
-"""What the samples of a learner say: throughput, age of the data, memory beside its calculation, cores by thread."""
+"""Summary of a learner's samples: throughput, age of the data, measured and calculated memory, cores by thread."""
 
 import dataclasses
 import itertools
@@ -14,13 +14,13 @@ from benchmarks.scale.settings import Settings
 MIB = 1 << 20
 FRAME_BYTES = 84 * 84
 ROW_BYTES = FRAME_BYTES + 64
-"""Of an environment's row while it waits: its frame, and what stands beside it."""
+"""Memory of a waiting row of an environment: its frame and its other fields."""
 MESSAGE_BYTES = 900
-"""Of a decoded message besides its rows."""
+"""Memory of a decoded message besides its rows."""
 STREAM_BYTES = 40 << 10
-"""Of a connection with one stream in gRPC 1.51, and of what the pool keeps of it."""
+"""Memory of a connection with one stream in gRPC 1.51, and of its state in the pool."""
 TRAINING_BYTES = 90 << 20
-"""Of PyTorch once it has trained: what its first update loads and keeps."""
+"""Memory that PyTorch allocates and keeps in the first update."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,13 +29,13 @@ class Summary:
     envs: int
     steps_per_s: float
     slowest_second_ratio: float
-    """Over the mean."""
+    """Throughput of the slowest second over the mean."""
     lag_p50: float
     lag_p99: float
     lag_max: float
     lag_bound: float
-    """Queue capacity and one unroll of each environment of a stream, in updates, and the update that is under way. What
-    is slow by chance in its unroll is overtaken, and may be a little older."""
+    """Queue capacity and one unroll of each environment of a stream, in updates, plus the current update. Unrolls that
+    are slow by chance are overtaken, and may be slightly older."""
     rss_mib: float
     calculated_mib: float
     rss_ratio: float
@@ -45,14 +45,16 @@ class Summary:
     stream_steps_median: int
     stream_steps_max: int
     reply_busy_ratio: float
-    """Share of the time that answers were being handed to streams."""
+    """Share of the time in which answers were passed to streams."""
     learner_cores: float
 
 
 def calculated_bytes(base_bytes: float, samples: Sequence[Sample], settings: Settings) -> float:
-    """What the learner should have: what it had without streams, and what training takes; for each stream a connection,
-    for each unroll that waits T + 1 rows, for each that is played half as many, for each environment of a parked stream
-    the two rows that its next unroll begins with; four training batches (gathered, trained, kept for the next).
+    """Returns the expected memory of the learner.
+
+    It is the sum of the memory without streams, the training, a connection for each stream, T + 1 rows for each queued
+    unroll, half as many for each running one, the first two rows of the next unroll for each environment of a parked
+    stream, and four training batches (gathered, trained, kept for the next).
     """
     queued, running, parked = (
         float(np.mean([sample.stats[name] for sample in samples]))
@@ -73,7 +75,7 @@ def summarize(
     settings: Settings,
     latencies: tuple[Any, Any],
 ) -> Summary:
-    """samples: one a second. before, after: env-steps of the streams at their beginning and end."""
+    """Summarizes samples, one per second, and the env-steps of the streams `before` and `after` them."""
     first, last = samples[0], samples[-1]
     elapsed_s = last.time_s - first.time_s
     rates = throughput(samples)
@@ -107,7 +109,7 @@ def summarize(
 
 
 def throughput(samples: Sequence[Sample]) -> list[float]:
-    """Env-steps a second between each two samples."""
+    """Returns the env-steps per second between consecutive samples."""
     return [
         (now.stats["steps_sampled"] - before.stats["steps_sampled"]) / (now.time_s - before.time_s)
         for before, now in itertools.pairwise(samples)
@@ -115,7 +117,7 @@ def throughput(samples: Sequence[Sample]) -> list[float]:
 
 
 def brief(samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """Of every second."""
+    """Returns the main values of every second."""
     return [
         {
             "second": sample.time_s - samples[0].time_s,
@@ -130,7 +132,7 @@ def brief(samples: Sequence[Sample]) -> list[dict[str, Any]]:
 
 
 def cpu_of_threads(samples: Sequence[Sample]) -> dict[str, float]:
-    """Cores that the threads of each name used, the busiest first; less than a hundredth is left out."""
+    """Returns the cores used by the threads of each name, the busiest first, without those below 0.01."""
     first, last = samples[0], samples[-1]
     elapsed_s = last.time_s - first.time_s
     shares = {

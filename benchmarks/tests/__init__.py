@@ -1,1 +1,1 @@
-"""The benchmarks at their smallest, and what they compute from what they have seen."""
+"""Tests of the benchmarks at their smallest sizes, and of their computations."""

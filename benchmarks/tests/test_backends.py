@@ -1,4 +1,4 @@
-"""The benchmark of backends measures those that are there, and says why the others are not."""
+"""The benchmark of backends measures the installed ones, and reports the reason for the others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The bad neighbours of the benchmark do to a pool what their names say."""
+"""The bad neighbors of the benchmark misbehave according to their names."""
 
 import asyncio
 import contextlib

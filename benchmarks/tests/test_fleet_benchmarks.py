@@ -1,4 +1,4 @@
-"""What the benchmarks of fleets compute from what they have seen."""
+"""Computations of the benchmarks of fleets."""
 
 import random
 from pathlib import Path
@@ -13,7 +13,7 @@ from harness.chaos import serial_env
 
 
 def fleet_of(folder: Path, first_steps: list[tuple[int, float]]) -> Fleet:
-    """A fleet without processes whose environments took their first steps at these places and moments."""
+    """Returns a fleet without processes, with accounts of first steps at these places and times."""
     for instance, (place, moment) in enumerate(first_steps):
         account = np.array([(place, instance, 1, int(moment * 1e9), 0)], serial_env.ACCOUNT)
         account.tofile(folder / f"{instance}.account")
@@ -24,7 +24,7 @@ def test_a_killed_place_is_away_until_its_first_step_or_its_next_death(tmp_path:
     fleet = fleet_of(tmp_path, [(0, 5.0), (1, 5.0), (0, 12.0), (0, 12.5), (1, 31.0)])
     fleet.kills = [(0, 10.0), (1, 20.0), (1, 29.0), (0, 38.0)]
 
-    # 0: 10 to 12; 1: 20 to 29, where it died again, and 29 to 31; 0: 38 to the end.
+    # 0: 10 to 12; 1: 20 to 29, when it was killed again, and 29 to 31; 0: 38 to the end.
     assert fleet.away_s(until=40.0) == pytest.approx(2.0 + 9.0 + 2.0 + 2.0)
 
 
@@ -43,7 +43,7 @@ def test_environments_are_away_before_their_first_step_and_after_their_last(tmp_
     fleet = Fleet("127.0.0.1:1", tmp_path, num_envs=1)
     fleet.size = 2
 
-    # Of 10 to 20 s place 0 misses 15 to 16, place 1 everything.
+    # Between 10 and 20 s, place 0 misses 15 to 16, place 1 everything.
     assert fleet.away_share(10.0, 20.0) == pytest.approx((1.0 + 10.0) / 20.0)
 
 

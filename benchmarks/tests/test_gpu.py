@@ -33,7 +33,7 @@ def test_every_load_trains_a_learner_and_its_times_are_told(tmp_path: Path, monk
 
 
 def page(updates: int, waited_s: float, optimizer_s: float, model_s: float, env_s: float, action_s: float) -> Scrape:
-    """Of a learner with two inference threads that has a tenth of a second for each update."""
+    """Returns metrics of a learner with two inference threads and 0.1 s for each update."""
     text = f"""
 kubebeast_updates_total {updates}
 kubebeast_learner_waiting_seconds_total {waited_s}

@@ -1,4 +1,4 @@
-"""What makes the check of instruction counts fail, and how callgrind's files are read."""
+"""Failures of the check of instruction counts, and the reader of callgrind's files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the benchmark of peers measures of a system from outside, and how it compares them."""
+"""Measurements of a system from outside in the benchmark of peers, and their comparison."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ for step in itertools.accumulate(itertools.count()):
     while time.process_time() < done:
         pass
 """
-"""After each of the steps 1, 3, 6, 10... it waits until it has been looked at, then computes for 0.2 s."""
+"""Program that, after each of the steps 1, 3, 6, 10..., waits until it is measured, then computes for 0.2 s."""
 HAS_A_CHILD = """
 import os, time
 here, there = os.pipe()
@@ -35,12 +35,12 @@ if not os.fork():
 os.read(here, 1)
 """
 NEXT_LINE_S = 1e-6
-"""So short that the next line of progress ends it."""
+"""Time so short that the next line of progress ends it."""
 
 
 @pytest.fixture
 def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What TRAINS reads: a line for each time that it has been looked at."""
+    """A FIFO for TRAINS, with a line for each time that it is measured."""
     path = tmp_path / "turns"
     os.mkfifo(path)
     look = measure._moment

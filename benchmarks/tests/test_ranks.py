@@ -1,4 +1,4 @@
-"""What the benchmark of several ranks reads from a trace."""
+"""The analysis of a trace in the benchmark of several ranks."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ def event(name: str, start_ms: float, end_ms: float) -> dict[str, object]:
 
 
 def update(since_ms: float) -> list[dict[str, object]]:
-    """100 ms, of which the backward pass takes 40, from 50 to 90."""
+    """Returns events of an update of 100 ms, with a backward pass of 40 ms from 50 to 90."""
     spans = [
         (SUM, 0, 10),  # the turn
         ("forward", 10, 50),
@@ -35,7 +35,7 @@ def test_sums_are_told_apart_and_those_within_the_backward_pass_are_hidden(tmp_p
     found = updates(path)
     result = communication(found)
 
-    assert len(found) == 2  # the first has no beginning
+    assert len(found) == 2  # the beginning of the first is unknown
     assert result.update_ms == pytest.approx(100.0)
     assert (result.turn_ms, result.gradients_ms, result.losses_ms) == pytest.approx((10.0, 20.0, 3.0))
     assert result.hidden_ratio == pytest.approx(18 / 20)

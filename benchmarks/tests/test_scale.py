@@ -1,4 +1,4 @@
-"""What the scale benchmark says of its samples."""
+"""Summaries of samples in the scale benchmark."""
 
 import numpy as np
 

@@ -1,11 +1,11 @@
-"""Small git repositories."""
+"""Small git repositories for tests."""
 
 import subprocess
 from pathlib import Path
 
 
 def make_repository(folder: Path, files: dict[str, str]) -> Path:
-    """A clone with one commit of these files, by their paths."""
+    """Creates a repository with one commit of these files, given as text by path."""
     folder.mkdir(parents=True)
     for name, text in files.items():
         path = folder / name

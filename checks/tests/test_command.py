@@ -1,4 +1,4 @@
-"""`python3 -m checks` on this repository, as far as it goes without running a group."""
+"""`python3 -m checks` on this repository, without running a group."""
 
 import subprocess
 import sys

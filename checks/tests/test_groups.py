@@ -1,4 +1,4 @@
-"""Patterns, sets and owners of the table."""
+"""Patterns, sets and owners in the table of groups."""
 
 from pathlib import Path
 

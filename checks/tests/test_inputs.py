@@ -1,4 +1,4 @@
-"""The hash of a group's inputs changes with them, and with nothing else."""
+"""The hash of a group's inputs changes if they change, and only then."""
 
 from pathlib import Path
 

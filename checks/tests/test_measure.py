@@ -1,4 +1,4 @@
-"""What a command and its descendants take, and how they end."""
+"""Costs of a command and its descendants, and their end."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ cache_miss
 
 
 def python(code: str, folder: Path) -> tuple[int, float]:
-    """Exit status and processor time of a Python program."""
+    """Returns the exit status and CPU seconds of a Python program."""
     taken = run([sys.executable, "-c", code], env=dict(os.environ), cwd=folder)
     return taken.status, taken.cpu_seconds
 

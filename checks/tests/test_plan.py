@@ -1,4 +1,4 @@
-"""Which groups run."""
+"""Selection of the groups that run."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from checks.tests.repositories import make_repository
 
 CORE = Group(name="core", command="make core", inputs=("src",), in_make_test=True)
 LINT = Group(name="lint", command="make lint", inputs=("src",), always=True)
+FIRST = Group(name="first-install", command="make e2e", inputs=("src",), part_of="end-to-end")
 E2E = Group(name="end-to-end", command="make e2e", inputs=("src",), cluster=True)
 CLUSTER = {"KUBEBEAST_CLUSTER_TOOL": "cluster"}
 
@@ -23,7 +24,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stamps(clone: Path, tmp_path: Path) -> Stamps:
-    """Everything has passed."""
+    """Stamps according to which everything has passed."""
     stamps = Stamps(tmp_path / "stamps")
     for group in (CORE, LINT, E2E):
         stamps.write(group.name, Tree(clone).digest(group), commit="c0", seconds=1.0)
@@ -53,6 +54,18 @@ def test_without_a_cluster_its_groups_are_left_out_with_the_reason(clone: Path, 
 
     assert [plan.group.name for plan in plans if plan.runs] == ["core", "lint"]
     assert plans[-1].missing == "KUBEBEAST_CLUSTER_TOOL"
+
+
+def test_a_group_is_left_out_if_the_group_that_it_is_part_of_runs(clone: Path, stamps: Stamps) -> None:
+    _, part, whole = make_plans([CORE, FIRST, E2E], Tree(clone), stamps, {**CLUSTER, "CI_ALL": "1"})
+
+    assert (part.runs, part.within, whole.runs) == (False, "end-to-end", True)
+
+
+def test_a_part_runs_by_itself_if_the_whole_is_spared(clone: Path, stamps: Stamps) -> None:
+    part, whole = make_plans([FIRST, E2E], Tree(clone), stamps, CLUSTER)
+
+    assert (part.runs, part.within, whole.runs) == (True, "", False)
 
 
 def test_make_test_has_its_own_groups_and_the_same_stamps(clone: Path, stamps: Stamps, tmp_path: Path) -> None:

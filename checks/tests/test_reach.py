@@ -1,4 +1,4 @@
-"""What a file reaches."""
+"""Files that a file reaches."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def reached(root: Path, source: str) -> set[str]:
-    """Names of the files that a test with this source reaches, without itself and packages."""
+    """Returns the names of the files that a test with this source reaches, without itself and packages."""
     (root / "tests" / "test_it.py").write_text(source)
     found = Reach(root, [".", "lib"]).of(root / "tests" / "test_it.py")
     return {path.stem for path in found if path.name != "__init__.py"} - {"test_it"}

@@ -1,4 +1,4 @@
-"""A run of small groups in a small repository, with the stamps and the table that it leaves."""
+"""Runs of small groups in a small repository, and their table."""
 
 import dataclasses
 import os
@@ -26,7 +26,7 @@ def command(name: str, line: str, **fields: Any) -> Group:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A repository that has this one's virtual environment."""
+    """A repository with links to the virtual environment and the checks of this one."""
     folder = make_repository(tmp_path / "clone", {"tests/good/test_a.py": GOOD, "tests/bad/test_b.py": BAD})
     for name in (".venv", "checks"):
         (folder / name).symlink_to(ROOT / name)
@@ -42,7 +42,7 @@ def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple
         files=Tree(clone).files,
         root=clone,
         env=env,
-        say=lambda _: None,
+        show=lambda _: None,
         pytest_args=pytest_args,
         workers=1,
     )
@@ -90,7 +90,7 @@ def test_after_a_failure_of_what_all_else_needs_no_group_begins(first: Group, cl
 def test_a_failure_beside_is_seen_with_its_output(clone: Path) -> None:
     said: list[str] = []
     plans = make_plans([command("wait", "echo why; exit 1", beside=True)], Tree(clone), Stamps(clone / "none"), {})
-    report = Run(plans, groups=[], files=[], root=clone, env={}, say=said.append).run()
+    report = Run(plans, groups=[], files=[], root=clone, env={}, show=said.append).run()
 
     assert report.failed
     assert "why\n" in said

@@ -1,4 +1,4 @@
-"""A whole run in a clean clone writes stamps, and the next run spares what they are for."""
+"""A whole run in a clean clone writes stamps, and the next run skips the stamped groups."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ always = true
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A repository with the checks of this one and a table of its own."""
+    """A repository with the checks of this one and its own table."""
     clone = make_repository(tmp_path / "clone", {"base": "", "src/a.cc": "1", ".gitignore": "__pycache__\n"})
     shutil.copytree(ROOT / "checks", clone / "checks", ignore=shutil.ignore_patterns("__pycache__", "tests"))
     (clone / "checks" / "groups.toml").write_text(TABLE)
@@ -34,7 +34,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run(clone: Path, cache: Path, *words: str, **env: str) -> tuple[list[str], str]:
-    """The groups that ran, and what was printed."""
+    """Returns the groups that ran, and the output."""
     log = clone.parent / "log"
     log.unlink(missing_ok=True)
     command = [sys.executable, "-m", "checks", f"--cache={cache}", *words]

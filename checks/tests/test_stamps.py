@@ -1,4 +1,4 @@
-"""Stamps of what has passed."""
+"""Stamps of passed groups."""
 
 from pathlib import Path
 

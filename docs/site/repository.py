@@ -1,4 +1,4 @@
-"""A hook of MkDocs: documents from outside docs/ become pages, and other files that guides link come with the site."""
+"""Hook of MkDocs that adds documents outside docs/ as pages, and copies of the other files to which guides link."""
 
 import posixpath
 import re
@@ -16,23 +16,23 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "chart.md": "deploy/helm/kubebeast/README.md",
 }
-"""Pages of the site, and the documents of the repository that they show."""
+"""Pages of the site, with the documents of the repository that they show."""
 _SHOWN = {source: page for page, source in PAGES.items()}
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)")
 _FENCED = re.compile(r"^( *```.*?^ *```)$", flags=re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are documents elsewhere."""
+    """Adds pages for the documents outside docs/."""
     for page, source in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turns a link to a file of the repository into one to the page that shows it, or to a copy of the file.
+    """Rewrites a link to a file of the repository into one to the page that shows it, or to a copy of the file.
 
-    The link to a folder becomes its name. A link that leads nowhere stays as it is: MkDocs reports it.
+    A link to a folder becomes its name. A dangling link stays unchanged, and MkDocs reports it.
     """
     uri = page.file.src_uri
     folder = posixpath.dirname(PAGES.get(uri, f"docs/{uri}"))
@@ -54,5 +54,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _copy(target: str) -> str:
-    """Name of a file's copy in the site; sources are text, so that browsers show them."""
+    """Returns the name of a file's copy in the site; sources end in .txt, so that browsers show them."""
     return f"files/{target}" if target.endswith((".png", ".gif", ".json", ".ipynb")) else f"files/{target}.txt"

@@ -1,1 +1,1 @@
-"""Environments with numbered rows, a model that writes down which ones it is trained on, and the books of a pool."""
+"""Environments with numbered rows, a model that records the rows on which it is trained, and the books of a pool."""

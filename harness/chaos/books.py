@@ -1,4 +1,4 @@
-"""The books of a pool: what became of every env-step, from its own stats or from a learner's /metrics."""
+"""The books of a pool: outcomes of all env-steps, from its stats or from a learner's /metrics."""
 
 from collections.abc import Mapping
 
@@ -6,15 +6,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def imbalance(stats: Mapping[str, int]) -> int:
-    """Env-steps that the books have lost sight of: 0 when every sampled one is counted once more and no more."""
+    """Returns the number of unaccounted env-steps: 0 if every sampled step has exactly one outcome."""
     dropped = sum(value for name, value in stats.items() if name.startswith("steps_dropped_"))
     return stats["steps_sampled"] - stats["steps_delivered"] - dropped - stats["steps_in_flight"]
 
 
 def read_metrics(text: str) -> dict[str, int]:
-    """The books in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/).
+    """Reads the books from Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/).
 
-    Named as in the pool's stats. A ValueError for a text that is none.
+    The names are those of the pool's stats. Raises ValueError for a text in another format.
     """
     books: dict[str, int] = {}
     for family in text_string_to_metric_families(text):

@@ -14,17 +14,27 @@ from harness.chaos import serials
 ENV_ID = f"{__name__}:Serial-v0"
 
 ACCOUNT = np.dtype([(name, np.int64) for name in ("place", "instance", "decisions", "first_ns", "last_ns")])
-"""Of one instance. first_ns, last_ns: when its first and newest decision were taken, on the clock of CLOCK_MONOTONIC,
-which all processes of a machine share (clock_gettime(2)); 0 before the first."""
+"""Account of one instance. first_ns, last_ns: times of its first and newest decision on CLOCK_MONOTONIC, which all
+processes of a machine share (clock_gettime(2)); 0 before the first decision."""
 
 Row = NDArray[np.float32]
 
 
 class Serial(gymnasium.Env[Row, np.int64]):
-    """Observes serial numbers. Episodes of 1 to max_length decisions, terminated or truncated, reward 1 each."""
+    """An environment with serial numbers as observations.
+
+    Episodes have 1 to max_length decisions, are terminated or truncated, and have reward 1 in each step.
+    """
 
     def __init__(self, folder: str, place: int = 0, env_ms: float = 0.0, max_length: int = 50) -> None:
-        """folder: where the accounts are; place: which env-server this is; env_ms: what a step takes, asleep."""
+        """Creates an environment and its account.
+
+        Args:
+            folder: Folder of the accounts.
+            place: Number of the env-server.
+            env_ms: Sleep in each step, in milliseconds.
+            max_length: Maximum length of an episode.
+        """
         self.observation_space = gymnasium.spaces.Box(0.0, serials.WORD, (serials.ROW_SIZE,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(2)
         self._instance = secrets.randbelow(serials.MAX_INSTANCE)
@@ -54,12 +64,12 @@ class Serial(gymnasium.Env[Row, np.int64]):
         return serials.encode(self._instance, self._t), 1.0, ended and odd, ended and not odd, {}
 
     def _next_row(self) -> Row:
-        """What a step would observe, for environments that fail in it: such a step is none."""
+        """Returns the observation of the next step, which is not counted, for environments that fail in it."""
         return serials.encode(self._instance, self._t + 1)
 
 
 def accounts(folder: Path) -> NDArray[np.void]:
-    """The accounts of every instance there ever was, ACCOUNT [N]."""
+    """Returns the accounts of all instances, past and present, ACCOUNT [N]."""
     files = [np.fromfile(path, ACCOUNT) for path in folder.glob("*.account")]
     return np.concatenate([np.empty(0, ACCOUNT), *files])
 

@@ -1,8 +1,8 @@
-"""Serial numbers in observations: how a consumer of rollouts tells that every transition came once, whole, in order.
+"""Serial numbers in observations, with which a consumer of rollouts checks that transitions are complete and unique.
 
 A row is float32 [4]: the instance of the environment as two words, the row's number t in the life of that instance, and
-a check word. Words are integers below 2**24, which float32 holds exactly. Row t + 1 is what the action at row t led to;
-a reset skips a number, so that a transition across it shows.
+a check word. Words are integers below 2**24, which float32 represents exactly. The action at row t leads to row t + 1;
+a reset skips a number, so that a transition across it is detected.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ _TORN, _UNREADABLE = -1, -2
 
 
 def encode(instance: int, t: int) -> NDArray[np.float32]:
-    """The row as float32 [4]. instance below MAX_INSTANCE, t below WORD."""
+    """Returns the row as float32 [4]. `instance` must be below MAX_INSTANCE, `t` below WORD."""
     high, low = divmod(instance, WORD)
     return np.array([high, low, t, _check_word(high, low, t)], np.float32)
 
 
 def decode(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Instance int64 [...], t int64 [...] and whether the row is readable, of rows float32 [..., 4]."""
+    """Returns instance int64 [...], t int64 [...] and readability bool [...] of rows float32 [..., 4]."""
     words = np.where((rows >= 0) & (rows < WORD) & (rows == np.floor(rows)), rows, -1.0).astype(np.int64)
     high, low, t, check = np.moveaxis(words, -1, 0)
     readable = (words >= 0).all(axis=-1) & (check == _check_word(high, low, t))
@@ -34,9 +34,9 @@ def decode(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
 
 
 def newest(stacks: NDArray[Any]) -> NDArray[Any]:
-    """The newest frames, float32 [..., 4], of stacks float32 [..., k, 4] that are filled with an episode's first row.
+    """Returns the newest frames, float32 [..., 4], of stacks float32 [..., k, 4] padded with an episode's first row.
 
-    In place of a stack whose frames do not follow each other, a row that nobody sent.
+    An unreadable row takes the place of a stack with frames that do not follow each other.
     """
     instance, t, readable = decode(stacks)
     follows = (np.diff(t) == 1) | (t[..., 1:] == t[..., :1])
@@ -45,15 +45,17 @@ def newest(stacks: NDArray[Any]) -> NDArray[Any]:
 
 
 def _check_word(high: Any, low: Any, t: Any) -> Any:
-    """Odd factors: no change of a single word leaves it as it is."""
+    """Returns the check word; its factors are odd, so that a change of a single word changes it."""
     return (3 * high + 5 * low + 7 * t) % WORD
 
 
 def runs(observation: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Delivered transitions of a batch, as int64 [K, 3]: instance, first t, last t of K unbroken runs.
+    """Returns the delivered transitions of a batch as int64 [K, 3]: instance, first t, last t of K unbroken runs.
 
-    observation float32 [T+1, B, 4], valid bool [T, B]. Valid transitions that are none are runs of the instances -1
-    (row t + 1 does not follow row t) and -2 (a row that nobody sent: it was changed on its way).
+    Args:
+        observation: float32 [T+1, B, 4].
+        valid: bool [T, B]. Faulty transitions among the valid ones are returned as runs of the instances -1 (row t + 1
+            does not follow row t) and -2 (a row was changed on its way).
     """
     instance, t, readable = (field.T for field in decode(observation))
     known = valid.T & readable[:, :-1] & readable[:, 1:]
@@ -69,26 +71,26 @@ def runs(observation: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.int6
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a consumer has got, in transitions."""
+    """The transitions that a consumer has received, by kind."""
 
     delivered: int
-    """Different ones."""
+    """Distinct transitions."""
     duplicated: int
-    """Ones that had come before."""
+    """Repeated transitions."""
     torn: int
-    """Pairs of rows that do not belong together."""
+    """Pairs of rows that do not follow each other."""
     unreadable: int
-    """With a row that was changed on its way."""
+    """Transitions with a row that was changed on its way."""
 
 
 def tally(batches: Sequence[NDArray[np.int64]]) -> Tally:
-    """Of the `runs` of any number of batches, in any order."""
+    """Counts the transitions in the `runs` of any number of batches, in any order."""
     table = np.concatenate([np.empty((0, 3), np.int64), *batches])
     instance, first, last = table[np.lexsort((table[:, 1], table[:, 0]))].T
     torn, unreadable = (int((last - first + 1)[instance == kind].sum()) for kind in (_TORN, _UNREADABLE))
     real = instance >= 0
     _, rank = np.unique(instance[real], return_inverse=True)
-    # One axis for all instances: runs overlap on it only where they share transitions.
+    # One axis for all instances: runs overlap on it only if they share transitions.
     first, last = rank * WORD + first[real], rank * WORD + last[real]
     reach = np.maximum.accumulate(np.concatenate([[-1], last]))
     delivered = int(np.maximum(0, last - np.maximum(first, reach[:-1] + 1) + 1).sum())

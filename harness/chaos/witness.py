@@ -1,4 +1,4 @@
-"""A model and a loss for a real learner on serial environments: it sees nothing, and writes down what it is trained on.
+"""A blind model for a real learner on serial environments, and a loss that records the rows of its training.
 
 kubebeast learner --model harness.chaos.witness:Blind --loss harness.chaos.witness:loss
 """
@@ -21,13 +21,13 @@ from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutp
 
 FLAGS = (f"--model={__name__}:Blind", f"--loss={__name__}:loss", "--compile=off")
 FOLDER = "WITNESS_FOLDER"
-"""Environment variable: where to write, one file a process, so that the record outlives a SIGKILL."""
+"""Environment variable with the folder of the records, one file per process, so that they outlive a SIGKILL."""
 
 _calls = itertools.count()
 
 
 class Blind(nn.Module):
-    """The same policy and value everywhere, so that acting and learning cost next to nothing."""
+    """A model with the same policy and value for all observations, so that acting and learning cost almost nothing."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Blind(nn.Module):
 
 
 def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
-    """IMPALA's, after the batch's serial numbers are on disk."""
+    """Returns IMPALA's loss after writing the batch's serial numbers to the record."""
     if next(_calls) > 0:  # the first call is the learner's trial on made-up rows
         (observation,) = (leaf.numpy() for leaf in rollout.observation)
         rows = observation if observation.ndim == 3 else serials.newest(observation)
@@ -54,11 +54,11 @@ def loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost
 
 
 def testimony(folder: Path) -> list[NDArray[np.int64]]:
-    """`serials.runs` of everything that every learner of the run was trained on, one array a life."""
+    """Returns `serials.runs` of all training batches of all learners of the run, one array per process."""
     return [of_life(folder, path.stem) for path in sorted(folder.glob("*.runs"))]
 
 
 def of_life(folder: Path, pid: str | int) -> NDArray[np.int64]:
-    """`serials.runs` of what that process was trained on; a kill may have torn the last one."""
+    """Returns `serials.runs` of the training batches of a process, without an incomplete last one after a kill."""
     data = (folder / f"{pid}.runs").read_bytes()
     return np.frombuffer(data[: len(data) // 24 * 24], np.int64).reshape(-1, 3)

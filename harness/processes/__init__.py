@@ -1,1 +1,1 @@
-"""Learners, ranks, env-servers and trainers in processes of their own, which can be killed and started again."""
+"""Learners, ranks, env-servers and trainers in separate processes, which can be killed and restarted."""

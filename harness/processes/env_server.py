@@ -1,4 +1,4 @@
-"""A place in a fleet and the env-server process that fills it, as a pod of a StatefulSet does."""
+"""A place in a fleet and the env-server process that fills it, like a pod of a StatefulSet."""
 
 import json
 import os
@@ -15,15 +15,15 @@ from harness.chaos import flaky_env, serial_env
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
 REFUSED = 3
-"""Exit status of an env-server that a learner will not have."""
+"""Exit status of an env-server that a learner has rejected."""
 
 _SERIAL = (serial_env.ENV_ID, flaky_env.ENV_ID)
 
 
 class EnvServer:
-    """Place number `place` of a fleet that dials `address`. For one thread.
+    """Place number `place` of a fleet that dials `address`. Not thread-safe.
 
-    A context manager: entering starts a process, leaving kills the one there is.
+    A context manager: entering starts a process, leaving kills the current one.
     """
 
     def __init__(
@@ -37,14 +37,18 @@ class EnvServer:
         env_kwargs: Mapping[str, Any] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """address: of the learner; "" for one that listens, by its flags. folder: for the log of every process of the
-        place, and the accounts of serial environments. env_kwargs: arguments of the environment beside what those need.
-        variables: of the process's environment, beside those of this one.
+        """Prepares the command; `start` runs it.
+
+        Args:
+            address: Address of the learner; "" for an env-server that listens, by its flags.
+            folder: Folder of the place's log and of the accounts of serial environments.
+            env_kwargs: Arguments of the environment, in addition to those that serial environments require.
+            variables: Environment variables, in addition to those of this process.
         """
         self.place = place
         self.log_path = folder / f"env-server-{place}.log"
         self.started_at = 0.0
-        """Of the newest process, by time.monotonic."""
+        """Start of the newest process, by time.monotonic."""
         self.num_starts = 0
         self._log_began_at = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,12 +73,12 @@ class EnvServer:
 
     @property
     def pid(self) -> int | None:
-        """None when no process runs."""
+        """Process id; None if no process runs."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     @property
     def has_logged(self) -> bool:
-        """Whether the newest process has."""
+        """True if the newest process has logged a line."""
         return self.log_path.stat().st_size > self._log_began_at
 
     def start(self) -> None:
@@ -86,21 +90,21 @@ class EnvServer:
             self._process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=self._environ, process_group=0)
 
     def kill(self) -> None:
-        """SIGKILL to the process and its children, as when a pod is deleted by force; nothing where none runs."""
+        """Sends SIGKILL to the process and its children, like a forced deletion of a pod; does nothing if none runs."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(WAIT_S)
 
     def freeze(self) -> None:
-        """SIGSTOP to the process and its children."""
+        """Sends SIGSTOP to the process and its children."""
         os.killpg(self._running().pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT to the process and its children."""
+        """Sends SIGCONT to the process and its children."""
         os.killpg(self._running().pid, signal.SIGCONT)
 
     def terminate(self) -> int:
-        """SIGTERM; blocks until the process has ended, at most WAIT_S, and returns its exit status."""
+        """Sends SIGTERM, blocks until the process has ended, at most WAIT_S, and returns its exit status."""
         process = self._running()
         process.terminate()
         return process.wait(WAIT_S)
@@ -111,7 +115,7 @@ class EnvServer:
         return self._process.wait(WAIT_S)
 
     def exit_status(self) -> int | None:
-        """Of the newest process; None while it runs."""
+        """Returns the exit status of the newest process; None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def _running(self) -> subprocess.Popen[bytes]:

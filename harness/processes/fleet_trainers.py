@@ -1,4 +1,4 @@
-"""Trainers that are not KubeBeast's, those of the examples, and the env-servers of CartPole that dial them."""
+"""Other trainers than KubeBeast's, from the examples, and the env-servers of CartPole that dial them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ LINE = re.compile(r"step (\d+)  (\d+) steps/s  mean return (\S+)  lost (\d+)")
 
 
 class EnvServers:
-    """Processes in groups of their own, which can be killed as a machine that goes would."""
+    """Env-servers in separate process groups, which can be killed as if their machine had failed."""
 
     def __init__(self, address: str) -> None:
         self._flags = ["--env=CartPole-v1", f"--address={address}", "--envs-per-stream=1", "--log-level=error"]
@@ -37,9 +37,16 @@ class EnvServers:
 def lines_of(
     script: str, address: str, *, total_steps: int, num_envs: int, seed: int = 1
 ) -> Generator[tuple[int, float, int]]:
-    """Step, mean return and environments lost so far, for each rollout. RuntimeError when the trainer fails.
+    """Runs a trainer and yields step, mean return and environments lost so far, for each rollout.
 
-    script: of the examples. num_envs: that train. Closing it ends the trainer.
+    Closing the generator ends the trainer.
+
+    Args:
+        script: File name in examples/.
+        num_envs: Number of environments that train.
+
+    Raises:
+        RuntimeError: If the trainer fails.
     """
     flags = [f"--address={address}", f"--total-steps={total_steps}", f"--num-envs={num_envs}"]
     command = [sys.executable, str(EXAMPLES / script), *flags, f"--seed={seed}"]

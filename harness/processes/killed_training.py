@@ -1,4 +1,4 @@
-"""A training that is killed at random moments and resumed, life after life, and what each kill cost it."""
+"""A training that is killed at random moments and resumed repeatedly, and the cost of each kill."""
 
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 INTERVAL_S = 0.6
-"""From one checkpoint to the next."""
+"""Interval of checkpoints."""
 WAIT_S = 180.0
 
 
@@ -21,15 +21,15 @@ WAIT_S = 180.0
 class Kill:
     number: int
     announced_step: int
-    """The newest checkpoint that the learner had announced when it was killed."""
+    """Step of the newest checkpoint that the learner had announced before the kill."""
     last_step: int
-    """The newest step that it had reported."""
+    """Newest step that it had reported."""
     resumed_step: int
-    """Where the next life began."""
+    """First step of the next life."""
     lost_steps: int
     """Reported steps that were trained again."""
     lost_s: float
-    """Age of the checkpoint that was resumed, at the moment of the kill, in seconds."""
+    """Age of the resumed checkpoint at the kill, in seconds."""
 
 
 class Life:
@@ -56,7 +56,7 @@ class Life:
         self._log_size = (self._folder / "out.log").stat().st_size if (self._folder / "out.log").exists() else 0
 
     def train_past_a_checkpoint(self) -> None:
-        """Returns once this life has announced a checkpoint. RuntimeError with the learner's words when it ends."""
+        """Blocks until this life has announced a checkpoint; raises RuntimeError with its errors if it ends before."""
         assert self._process.stdout is not None
         while not self.announced_steps():
             line = self._process.stdout.readline()
@@ -65,7 +65,7 @@ class Life:
             self._note_step(line)
 
     def kill(self) -> tuple[float, int]:
-        """Kills the learner; returns the time and the newest step that it reported."""
+        """Kills the learner and returns the time and the newest step that it had reported."""
         os.kill(self._process.pid, signal.SIGKILL)
         killed_at = time.time()
         output, _ = self._process.communicate(timeout=WAIT_S)
@@ -74,16 +74,16 @@ class Life:
         return killed_at, self._last_step
 
     def announced_steps(self) -> list[int]:
-        """Steps of the checkpoints that this life has announced in out.log."""
+        """Returns the steps of the checkpoints that this life has announced in out.log."""
         return [int(step) for step in re.findall(r"saved \S+checkpoint-(\d+)\.pt", self._log())]
 
     def resumed_step(self) -> int:
-        """Where this life began; 0 for a fresh start."""
+        """Returns the first step of this life; 0 for a new run."""
         found = re.search(r"resuming \S+ at step (\d+)", self._log())
         return int(found[1]) if found else 0
 
     def _note_step(self, line: str) -> None:
-        """Of a progress line; the kill may have torn the last one."""
+        """Stores the step of a progress line; the last one may be incomplete after a kill."""
         with contextlib.suppress(ValueError):
             self._last_step = int(json.loads(line)["step"])
 
@@ -93,7 +93,7 @@ class Life:
 
 
 def kill_and_resume(command: str, kills: int, seed: int, savedir: Path) -> list[Kill]:
-    """Kills a run `kills` times and resumes it as often. RuntimeError when it does not come back."""
+    """Kills a run `kills` times and resumes it after each; raises RuntimeError if a resumed learner fails."""
     moments = random.Random(seed)
     results: list[Kill] = []
     life = Life(command, savedir)

@@ -1,4 +1,4 @@
-"""A real `kubebeast learner` that can be killed and started again on the same address, and what it says meanwhile."""
+"""A real `kubebeast learner` that can be killed and restarted on the same address, with its output and metrics."""
 
 import contextlib
 import json
@@ -17,9 +17,10 @@ from harness.chaos import books, witness
 from harness.ports import free_port
 from harness.processes import warm_start
 from harness.processes.env_server import ROOT
+from harness.processes.small_volume import SmallVolume
 
 WAIT_S = 120.0
-"""For what takes a learner seconds: to import torch, to train on."""
+"""Timeout of operations that take a learner seconds, such as importing torch."""
 XPID = "run"
 
 
@@ -27,15 +28,16 @@ class Progress(NamedTuple):
     """A JSON progress line."""
 
     time_s: float
-    """When it came, by time.monotonic."""
+    """Time of arrival, by time.monotonic."""
     values: dict[str, Any]
     """Fields of Snapshot."""
 
 
 class LearnerProcess:
-    """The learner of the run in `folder`, life after life. A context manager: entering starts it, leaving kills it.
+    """The learner of the run in `folder`, over several lives. A context manager: entering starts it, leaving kills it.
 
-    Its waits block until the learner has said so, at most WAIT_S, and raise AssertionError with the end of its log.
+    Its waits block until the learner reports the event, at most WAIT_S, and else raise AssertionError with the end of
+    its log.
     """
 
     def __init__(
@@ -46,23 +48,32 @@ class LearnerProcess:
         total_steps: int = 10**9,
         variables: Mapping[str, str] | None = None,
         warm: bool = False,
+        volume: SmallVolume | None = None,
     ) -> None:
-        """command: or train or mono, which host the environments that the flags name. variables: of the process's
-        environment, beside those of this one. warm: as warm_start says, where neither its start nor its memory is
-        measured.
+        """Prepares the command; `start` runs it.
+
+        Args:
+            command: "learner", or "train" or "mono", which host the environments that the flags name.
+            variables: Environment variables, in addition to those of this process.
+            warm: Use `warm_start`, if neither start-up time nor memory is measured.
+            volume: File system of the run's folder, already entered.
         """
         self.folder = folder
+        self.run_folder = folder / XPID if volume is None else volume.inside
+        """Folder of the run's files, as other processes see it."""
         self.address = f"127.0.0.1:{free_port()}"
         self.http_address = f"127.0.0.1:{free_port()}"
         self.history: list[Progress] = []
-        """Over all lives."""
+        """Progress lines of all lives."""
         self.listening_at: float | None = None
-        """When this life said that its port is open, by time.monotonic."""
+        """Time at which this life reported that its port is open, by time.monotonic."""
         self._changed = threading.Condition()
-        self._stray_lines: list[str] = []
+        self._printed: list[str] = []
+        """Lines of standard error."""
         self._readers: list[threading.Thread] = []
         listening = [f"--address={self.address}", f"--http-address={self.http_address}"]
         self._command = [
+            *([] if volume is None else volume.words),
             *(sys.executable, "-m", "kubebeast_learner", command),
             *(listening if command == "learner" else []),
             f"--savedir={folder}",
@@ -83,7 +94,7 @@ class LearnerProcess:
         self.kill()
 
     def start(self) -> None:
-        """Returns at once."""
+        """Starts a process, without waiting for it."""
         self.listening_at = None
         self._process = self._launch()
         for target, stream in ((self._read_progress, self._process.stdout), (self._read_log, self._process.stderr)):
@@ -92,12 +103,12 @@ class LearnerProcess:
             self._readers.append(reader)
 
     def kill(self) -> None:
-        """SIGKILL. Idempotent."""
+        """Sends SIGKILL and waits for the end. Idempotent."""
         self._process.kill()
         self._join()
 
     def terminate(self) -> int:
-        """SIGTERM; blocks until the process has ended and returns its exit status."""
+        """Sends SIGTERM, blocks until the process has ended and returns its exit status."""
         self._process.terminate()
         return self._join()
 
@@ -116,11 +127,11 @@ class LearnerProcess:
 
     @property
     def newest(self) -> dict[str, Any]:
-        """Values of the newest progress line; empty before the first."""
+        """Values of the newest progress line; empty before the first one."""
         return self.history[-1].values if self.history else {}
 
     def wait_until(self, condition: Callable[[dict[str, Any]], bool]) -> Progress:
-        """Returns the first progress line from now on whose values meet the condition."""
+        """Returns the first progress line from now on with values that meet the condition."""
         looked_at = len(self.history)
 
         def is_met() -> bool:
@@ -136,38 +147,40 @@ class LearnerProcess:
             return self.history[looked_at - 1]
 
     def wait_for_steps(self, num_steps: int) -> None:
-        """Returns when so many more steps were trained on."""
+        """Blocks until `num_steps` more steps are trained on."""
         target = self.newest.get("step", 0) + num_steps
         self.wait_until(lambda values: values["step"] >= target)
 
     def wait_listening(self) -> float:
-        """Returns when this life's port was opened, by time.monotonic."""
+        """Blocks until this life's port is open and returns the time, by time.monotonic."""
         with self._changed:
             assert self._wait(lambda: self.listening_at is not None), f"it does not listen:\n{self.log()[-2000:]}"
             assert self.listening_at is not None
             return self.listening_at
 
     def books(self) -> dict[str, int]:
-        """Of this life, at this moment."""
+        """Returns the current books of this life."""
         return books.read_metrics(self.scrape())
 
     def scrape(self) -> str:
-        """Its metrics at this moment, as Prometheus reads them."""
+        """Returns the current metrics in Prometheus' text format."""
         with urllib.request.urlopen(f"http://{self.http_address}/metrics", timeout=WAIT_S) as response:
             text: str = response.read().decode()
             return text
 
     def log(self) -> str:
-        """out.log of the run, all lives."""
-        path = self.folder / XPID / "out.log"
-        return path.read_text() if path.exists() else ""
+        """Returns out.log of the run, over all lives, or standard error if the run never began and left no folder."""
+        path = self.run_folder / "out.log"
+        return path.read_text() if path.exists() else "".join(self._printed)
 
     def errors(self) -> list[str]:
-        """First lines of what was logged as an error, and what was written to standard error beside the log."""
-        return re.findall(r"^\[(?:ERROR|CRITICAL).*", self.log(), re.MULTILINE) + self._stray_lines
+        """Returns the first lines of logged errors, and lines on standard error that are not from the log."""
+        logged = r'^(?:\[(?:ERROR|CRITICAL)|\{.*"level": "(?:error|critical)").*'
+        stray = [line for line in self._printed if not line.startswith("{")]
+        return re.findall(logged, self.log(), re.MULTILINE) + stray
 
     def resumed_steps(self) -> list[int]:
-        """Where the lives that found a checkpoint began."""
+        """Returns the first steps of the lives that resumed from a checkpoint."""
         return [int(step) for step in re.findall(r"resuming \S+ at step (\d+)", self.log())]
 
     def _launch(self) -> subprocess.Popen[str] | warm_start.Process:
@@ -177,7 +190,7 @@ class LearnerProcess:
         return subprocess.Popen(self._command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=self._environ)
 
     def _wait(self, condition: Callable[[], bool]) -> bool:
-        """Needs the lock; False when the time is up or the learner has ended."""
+        """Waits for the condition, with the lock held; returns False on a timeout or if the learner has ended."""
         deadline = time.monotonic() + WAIT_S
         while not condition():
             if self._process.poll() is not None or not self._changed.wait(deadline - time.monotonic()):
@@ -194,7 +207,7 @@ class LearnerProcess:
     def _read_progress(self, stream: IO[str]) -> None:
         with stream:
             for line in stream:
-                with contextlib.suppress(json.JSONDecodeError), self._changed:  # a kill may tear the last line
+                with contextlib.suppress(json.JSONDecodeError), self._changed:  # a kill may cut the last line
                     if line.startswith("{"):
                         self.history.append(Progress(time.monotonic(), json.loads(line)))
                         self._changed.notify_all()
@@ -204,8 +217,7 @@ class LearnerProcess:
     def _read_log(self, stream: IO[str]) -> None:
         with stream:
             for line in stream:
-                if not line.startswith("{"):
-                    self._stray_lines.append(line)
+                self._printed.append(line)
                 if "listening on " in line:
                     with self._changed:
                         self.listening_at = time.monotonic()

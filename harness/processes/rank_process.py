@@ -1,4 +1,4 @@
-"""Several ranks in real processes, which find each other as torchrun's do."""
+"""Several ranks in real processes, which find each other by the environment variables of torchrun."""
 
 import contextlib
 import os
@@ -20,7 +20,11 @@ Rank = subprocess.Popen[str] | warm_start.Process
 def start_ranks(
     num_ranks: int, module: str, *arguments: str, own: Mapping[int, Sequence[str]] | None = None
 ) -> list[subprocess.Popen[str]]:
-    """python -m module arguments, once for each rank, in the repository's root. own: further arguments of ranks."""
+    """Starts `python -m MODULE ARGUMENTS` for each rank, in the repository's root.
+
+    Args:
+        own: Additional arguments by rank.
+    """
     return [
         subprocess.Popen(
             [*words, *(own or {}).get(rank, ())],
@@ -35,7 +39,7 @@ def start_ranks(
 
 
 def start_warm_ranks(num_ranks: int, module: str, *arguments: str) -> list[warm_start.Process]:
-    """As start_ranks, without the seconds that importing torch takes. The module has to make warnings errors itself."""
+    """Starts ranks like start_ranks, but with torch already imported; the module must turn warnings into errors."""
     return [
         warm_start.Process(words, cwd=ROOT, env=variables)
         for words, variables in _of_ranks(num_ranks, module, arguments)
@@ -43,7 +47,7 @@ def start_warm_ranks(num_ranks: int, module: str, *arguments: str) -> list[warm_
 
 
 def outputs(ranks: Sequence[Rank]) -> list[str]:
-    """What each has written; AssertionError where one failed."""
+    """Waits for all ranks and returns their outputs; raises AssertionError if one failed."""
     with contextlib.ExitStack() as stack:
         for rank in ranks:
             stack.enter_context(rank)
@@ -57,7 +61,7 @@ def outputs(ranks: Sequence[Rank]) -> list[str]:
 
 
 def _of_ranks(num_ranks: int, module: str, arguments: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
-    """Command and environment of each."""
+    """Returns the command and the environment variables of each rank."""
     common = {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",

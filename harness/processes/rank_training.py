@@ -1,4 +1,4 @@
-"""Learners under torchrun and the env-servers of each, all in processes of their own."""
+"""Learners under torchrun and their env-servers, all in separate processes."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ FLAGS += ["--log-interval-s=0.2", "--checkpoint-interval-minutes=0.02", "--share
 
 
 class Ranks:
-    """`torchrun kubebeast learner` with num_ranks ranks; reads the first one's progress and everybody's log."""
+    """`torchrun kubebeast learner` with num_ranks ranks; reads the progress of the first rank and the logs of all."""
 
     def __init__(
         self,
@@ -33,8 +33,13 @@ class Ranks:
         module: str = "kubebeast_learner",
         rendezvous: Sequence[str] = ("--rdzv-endpoint=localhost:0",),
     ) -> None:
-        """num_ranks: of this torchrun. module: what Python runs in place of the learner's package. rendezvous: flags of
-        torchrun about others.
+        """Starts torchrun.
+
+        Args:
+            num_ranks: Number of ranks of this torchrun.
+            port: Port of the first rank; None for free ports.
+            module: Module that Python runs, the learner's package by default.
+            rendezvous: Flags of torchrun for the rendezvous with others.
         """
         self._module = module
         self.port = port or free_ports(num_ranks)
@@ -70,7 +75,7 @@ class Ranks:
         self._reader.join(TIMEOUT_S)
 
     def workers(self) -> list[psutil.Process]:
-        """The ranks that run, in the order of their ranks."""
+        """Returns the processes of the running ranks, in order of rank."""
         found: dict[str, psutil.Process] = {}
         for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -79,7 +84,7 @@ class Ranks:
         return [found[rank] for rank in sorted(found)]
 
     def wait_for(self, condition: Callable[[dict[str, Any]], bool], since: int = 0) -> int:
-        """The number of the first line from number `since` on that meets the condition, plus one."""
+        """Waits for a line that meets the condition; returns the index of the first from `since` on, plus one."""
         deadline = time.monotonic() + TIMEOUT_S
         with self._news:
             while True:
@@ -97,7 +102,7 @@ class Ranks:
         return self.wait_for(lambda line: re.search(pattern, line["message"]) is not None, since)
 
     def terminate(self) -> None:
-        """As torchrun's users end it: it asks all ranks to."""
+        """Sends SIGTERM to torchrun, which ends all ranks, and blocks until it has ended."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(TIMEOUT_S)
         self._reader.join(TIMEOUT_S)
@@ -122,7 +127,7 @@ class Ranks:
 
 
 class EnvServer:
-    """An env-server of CartPole that dials `ports`, "first-last" or one, for as long as the test lasts."""
+    """An env-server of CartPole that dials `ports`, "first-last" or a single one, until the context ends."""
 
     def __init__(self, ports: int | str, *flags: str) -> None:
         words = ["kubebeast_envserver", "--env=CartPole-v1", "--num-streams=1", "--envs-per-stream=2", *flags]

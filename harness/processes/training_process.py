@@ -1,4 +1,4 @@
-"""Runs the commands that train as a user does, in processes of their own, and reads what they leave behind."""
+"""Training commands in separate processes, as users run them, and readers of their files."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ def command(name: str, *flags: str) -> list[str]:
 
 
 def training_command(name: str, savedir: Path, *flags: str) -> list[str]:
-    """`kubebeast train` or `kubebeast mono`: CartPole, two processes with two environments each, the run called run."""
+    """Returns `kubebeast train` or `mono` on CartPole: two processes with two environments each, and run id "run"."""
     return command(name, *FLAGS, PROCESSES[name], f"--savedir={savedir}", "--xpid=run", *flags)
 
 
@@ -40,7 +40,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run(words: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    """words: `python -m PACKAGE ARGUMENTS`, which starts warm, or another command."""
+    """Runs a command to its end; `python -m PACKAGE ARGUMENTS` starts warm."""
     if words[1] == "-m":
         return warm_start.run(words, timeout=TIMEOUT_S, env=environment(**variables))
     return subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(**variables))

@@ -1,7 +1,7 @@
-"""Starts `python -m PACKAGE` without the seconds of processor time that importing torch takes, for every test anew.
+"""Starts `python -m PACKAGE` without importing torch anew in every test, which takes seconds of CPU time.
 
-One process of each pytest worker imports the libraries, none of KubeBeast's modules, and is forked for every command
-that is started: a process of its own, with its own arguments, variables, folder, output and signals.
+One process of each pytest worker imports the libraries, none of KubeBeast's modules, and is forked for every started
+command: a new process with its own arguments, variables, folder, output and signals.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO, Self
 
 LIBRARIES = ["torch", "torch._dynamo", "torch.utils.tensorboard", "gymnasium", "grpc", "prometheus_client", "tyro"]
-"""torch._dynamo: every optimizer imports it."""
+"""Libraries to import in advance. torch._dynamo: every optimizer imports it."""
 
 _forkserver = multiprocessing.get_context("forkserver")
 _forkserver.set_forkserver_preload(LIBRARIES)
@@ -29,7 +29,7 @@ class Process:
     """The part of subprocess.Popen that tests of commands use; standard output and error are pipes of text."""
 
     def __init__(self, words: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> None:
-        """words: `python -m PACKAGE ARGUMENTS`. env, cwd: as subprocess.Popen's."""
+        """Starts the command `python -m PACKAGE ARGUMENTS`; env and cwd are those of subprocess.Popen."""
         python, dash_m, package, *arguments = words
         assert (python, dash_m) == (sys.executable, "-m")
         self.stdout, output = _pipe()
@@ -46,7 +46,7 @@ class Process:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
-        """Waits for its end; an error in the block kills it."""
+        """Waits until the process has ended; kills it first after an error in the block."""
         if kind is not None:
             self.kill()
         self._process.join()
@@ -67,7 +67,7 @@ class Process:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, negative where a signal ended it; TimeoutExpired after so many seconds."""
+        """Waits for the exit status, negative if a signal ended the process; raises TimeoutExpired after `timeout`."""
         self._process.join(timeout)
         status = self._process.exitcode
         if status is None:
@@ -85,7 +85,7 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What is left of its output and errors, once it has ended; TimeoutExpired, after a kill, when it has not."""
+        """Waits for the end, returns the remaining output and errors; on a timeout, kills and raises TimeoutExpired."""
         errors: list[str] = []
         reader = threading.Thread(target=lambda: errors.append(self.stderr.read()))
         limit = threading.Timer(timeout, self.kill) if timeout else None
@@ -105,7 +105,7 @@ class Process:
 def run(
     words: Sequence[str], *, env: Mapping[str, str], timeout: float, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run of text with captured output."""
+    """Runs a command like subprocess.run with text=True and capture_output=True."""
     with Process(words, env=env, cwd=cwd) as process:
         output, errors = process.communicate(timeout)
     assert process.returncode is not None
@@ -120,14 +120,14 @@ def _pipe() -> tuple[IO[str], Connection]:
 def _become(
     package: str, arguments: list[str], variables: dict[str, str], folder: str, output: Connection, errors: Connection
 ) -> None:
-    """In the forked process."""
+    """Becomes the command, in the forked process."""
     for number, pipe in enumerate((output, errors), start=1):
         os.dup2(pipe.fileno(), number)
         pipe.close()
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)
-    tempfile.tempdir = None  # of the variables from now on
+    tempfile.tempdir = None  # computed anew from the variables
     sys.argv = [package, *arguments]
     sys.path[:0] = [folder, *filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))]
     runpy.run_module(package, run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-// The contract's table of rows, as the .proto has it: what an environment may send at a step.
+// Rows that the contract's table in the .proto allows an environment at a step.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kubebeast::fuzz {
 
-// The flags of one environment's row.
+// Flags of one environment's row.
 struct RowFlags {
   bool is_first = false;
   bool terminated = false;
@@ -23,17 +23,17 @@ RowFlags FlagsOf(const v1::Observations& step, std::size_t env);
 
 // One line of the table.
 struct ContractRow {
-  bool due = false;  // whether an episode must be opened by it
+  bool due = false;  // true if the row must open an episode
   RowFlags flags;
-  bool rewarded = false;   // its reward may be other than 0
-  bool due_after = false;  // whether the next row must open an episode
+  bool rewarded = false;   // true if its reward may be other than 0
+  bool due_after = false;  // true if the next row must open an episode
   std::uint32_t minor = 0;
 };
 
-// The rows that an environment may send, whose episode is due or under way, in the table's order.
+// Returns the rows that an environment may send with its episode due or under way, in the table's order.
 std::vector<ContractRow> RowsWhen(bool due, std::uint32_t minor);
 
-// The one of them with these flags; ends the process where there is none.
+// Returns the row with these flags; aborts the process if there is none.
 ContractRow RowOf(bool due, std::uint32_t minor, const RowFlags& flags);
 
 }  // namespace kubebeast::fuzz

@@ -1,4 +1,4 @@
-// Fuzz target: the messages of one stream through the codec. The generated parser is the oracle for what is accepted.
+// Fuzz target: the messages of one stream through the codec. The generated parser is the oracle for accepted messages.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@
 namespace kubebeast::fuzz {
 namespace {
 
-// A peer that keeps within these takes little memory, whatever it says.
+// With these limits a peer takes little memory, no matter which messages it sends.
 constexpr WireLimits kLimits{.max_message_bytes = std::size_t{64} << 10U, .max_envs_per_stream = 16};
 constexpr std::size_t kMaxMessages = 16;
 constexpr int kSliceSizes[] = {-1, 1, 7, 64};
@@ -61,7 +61,7 @@ bool Equal(const std::vector<std::uint8_t>& flags, const std::string& bytes) {
   return flags.size() == bytes.size() && std::memcmp(flags.data(), bytes.data(), bytes.size()) == 0;
 }
 
-// Numbers are finite as float32.
+// Checks that numbers are finite as float32.
 template <typename Float>
 void CheckFinite(const std::string& elements) {
   for (std::size_t i = 0; i < elements.size(); i += sizeof(Float)) {
@@ -71,7 +71,7 @@ void CheckFinite(const std::string& elements) {
   }
 }
 
-// Categories and bools; read without sign, so that a negative one is large.
+// Checks categories and bools; they are read without sign, so that a negative one is large.
 void CheckRange(const LeafSpec& spec, const std::string& elements) {
   if (spec.dtype == DType::kFloat32) return CheckFinite<float>(elements);
   if (spec.dtype == DType::kFloat64) return CheckFinite<double>(elements);
@@ -97,7 +97,7 @@ void CheckLeaf(const ObservationRows& rows, std::size_t index, const Peer& peer,
   CheckRange(spec, frames);
 }
 
-// The rewards; Peer::Advance requires the same of the flags.
+// Checks the rewards; Peer::Advance requires the same of the flags.
 void CheckReward(const ObservationRows& rows, std::uint32_t env, const Peer& peer, const v1::Observations& oracle) {
   Require(std::isfinite(rows.rewards[env]), "rewards are finite");
   const ContractRow row = RowOf(peer.is_due(env), kProtocolMinor, FlagsOf(oracle, env));
@@ -133,7 +133,7 @@ void CheckActions(const StreamCodec& codec, const Peer& peer) {
   }
 }
 
-// Bytes that are valid must be accepted; those that are not must leave the stream where it is.
+// Valid bytes must be accepted; invalid ones must leave the stream in its state.
 void Exchange(StreamCodec& codec, Peer& peer, Script& script, int slice_size) {
   const v1::ActRequest valid = script.Below(16) == 1 ? MakeBye(script) : peer.NextStep(script);
   const std::string bytes = Spoil(valid, script);

@@ -1,4 +1,4 @@
-// A stream of a peer that may do anything.
+// A stream of a peer with arbitrary behavior.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace kubebeast::fuzz {
 
-// Sends what the script makes of messages that are valid now, and follows what the learner accepts of it.
+// Dubious stream: it sends valid messages as changed by the script, and tracks the ones that the learner accepts.
 class DubiousStream {
  public:
   explicit DubiousStream(std::shared_ptr<PoolContext> pool)
@@ -56,7 +56,7 @@ class DubiousStream {
 
   const WireLimits limits_;
   FakeTransport transport_;
-  std::optional<Peer> peer_;  // from acceptance on
+  std::optional<Peer> peer_;  // set by acceptance
 };
 
 }  // namespace kubebeast::fuzz

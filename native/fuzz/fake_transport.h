@@ -17,8 +17,8 @@
 
 namespace kubebeast::fuzz {
 
-// Holds a stream as a call does. A read or write stays under way until the fuzz target ends it. Requires that the
-// stream keeps to the contract of Transport.
+// Transport that holds a stream as a call does. A read or write stays under way until the fuzz target ends it. Requires
+// that the stream keeps to the contract of Transport.
 class FakeTransport final : public Transport {
  public:
   explicit FakeTransport(std::shared_ptr<PoolContext> pool)
@@ -47,7 +47,7 @@ class FakeTransport final : public Transport {
   ActorStream& stream() const { return *stream_; }
   bool finished() const { return status_.has_value(); }
 
-  // A message of the peer, who has taken what was written; false where it is not read, or not yet.
+  // Delivers a message of the peer, which has taken the written one; returns false if it is not read, or not yet.
   bool Deliver(const std::string& bytes, std::size_t slice_size) {
     if (finished() || !reading_) return false;
     if (exchanging_) CompleteWrite(true);
@@ -59,14 +59,14 @@ class FakeTransport final : public Transport {
     return true;
   }
 
-  // The peer closes its side, or the call breaks.
+  // Ends the read as if the peer closes its side, or the call breaks.
   void FailRead() {
     if (exchanging_) return BreakExchange();
     if (reading_) return EndRead(Message());
     stream_->OnPeerGone();
   }
 
-  // The write is done; returns what was written, if anything was.
+  // Completes the write; returns the written message, if any.
   std::optional<std::string> CompleteWrite(bool ok) {
     if (!write_.has_value()) return std::nullopt;
     const std::optional<std::string> bytes = std::exchange(write_, std::nullopt);
@@ -78,8 +78,8 @@ class FakeTransport final : public Transport {
     return bytes;
   }
 
-  // The last event of a finished call; the transport must go now. Reads and writes end before, except that the side
-  // that dialled does not report them after the end.
+  // Sends the last event of a finished call; the transport must be destroyed now. Reads and writes end before, except
+  // that the side that dialed does not report them after the end.
   void Done(bool dialled) {
     Require(finished(), "only a finished call is done");
     if (!dialled) {
@@ -90,7 +90,7 @@ class FakeTransport final : public Transport {
   }
 
  private:
-  // An exchange tells that it has written when it has read.
+  // Ends the read; an exchange reports its write only after its read.
   void EndRead(Message message) {
     if (std::exchange(exchanging_, false)) stream_->OnWritten(true);
     reading_ = false;

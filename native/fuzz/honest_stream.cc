@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kSliceSize = 32;
 
-// Episodes of two environments that have every row of the contract, again and again: its number among those that are
-// allowed, beyond them the first (Peer::NextStep).
+// Courses of two environments that contain every row of the contract, repeated: each number is an index of the allowed
+// rows; above their number, the first (Peer::NextStep).
 constexpr std::uint8_t kCourses[] = {7, 8, 3, 2, 0, 1, 7, 4, 1, 7, 2, 3};
 
 Hello ToHello(const EnvSpec& spec, std::uint32_t num_envs) {

@@ -1,4 +1,4 @@
-// A stream that does everything right, beside others that do not.
+// A stream that keeps the contract, beside others that do not.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace kubebeast::fuzz {
 
-// Requires that nothing ends it, that every reply is the model's answer to its rows and that the model sees the frames
-// that it sent.
+// Stream that requires that it is not ended, that every reply is the model's answer to its rows and that the model sees
+// the frames that it sent.
 class HonestStream {
  public:
-  // Says Hello.
+  // Sends the Hello.
   HonestStream(std::shared_ptr<PoolContext> pool, const EnvSpec& spec, std::uint32_t num_envs);
 
-  // Takes the reply that has come and sends the next step when it is its turn.
+  // Takes the reply, if there is one, and sends the next step if it is due.
   void Continue(const Learner& learner);
-  // Checks the rows of this stream in a batch; false if it has none there.
+  // Checks the rows of this stream in a batch; returns false if it has none there.
   bool CheckRows(const InferenceBatch& batch) const;
 
   std::uint64_t num_answers() const { return num_answers_; }
@@ -36,7 +36,7 @@ class HonestStream {
 
   FakeTransport transport_;
   Peer peer_;
-  std::vector<std::string> stacks_;  // [B]: what the model must see of leaf 0
+  std::vector<std::string> stacks_;  // [B]: the expected stacks of leaf 0 in the model's input
   std::uint64_t num_answers_ = 0;
   bool welcome_ = false;
   bool its_turn_ = false;

@@ -14,24 +14,24 @@
 
 namespace kubebeast::fuzz {
 
-// Takes and answers batches in any order. Requires that no two batches hold the same slot and that every batch has
-// all its memory.
+// Learner that takes and answers batches in any order. Requires that no two batches hold the same slot and that every
+// batch has all its memory.
 class Learner {
  public:
   explicit Learner(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
 
-  // Takes the next inference batch if rows wait; false if none do.
+  // Takes the next inference batch if rows wait; returns false if none do.
   bool TakeInference();
   std::size_t num_taken() const { return taken_.size(); }
   const InferenceBatch& taken(std::size_t i) const { return *taken_[i]; }
   void Answer(std::size_t i);
   void Drop(std::size_t i);
 
-  // Takes a training batch if there are enough rollouts; false if there are not.
+  // Takes a training batch if there are enough rollouts; returns false if there are not.
   bool TakeRollouts(std::int64_t max_policy_lag);
   void Publish() { ++policy_version_; }
 
-  // What the model said last for this slot.
+  // Returns the model's last action for this slot.
   std::int64_t action(std::int32_t slot) const { return actions_.at(slot); }
 
  private:

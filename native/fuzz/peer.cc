@@ -109,7 +109,7 @@ std::size_t Peer::LeafBytes(const LeafSpec& leaf, const std::string& is_first) c
   return num_frames * leaf.frame_bytes();
 }
 
-// Elements that differ from their neighbours and from those of other steps, and are in range.
+// Returns elements that are in range and differ from their neighbors and from those of other steps.
 std::string Peer::MakeLeaf(const LeafSpec& leaf, std::size_t size) const {
   std::string bytes(size, '\0');
   const std::size_t item_size = ItemSize(leaf.dtype);

@@ -1,4 +1,4 @@
-// The env-server's side of a stream: messages that are valid now.
+// The env-server's side of a stream: messages that are valid in its state.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace kubebeast::fuzz {
 
-// The Hello for these specs and compressions, one an observation leaf.
+// Returns the Hello for these specs and compressions, one per observation leaf.
 v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered);
 
 v1::ActRequest MakeBye(Script& script);
 
-// The bytes of a leaf as they are without compression.
+// Returns the bytes of a leaf without compression.
 std::string Plain(const std::string& wire_bytes, Compression compression, std::size_t size);
 
-// Knows what has been accepted of a stream, and so what its next step must look like.
+// State of a stream as the learner accepted it, from which valid next steps are made.
 class Peer {
  public:
   explicit Peer(Hello hello);
 
   const Hello& hello() const { return hello_; }
   std::uint64_t next_step() const { return next_step_; }
-  // Whether the next step must open an episode of this environment.
+  // Returns true if the next step must open an episode of this environment.
   bool is_due(std::uint32_t env) const { return due_[env]; }
 
-  // A valid next step; the script chooses its rows among those of the contract.
+  // Returns a valid next step; the script chooses its rows among those of the contract.
   v1::ActRequest NextStep(Script& script) const;
 
-  // Bytes of a leaf in a step with these is_first flags.
+  // Returns the bytes of a leaf in a step with these is_first flags.
   std::size_t LeafBytes(const LeafSpec& leaf, const std::string& is_first) const;
 
-  // The learner has accepted this step. Requires that its rows are the contract's.
+  // Records a step that the learner has accepted. Requires that its rows are in the contract's table.
   void Advance(const v1::Observations& step);
 
  private:

@@ -14,7 +14,7 @@
 namespace kubebeast::fuzz {
 namespace {
 
-// The corpus has more inputs; who gives the target a single one wants to see that one.
+// The corpus has more inputs than this; a run of the target on a single input skips the check.
 constexpr std::int64_t kWholeCorpus = 100;
 constexpr const char* kMustBeReached[] = {"streams_accepted",      "streams_rejected",
                                           "streams_ended_bye",     "streams_ended_disconnect",

@@ -1,4 +1,4 @@
-// What must hold of a pool between any two events.
+// Invariants of a pool between any two events.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace kubebeast::fuzz {
 
-// Requires that the books balance, that gauges equal what is live and that what waits is bounded.
+// Requires that counts of steps balance, gauges equal the live streams and environments, and queues are bounded.
 void CheckPool(const PoolContext& pool, std::size_t num_streams, std::size_t num_envs);
 
-// Requires that nothing is left of a closed pool without streams and that its events are lines for a log; takes note of
-// what its run has reached.
+// Requires that nothing is left of a closed pool without streams and that its events are lines for a log; records the
+// counters that its run has reached.
 void CheckEmptyPool(PoolContext& pool);
 
-// Requires at the end of a run over the corpus that it has reached the states that matter, whatever chance added.
+// Requires at the end of a run over the corpus that it has reached all important states, with or without random inputs.
 void CheckReached();
 
 }  // namespace kubebeast::fuzz

@@ -13,7 +13,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Flips, overwrites, removes, repeats or inserts somewhere.
+// Flips, overwrites, removes, repeats or inserts bytes at one place.
 void Edit(std::string& bytes, Script& script) {
   const std::size_t kind = script.Below(5);
   const std::size_t at = bytes.empty() ? 0 : script.Below(65536) % bytes.size();
@@ -31,7 +31,7 @@ void Edit(std::string& bytes, Script& script) {
   }
 }
 
-// Small numbers, the largest of every width, and any.
+// Returns small numbers, the largest of every width, or any.
 std::uint64_t Value(Script& script) {
   const std::size_t choice = script.Below(256);
   if (choice < 192) return choice % 16;

@@ -1,4 +1,4 @@
-// Valid messages → messages that break the contract somewhere.
+// Conversion of valid messages into messages that break the contract somewhere.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace kubebeast::fuzz {
 
-// The bytes of a message as the script wants them: untouched, with other values in some fields, with some bytes
+// Returns the bytes of a message as the script chooses: untouched, with other values in some fields, with some bytes
 // changed, or bytes of the script instead.
 std::string Spoil(const v1::ActRequest& request, Script& script);
 
-// Keeps protobuf's complaints about what was spoilt out of the fuzzer's output.
+// Keeps protobuf's complaints about spoilt messages out of the fuzzer's output.
 void SilenceProtobuf();
 
 }  // namespace kubebeast::fuzz

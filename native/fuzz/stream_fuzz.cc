@@ -1,5 +1,5 @@
 // Fuzz target: the state machine of streams. One input is one life of a pool: dubious streams come and go beside an
-// honest one, which must notice nothing, and the learner does its work in any order.
+// honest one, which must not be affected, and the learner does its work in any order.
 #include <grpc/grpc.h>
 
 #include <chrono>
@@ -45,7 +45,7 @@ PoolOptions Options(Script& script) {
   const std::size_t choice = script.Below(6);
   options.min_partial_steps = 1 + choice % 3;
   options.keep_surplus = choice >= 3;
-  // Without a timeout a batch is due as soon as a row waits: runs do not depend on the clock.
+  // With a timeout of 0 a batch is due as soon as a row waits: runs do not depend on the clock.
   options.inference = {.min_rows = 1, .max_rows = 1 + script.Below(8), .timeout = std::chrono::milliseconds(0)};
   options.max_streams = kMaxStreams;
   options.max_envs = kMaxEnvs;
@@ -119,7 +119,7 @@ class Life {
     }
   }
 
-  // What a learner does seldom.
+  // Runs one of the learner's rare operations.
   void Lead() {
     const std::size_t choice = script_.Below(16);
     if (choice == 14) Drain();
@@ -137,14 +137,14 @@ class Life {
     if (learner_.num_taken() > 0) action(script_.Below(learner_.num_taken()));
   }
 
-  // One step of an env-server that waits for its replies, and the answer to it.
+  // Runs one step of an env-server that waits for its replies, and the answer to it.
   void Exchange(DubiousStream& stream) {
     stream.transport().CompleteWrite(true);
     stream.Step(script_);
     AnswerAll();
   }
 
-  // The same, but the learner drops the batch: of this stream alone, as the others have their answers before.
+  // Does the same, but the learner drops the batch: only this stream's, as the others are answered before.
   void DropStep(DubiousStream& stream) {
     stream.transport().CompleteWrite(true);
     AnswerAll();
@@ -152,7 +152,7 @@ class Life {
     if (learner_.TakeInference()) Drop(learner_.num_taken() - 1);
   }
 
-  // The last event of a stream that has ended.
+  // Sends the last event of a stream that has ended.
   void Release() {
     const std::size_t choice = script_.Byte();
     if (dubious_.empty()) return;
@@ -195,7 +195,7 @@ class Life {
     while (learner_.num_taken() > 0) Answer(0);
   }
 
-  // A learner that drops rows of the honest stream ends it, so it does not.
+  // Drops a batch, but answers it if it has rows of the honest stream, which the drop would end.
   void Drop(std::size_t i) {
     if (!closed_ && honest_->CheckRows(learner_.taken(i))) return Answer(i);
     learner_.Drop(i);
@@ -213,7 +213,7 @@ class Life {
     CheckPool(*pool_, num_streams, num_envs);
   }
 
-  // Whatever the others have done, it makes its way through an unroll and more.
+  // Checks that the honest stream completes at least one more unroll, no matter how the others behaved.
   void CheckHonestStream() {
     Open();
     const std::uint64_t goal = honest_->num_answers() + pool_->options.unroll_length + 2;
@@ -222,7 +222,7 @@ class Life {
       AnswerAll();
       learner_.TakeRollouts(0);
       Check();
-      CheckDeadlines();  // of silent streams, whose places in the queue it waits for
+      CheckDeadlines();  // ends silent streams: the honest one waits for their places
     }
   }
 
@@ -248,7 +248,7 @@ class Life {
     while (learner_.num_taken() > 0) learner_.Drop(0);
   }
 
-  // Every slot is free: one stream can have them all.
+  // Checks that every slot is free: one stream can have them all.
   void CheckSlots() {
     HonestStream everything(pool_, spec_, kMaxEnvs);
     everything.transport().FailRead();

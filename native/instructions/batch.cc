@@ -17,7 +17,7 @@ struct State {
   DynamicBatcher<PendingStep> batcher{
       {.min_rows = kBatchRows, .max_rows = kBatchRows, .timeout = std::chrono::hours(1)}};
   std::shared_ptr<const Unroll> unroll = std::make_shared<Unroll>();
-  std::vector<char> streams = std::vector<char>(kStreams);  // producers are names: the addresses of these
+  std::vector<char> streams = std::vector<char>(kStreams);  // producers are named by the addresses of these
 
   void Batch() {
     for (const char& stream : streams) batcher.Push(&stream, 1, {.actor = nullptr, .unroll = unroll});

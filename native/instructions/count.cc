@@ -1,5 +1,5 @@
-// `instructions OPERATION TIMES`: does decode, batch, gather or gather_single_frames so many times, within
-// kubebeast_counted, and prints how often memory was taken meanwhile.
+// `instructions OPERATION TIMES`: runs decode, batch, gather or gather_single_frames TIMES times, within
+// kubebeast_counted, and prints the number of memory allocations of these runs.
 #include <cstdlib>
 #include <iostream>
 #include <new>
@@ -13,7 +13,7 @@ std::size_t num_allocations = 0;
 
 }  // namespace
 
-// [new.delete.single]: the others call these.
+// [new.delete.single]: the other forms call these.
 void* operator new(std::size_t size) {
   ++num_allocations;
   if (void* const memory = std::malloc(size)) return memory;
@@ -43,14 +43,14 @@ Operation Find(std::string_view name, std::size_t times) {
 }  // namespace
 }  // namespace kubebeast::instructions
 
-// callgrind counts within it.
+// Function in which callgrind counts.
 extern "C" __attribute__((noinline)) void kubebeast_counted(const kubebeast::instructions::Operation& operation) {
   operation();
 }
 
 int main(int argc, char** argv) {
   const std::size_t times = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
-  // The first call finds no memory to use again, and whatever is looked up once.
+  // The first call finds no memory to reuse, and fills all caches.
   const auto operation = times > 0 ? kubebeast::instructions::Find(argv[1], times + 1) : nullptr;
   if (operation == nullptr) {
     std::cerr << "usage: instructions decode|batch|gather|gather_single_frames TIMES\n";

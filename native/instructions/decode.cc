@@ -59,7 +59,7 @@ struct State {
 
 Operation Decode(std::size_t times) {
   const auto state = std::make_shared<State>();
-  // The opening step, of whole stacks, is another amount of work.
+  // The opening step, of whole stacks, takes another amount of work.
   for (std::size_t step = 0; step <= times; ++step) state->messages.push_back(Message(step));
   state->Decode();
   return [state] { state->Decode(); };

@@ -9,7 +9,7 @@ namespace kubebeast::instructions {
 namespace {
 
 constexpr std::size_t kUnrollLength = 20;
-constexpr std::uint32_t kUnrolls = 8;  // of one stream
+constexpr std::uint32_t kUnrolls = 8;  // environments of one stream
 constexpr std::size_t kNumLogits = 6;
 
 std::shared_ptr<const UnrollShape> Shape(bool single_frames) {
@@ -47,7 +47,7 @@ std::shared_ptr<const ModelOutputs> Outputs() {
   return outputs;
 }
 
-// The second unroll of a stream: the stacks of its first steps reach back into the one before.
+// Returns the second unroll of a stream: the stacks of its first steps reach back into the one before.
 std::shared_ptr<const Unroll> MakeUnroll(const std::shared_ptr<const UnrollShape>& shape) {
   RolloutAssembler assembler(shape, kUnrolls);
   std::shared_ptr<const Unroll> unroll;

@@ -360,8 +360,9 @@ class ActorPool:
         certificate must descend from: demanded of whoever dials (mutual TLS), checked of whoever is dialled. The files
         are looked at again every tls_refresh_s seconds. token_file: bearer tokens, one a line: any is accepted from
         whoever dials, the first is sent to whoever is dialled; read again for every call. max_offences: further TCP
-        connections of a host are closed at once while it has more offences than this (streams that broke the contract,
-        had no token or never said Hello); one is forgiven every 3 s. 0: no host is.
+        connections of a host have to wait, and are let in slowly, while it has more offences than this (streams that
+        broke the contract, had no token or never said Hello, and connections that brought no stream, or more than one
+        needs); one is forgiven every 3 s. 0: no host has to.
 
         task_shares: the environments that are played, with the weights of their shares in the unrolls of
         `next_rollouts`; streams of others are refused with FAILED_PRECONDITION. A task holds its part of
@@ -384,9 +385,15 @@ class ActorPool:
     def address(self) -> str:
         """The bound address, with the port that was picked."""
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
-        """The spec of the first accepted Hello (or `expected`); None at the timeout."""
+        """The spec of the first accepted Hello (or `expected`), which is on trial until `open`; None at the timeout."""
     def expect(self, spec: EnvSpec) -> None:
         """Decides the environment in place of the first env-server; changes nothing where that was decided before."""
+    def refuse_env_spec(self, reason: str) -> None:
+        """Refuses what wait_env_spec returned, as no model can be made for it: its streams, and further ones like them,
+        end with FAILED_PRECONDITION and `reason`, and wait_env_spec waits for another env-server.
+
+        RuntimeError where the spec was given as `expected`, or the pool is open.
+        """
     def open(
         self, num_logits: int, core_state_size: int, interleaved: Sequence[bool] = (), single_frames: bool = False
     ) -> None:
@@ -421,15 +428,18 @@ class ActorPool:
         Counters: streams_accepted, streams_ended_bye, streams_ended_disconnect, streams_ended_invalid,
         streams_ended_timeout, streams_ended_dropped, streams_ended_closed, streams_rejected, streams_unauthenticated,
         dials_failed, connections_blocked, connections_closed, connections_silent, connections_plaintext,
-        connections_tls, connections_garbage, connections_no_call,
+        connections_tls, connections_garbage, connections_no_call, connections_bytes, connections_calls,
+        connections_crowded,
         messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
         steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
         rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
         inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
         inference_dropped, inference_busy_us, episodes.
-        connections_: TCP connections that brought no stream. blocked: the host has too many offences. closed: by the
-        peer, before it sent a byte. silent: nothing came in handshake_timeout_ms. plaintext, tls: without TLS where it
-        is on, with it where it is off. garbage: neither TLS nor HTTP/2. no_call: no call came in handshake_timeout_ms.
+        connections_: TCP connections that brought no stream, or were shut down. blocked: their host has too many
+        offences, and they waited in vain. closed: by the peer, before it sent a byte. silent: nothing came in
+        handshake_timeout_ms. plaintext, tls: without TLS where it is on, with it where it is off. garbage: neither TLS
+        nor HTTP/2. no_call: no call came in handshake_timeout_ms. bytes, calls: more than a stream needs. crowded: too
+        many others without a stream.
         inference_busy_us: microseconds of all threads, from taking a batch to its answer.
         In every answer steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
@@ -468,11 +478,14 @@ class ActCall:
         tls_server_name: str = "",
         authorization: str | None = None,
         connect_timeout_ms: int = 5000,
+        use_proxy: bool | None = None,
     ) -> None:
         """Dials at once and does not wait for it.
 
         tls_: the texts of PEM files; without any of them there is no TLS. tls_server_name: what the learner's
-        certificate is for, by default the address. authorization: the header of that name.
+        certificate is for, by default the address. authorization: the header of that name. use_proxy: whether gRPC
+        asks the HTTP proxy that the environment names to connect; by default for addresses that are neither of this
+        machine nor a Service's (".svc").
         """
     def send(self, message: bytes, *, is_last: bool = False) -> None:
         """Never blocks; from any thread, and from a signal handler. What follows the last message is dropped."""

@@ -1,7 +1,7 @@
-"""Checks what pip has installed: `installed.py REPORT SHA256SUMS LIMIT_MB`.
+"""Checks the packages that pip has installed: `installed.py REPORT SHA256SUMS LIMIT_MB`.
 
-REPORT is that of `pip install --report`. KubeBeast's archives must have the checksums of SHA256SUMS, and the archives
-of everything but PyTorch together may have LIMIT_MB (of 10^6 bytes). Prints the size of each, and of what it became.
+REPORT is the output of `pip install --report`. KubeBeast's archives must have the checksums of SHA256SUMS, and all
+archives except PyTorch's together may have LIMIT_MB (of 10^6 bytes). Prints the archived and installed size of each.
 """
 
 import importlib.metadata
@@ -14,7 +14,12 @@ from typing import Any
 
 
 def checksum_errors(downloads: dict[str, Any], sums: pathlib.Path) -> list[str]:
-    """Archives of KubeBeast that are not those of SHA256SUMS; downloads are the report's download_info by name."""
+    """Returns an error for each archive of KubeBeast with a checksum other than that in SHA256SUMS.
+
+    Args:
+        downloads: The report's download_info by name.
+        sums: File of checksums.
+    """
     expected = {name: digest for digest, name in (line.split() for line in sums.read_text().splitlines())}
     digests = {
         urllib.parse.unquote(download["url"]).rpartition("/")[2]: download["archive_info"]["hashes"]["sha256"]
@@ -27,13 +32,13 @@ def checksum_errors(downloads: dict[str, Any], sums: pathlib.Path) -> list[str]:
 
 
 def archive_mb(url: str) -> float:
-    """As the server, or the file system, says it."""
+    """Returns the size of an archive as the server or the file system reports it."""
     with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=60) as answer:
         return int(answer.headers["Content-Length"]) / 1e6
 
 
 def installed_mb(name: str) -> float:
-    """As it lies on the disk, compiled files included."""
+    """Returns the size of an installed package on the disk, compiled files included."""
     paths = (pathlib.Path(str(file.locate())) for file in importlib.metadata.files(name) or ())
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 

@@ -1,4 +1,4 @@
-"""A fleet that scales by the demand ratio, simulated: learner, inference, pods that take their time, an autoscaler.
+"""A simulated fleet that scales by the demand ratio: learner, inference, pods that start slowly, an autoscaler.
 
 The ratio is that of kubebeast_learner.observe.top.verdict, over series as Prometheus would have them; the algorithm is
 that of a HorizontalPodAutoscaler:
@@ -15,32 +15,32 @@ from kubebeast_learner.observe.top.verdict import demand_ratio, make_loads
 
 SCRAPE_S = 15
 SYNC_S = 15
-"""Of the autoscaler."""
+"""Interval of the autoscaler."""
 LOOK_OFFSET_S = 7
-"""A look at the metric falls between two scrapes."""
+"""Offset that puts the autoscaler's looks at the metric between two scrapes."""
 LEARNER_WINDOW_S = 30
-"""What the learner's own ratios are over."""
+"""Window of the learner's own ratios."""
 DEMAND_WINDOW_S = 120
 TOLERANCE = 0.1
 NUM_CPUS = 4.0
 FIRST_CPU_S = 1e6
-"""Far from 0, where Prometheus would cut an extrapolation off."""
+"""A start value far from 0, at which Prometheus would cut an extrapolation off."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plant:
-    """What there is to scale. Rates are env-steps a second; as functions of the time in seconds where they change."""
+    """The simulated system. Rates are env-steps a second; variable ones are functions of the time in seconds."""
 
     pod_rate: float = 100.0
-    """Of an env-server that nobody holds up."""
+    """Rate of an env-server that is never held back."""
     learner_rate: Callable[[int], float] = lambda now_s: 1000.0
     inference_rate: float = math.inf
     cpu_rate: float = math.inf
-    """Env-steps that the CPUs of the learner's container have the time for."""
+    """Rate that the CPUs of the learner's container can sustain."""
     start_s: Callable[[int], int] = lambda now_s: 20
-    """How long a pod that is made at that time takes until it plays."""
+    """Time until a pod that is created at the given time plays."""
     lag_of_pod: float = 0.1
-    """Policy lag, in updates, that a pod's unrolls under way cause."""
+    """Policy lag, in updates, that a pod's unrolls in progress cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Scaling:
 
 @dataclass(slots=True)
 class History:
-    """What was scraped, every SCRAPE_S, and what was asked and answered, every SYNC_S."""
+    """The scraped series, every SCRAPE_S, and the autoscaler's looks and answers, every SYNC_S."""
 
     starved: list[float] = field(default_factory=list)
     inference_busy: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class History:
     replicas: list[int] = field(default_factory=list)
 
     def ratio(self) -> float:
-        """The demand ratio at the newest look, as PromQL computes it."""
+        """Returns the demand ratio at the newest look, as PromQL computes it."""
         num = DEMAND_WINDOW_S // SCRAPE_S
         cpu, parked, streams, lag = (values[-num:] for values in (self.cpu_s, self.parked, self.streams, self.lag))
         span_s = SCRAPE_S * (len(cpu) - 1)
@@ -82,7 +82,7 @@ class History:
 
 
 def simulate(plant: Plant, scaling: Scaling, *, first_replicas: int, minutes: int) -> History:
-    """Seconds pass one by one. The fleet has settled at first_replicas before the autoscaler comes."""
+    """Simulates second by second. The fleet has settled at first_replicas before the autoscaler begins."""
     history, autoscaler = History(), Autoscaler(scaling)
     made_s = [-10_000] * first_replicas
     starved, busy = deque[float](maxlen=LEARNER_WINDOW_S), deque[float](maxlen=LEARNER_WINDOW_S)
@@ -95,7 +95,7 @@ def simulate(plant: Plant, scaling: Scaling, *, first_replicas: int, minutes: in
         busy.append(rate / plant.inference_rate)
         cpu_s += NUM_CPUS * rate / plant.cpu_rate
         if now_s % SCRAPE_S == 0:
-            # Only a learner that has no time holds streams back.
+            # Streams are held back only if the learner is fully busy.
             held_back = 1 - rate / able if able and rate == learner_rate else 0.0
             history.starved.append(sum(starved) / len(starved))
             history.inference_busy.append(sum(busy) / len(busy))
@@ -119,10 +119,10 @@ class Autoscaler:
         self._scaling = scaling
         self._recommended: list[tuple[int, int]] = []
         self._changes: list[tuple[int, int]] = []
-        """Time, and the pods that came or went."""
+        """Time, and the number of pods added or removed."""
 
     def sync(self, now_s: int, ratio: float, *, replicas: int, ready: int) -> int:
-        """How many replicas are wanted. Only pods that are ready count for what a metric is due to."""
+        """Returns the wanted number of replicas. The metric counts for ready pods only."""
         usage = ratio / self._scaling.target
         wanted = replicas if abs(usage - 1) <= TOLERANCE else math.ceil(usage * ready)
         wanted = self._limited(now_s, self._stabilized(now_s, wanted, replicas), replicas)
@@ -132,7 +132,7 @@ class Autoscaler:
         return wanted
 
     def _stabilized(self, now_s: int, wanted: int, replicas: int) -> int:
-        """Up to the least of what was recommended within the window, down to the most."""
+        """Limits growth to the lowest, and shrinking to the highest recommendation within the window."""
         if not self._recommended:
             self._recommended.append((now_s, replicas))
         self._recommended.append((now_s, wanted))
@@ -148,7 +148,7 @@ class Autoscaler:
         return [wanted for at_s, wanted in self._recommended if at_s > since_s]
 
     def _limited(self, now_s: int, wanted: int, replicas: int) -> int:
-        """As far towards `wanted` as the most generous policy allows; all of them are percentages."""
+        """Returns the number nearest to `wanted` that the most generous policy allows; all policies are percentages."""
         if wanted > replicas:
             most = [math.ceil(before * (1 + share)) for before, share in self._policies("scaleUp", now_s, replicas)]
             return min(wanted, max(replicas, *most))
@@ -156,7 +156,7 @@ class Autoscaler:
         return max(wanted, min(replicas, *least))
 
     def _policies(self, rules: str, now_s: int, replicas: int) -> list[tuple[int, float]]:
-        """The replicas at the start of each policy's period, and the share by which they may change."""
+        """Returns the replicas at the start of each policy's period, and the share by which they may change."""
         policies: Sequence[Mapping[str, Any]] = self._scaling.behavior[rules]["policies"]
         assert all(policy["type"] == "Percent" for policy in policies)
         changes = [

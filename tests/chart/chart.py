@@ -1,4 +1,4 @@
-"""Renders the Helm chart with the real `helm` and looks objects up in what comes out."""
+"""Renders the Helm chart with the real `helm` and finds objects in the output."""
 
 import functools
 import json
@@ -26,7 +26,7 @@ APIS = (
     "monitoring.coreos.com/v1",
     "policy/v1",
 )
-"""What a current cluster with the operators offers beside the API of Kubernetes that helm knows."""
+"""API versions of a current cluster with the operators, beyond the API of Kubernetes that helm knows."""
 
 Object = dict[str, Any]
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -42,11 +42,13 @@ class Manifests:
         return iter(self.objects)
 
     def of_kind(self, kind: str) -> list[Object]:
-        """All objects of a kind; may be empty."""
+        """Returns all objects of a kind; may be empty."""
         return [item for item in self.objects if item["kind"] == kind]
 
     def get(self, kind: str, name: str = "") -> Object:
-        """The object of that kind and name; without a name the only one. LookupError names what there is."""
+        """Returns the object of that kind and name, or the only one of the kind; raises LookupError with the names of
+        all.
+        """
         found = [item for item in self.of_kind(kind) if name in ("", item["metadata"]["name"])]
         if len(found) != 1:
             names = [item["metadata"]["name"] for item in self.of_kind(kind)]
@@ -57,7 +59,7 @@ class Manifests:
         return any(name in ("", item["metadata"]["name"]) for item in self.of_kind(kind))
 
     def pod_templates(self) -> dict[str, Object]:
-        """Pod templates of workloads and bare pods, by "Kind/name"; each has metadata and spec."""
+        """Returns the pod templates of workloads and bare pods, by "Kind/name"; each has metadata and spec."""
         pods = {}
         for item in self.objects:
             if item["kind"] in ("Deployment", "StatefulSet"):
@@ -68,11 +70,11 @@ class Manifests:
 
 
 class ChartError(Exception):
-    """helm refused the values; the message is its stderr."""
+    """Raised if helm refuses the values; the message is its stderr."""
 
 
 def scenario(name: str) -> Object:
-    """The values of ci/<name>-values.yaml."""
+    """Returns the values of ci/<name>-values.yaml."""
     values: Object = yaml.load((CHART / "ci" / f"{name}-values.yaml").read_text(encoding="utf-8"), _Loader)
     return values
 
@@ -86,19 +88,19 @@ def render(
     release: str = RELEASE,
     namespace: str = NAMESPACE,
 ) -> Manifests:
-    """`helm template` with values over the chart's defaults, or with a scenario of ci/ by its name.
+    """Runs `helm template` with values over the chart's defaults, or with a scenario of ci/ by its name.
 
     overlay: a second file of values. Images come from REGISTRY unless the values have a registry. Equal calls share one
-    rendering. ChartError when helm refuses.
+    rendering. Raises ChartError if helm refuses.
     """
     wanted = _with_registry(values)
-    overlaid = json.dumps(overlay or {})
-    text = _template(json.dumps(wanted), overlaid, kube_version, tuple(api_versions), release, namespace)
+    overlaid = _as_yaml(overlay or {})
+    text = _template(_as_yaml(wanted), overlaid, kube_version, tuple(api_versions), release, namespace)
     return Manifests(tuple(item for item in yaml.load_all(text, _Loader) if item))
 
 
 def render_error(values: Mapping[str, Any], *, release: str = RELEASE) -> str:
-    """What helm says about values that it must refuse; AssertionError when it takes them."""
+    """Returns helm's message on values that it must refuse; raises AssertionError if it takes them."""
     try:
         render(values, release=release)
     except ChartError as error:
@@ -107,31 +109,36 @@ def render_error(values: Mapping[str, Any], *, release: str = RELEASE) -> str:
 
 
 def notes(values: Mapping[str, Any] | str | None = None) -> str:
-    """What `helm install` would print."""
+    """Returns the notes that `helm install` would print."""
     wanted = _with_registry(values)
     command = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "--values", "-"]
     return helm(command, json.dumps(wanted)).partition("\nNOTES:\n")[2]
 
 
 def lint(values: Mapping[str, Any]) -> str:
-    """Output of `helm lint --strict`; ChartError when it finds fault."""
+    """Returns the output of `helm lint --strict`; raises ChartError if it finds a fault."""
     return helm(["lint", str(CHART), "--strict", "--values", "-"], json.dumps(_with_registry(values)))
 
 
 def container(pod: Object, name: str = "") -> Object:
-    """The container of that name; without a name the only one."""
+    """Returns the container of that name; without a name the only one."""
     found: list[Object] = [item for item in pod["spec"]["containers"] if name in ("", item["name"])]
     assert len(found) == 1, f"containers of {pod['metadata']}: {[item['name'] for item in pod['spec']['containers']]}"
     return found[0]
 
 
 def environment(pod: Object) -> Object:
-    """Environment variables of the only container: name to value, or to the `valueFrom` object."""
+    """Returns the environment variables of the only container: name to value, or to the `valueFrom` object."""
     return {item["name"]: item.get("value", item.get("valueFrom")) for item in container(pod).get("env", [])}
 
 
+def _as_yaml(values: Mapping[str, Any]) -> str:
+    """Returns JSON without surrogates, which Helm's YAML does not read."""
+    return json.dumps(values, ensure_ascii=False)
+
+
 def _with_registry(values: Mapping[str, Any] | str | None) -> Object:
-    """Under `global`, where any registry of the values counts more."""
+    """Returns the values with the registry under `global`, so that any other registry of the values has priority."""
     given = scenario(values) if isinstance(values, str) else values or {}
     return {"global": {"imageRegistry": REGISTRY}, **given}
 
@@ -150,7 +157,7 @@ def _template(
 
 
 def helm(arguments: Sequence[str], stdin: str = "") -> str:
-    """Runs helm; returns stdout. ChartError with its stderr when it fails, or when there is no helm."""
+    """Runs helm and returns its stdout. Raises ChartError with its stderr if it fails, or if there is no helm."""
     program = shutil.which("helm")
     if program is None:
         raise ChartError("the chart's tests need helm on PATH")

@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules are no distribution: tests import them from where they lie."""
+"""Adds the folder of the dashboard and the alert rules, which are no distribution, to the import path."""
 
 import sys
 

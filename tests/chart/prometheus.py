@@ -1,4 +1,4 @@
-"""What the rules and the dashboard are, what learner and env-server export, and promtool to judge them."""
+"""The rules, the dashboard, the exported metrics, and promtool to check them."""
 
 import json
 import re
@@ -19,7 +19,7 @@ METRIC = re.compile(r"\b(?:kubebeast|process)_(?!group\b)\w+")
 
 
 def promtool(*arguments: str) -> str:
-    """Its output; fails with it when promtool is not content."""
+    """Runs promtool and returns its output; fails with it if promtool finds a fault."""
     program = shutil.which("promtool")
     assert program is not None, "these tests need promtool on PATH; it is in Debian's package prometheus"
     run = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
@@ -28,7 +28,7 @@ def promtool(*arguments: str) -> str:
 
 
 def rules() -> list[dict[str, Any]]:
-    """The chart's, recorded series and alerts."""
+    """Returns the chart's rules: recorded series and alerts."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
@@ -44,11 +44,11 @@ def dashboard() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Of the dashboard, those of folded rows among them, without the headings of its rows."""
+    """Returns the panels of the dashboard, also of its folded rows, without the headings of rows."""
     everything = [panel for outer in dashboard()["panels"] for panel in (outer, *outer.get("panels", []))]
     return [panel for panel in everything if panel["type"] != "row"]
 
 
 def known_metrics() -> set[str]:
-    """Names under which learner and env-server are scraped, and what the rules record."""
+    """Returns the names of exported metrics and of recorded series."""
     return exported_metrics() | {rule["record"] for rule in rules() if "record" in rule}

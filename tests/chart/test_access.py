@@ -1,4 +1,4 @@
-"""Token and TLS: where secrets come from, which of them a pod sees, and which contradictions are refused."""
+"""Token and TLS come from the right secrets, a pod sees only those it needs, and contradictions are refused."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ FOLDER = "/etc/kubebeast/access"
 
 
 def files(template: Object) -> dict[str, str]:
-    """File name in the pod's access folder to the Secret and the key that it comes from."""
+    """Returns the Secret and its key of each file in the pod's access folder."""
     (volume,) = (item for item in template["spec"]["volumes"] if item["name"] == "access")
     return {
         item["path"]: f"{source['secret']['name']}:{item['key']}"
@@ -149,20 +149,20 @@ def test_another_name_in_the_certificate_should_be_expected_by_env_servers() -> 
 @pytest.mark.parametrize(
     ("tls", "message"),
     [
-        ({"enabled": True}, "tls: give exactly one of tls.existingSecret"),
-        ({**ISSUED, "existingSecret": "mine"}, "tls: give exactly one of tls.existingSecret"),
-        ({"enabled": True, **PEM, "existingSecret": "mine"}, "tls: give exactly one of tls.existingSecret"),
-        ({"enabled": True, "cert": "CERT"}, "tls.cert, tls.key and tls.ca go together"),
+        ({"enabled": True}, "tls: set exactly one of tls.existingSecret"),
+        ({**ISSUED, "existingSecret": "mine"}, "tls: set exactly one of tls.existingSecret"),
+        ({"enabled": True, **PEM, "existingSecret": "mine"}, "tls: set exactly one of tls.existingSecret"),
+        ({"enabled": True, "cert": "CERT"}, "tls.cert, tls.key and tls.ca must be set together"),
         ({"enabled": True, "certManager": {"enabled": True}}, "tls.certManager.issuerRef.name is required"),
-        ({"mutual": True}, "tls.mutual needs tls.enabled"),
-        ({"enabled": True, "mutual": True, "existingSecret": "mine"}, "tls.mutual needs tls.client.existingSecret"),
+        ({"mutual": True}, "tls.mutual requires tls.enabled"),
+        ({"enabled": True, "mutual": True, "existingSecret": "mine"}, "tls.mutual requires tls.client.existingSecret"),
         (
             {"enabled": True, "mutual": True, "existingSecret": "mine", "client": {"cert": "C"}},
-            "tls.client.cert and tls.client.key go together",
+            "tls.client.cert and tls.client.key must be set together",
         ),
         (
             {"enabled": True, "mutual": True, **PEM, "client": {"cert": "C", "key": "K", "existingSecret": "t"}},
-            "give only one of tls.client.existingSecret",
+            "set only one of tls.client.existingSecret",
         ),
     ],
 )
@@ -182,6 +182,8 @@ def test_the_fleet_role_should_allow_what_the_command_needs_and_no_more() -> Non
 
     assert rules == {
         ("apps", "deployments"): {"get", "list"},
+        ("apps", "statefulsets"): {"get", "list"},
+        ("", "events"): {"list"},
         ("apps", "deployments/scale"): {"get", "patch", "update"},
         ("", "pods"): {"get", "list"},
         ("", "pods/proxy"): {"get"},

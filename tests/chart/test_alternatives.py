@@ -1,4 +1,4 @@
-"""Keys of which Kubernetes takes one: what is said last counts, whatever the defaults say."""
+"""If Kubernetes takes only one of several keys, the user's key replaces the default."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def deployment(entry: dict[str, Any], defaults: dict[str, Any] | None = None) ->
 
 
 def budget(bound: dict[str, Any], defaults: dict[str, Any] | None = None) -> Object:
-    """The bound in the disruption budget of a group."""
+    """Returns the bound in the disruption budget of a group."""
     entry = {"env": "x", "podDisruptionBudget": {"enabled": True, **bound}}
     values = {"envservers": {"a": entry}, "envserverDefaults": {"podDisruptionBudget": defaults or {}}}
     spec = render(values).get("PodDisruptionBudget")["spec"]
@@ -55,7 +55,7 @@ def test_a_strategy_should_be_replaceable() -> None:
 
     assert deployment(recreate)["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment(recreate, rolling)["spec"]["strategy"] == {"type": "Recreate"}
-    assert deployment({})["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "25%"}
+    assert deployment({})["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": "25%"}
     assert deployment(rolling)["spec"]["strategy"] == {"type": "RollingUpdate", **rolling["strategy"]}
     assert deployment(rolling, recreate) == deployment(rolling)
 

@@ -1,4 +1,4 @@
-"""Groups of env-servers that scale by the learner's demand, with a HorizontalPodAutoscaler or with KEDA."""
+"""Groups of env-servers scale by the learner's demand, with a HorizontalPodAutoscaler or with KEDA."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ HPA = {"enabled": True}
 
 
 def group(name: str = "pong", **autoscaling: Any) -> dict[str, Any]:
-    """One group as an entry of `envservers`."""
+    """Returns one group as an entry of `envservers`."""
     return {"name": name, "env": "PongNoFrameskip-v4", "autoscaling": autoscaling}
 
 
@@ -23,7 +23,7 @@ def rendered(*groups: dict[str, Any]) -> Manifests:
 
 
 def hpa_and_keda(*, keda: dict[str, Any] = KEDA, **autoscaling: Any) -> tuple[Object, Object]:
-    """The HorizontalPodAutoscaler and the ScaledObject of two groups with the same settings."""
+    """Returns the HorizontalPodAutoscaler and the ScaledObject of two groups with the same settings."""
     manifests = rendered(group("a", hpa=HPA, **autoscaling), group("b", keda=keda, **autoscaling))
     return manifests.get("HorizontalPodAutoscaler"), manifests.get("ScaledObject")
 
@@ -147,7 +147,7 @@ def test_keda_should_take_query_metadata_and_authentication_of_the_user() -> Non
     ("autoscaling", "message"),
     [
         ({"hpa": HPA, "keda": KEDA}, 'the group "pong" has both hpa.enabled and keda.enabled'),
-        ({"keda": {"enabled": True}}, 'the group "pong" needs autoscaling.keda.prometheusAddress'),
+        ({"keda": {"enabled": True}}, 'the group "pong" requires autoscaling.keda.prometheusAddress'),
         ({"hpa": HPA, "minReplicas": 9, "maxReplicas": 8}, 'the group "pong": minReplicas is 9, above maxReplicas 8'),
         ({"keda": KEDA, "minReplicas": 9, "maxReplicas": 8}, 'the group "pong": minReplicas is 9, above maxReplicas 8'),
     ],

@@ -1,4 +1,4 @@
-"""Fleets under the chart's HorizontalPodAutoscaler settle where the busiest stage has little time left."""
+"""Fleets under the chart's HorizontalPodAutoscaler settle at the size that keeps the busiest stage nearly busy."""
 
 import itertools
 import math
@@ -14,11 +14,11 @@ from tests.chart.prometheus import promtool
 MAX_REPLICAS = 64
 MINUTES = 90
 SETTLED_S = 3600
-"""From here on nothing changes any more."""
+"""Time in seconds after which nothing changes any more."""
 PODS_NEEDED = 10
-"""Of the plant's defaults: ten pods are as fast as the learner."""
+"""Pods that are as fast as the learner, by the plant's defaults."""
 HOLDS = range(9, 12)
-"""Around it the autoscaler's tolerance leaves the fleet alone."""
+"""Sizes around it at which the autoscaler's tolerance keeps the fleet."""
 
 CASES: dict[str, tuple[Plant, int, range]] = {
     "too small": (Plant(), 1, HOLDS),
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Plant, int, range]] = {
 
 @pytest.fixture(scope="module")
 def scaling() -> Scaling:
-    """As the chart renders it."""
+    """The settings of the chart's HorizontalPodAutoscaler."""
     group = {"name": "pong", "env": "x", "autoscaling": {"maxReplicas": MAX_REPLICAS, "hpa": {"enabled": True}}}
     spec = render({"envservers": [group]}).get("HorizontalPodAutoscaler")["spec"]
     (metric,) = spec["metrics"]
@@ -56,7 +56,7 @@ def run(case: str, scaling: Scaling) -> History:
 
 
 def turns(replicas: list[int]) -> int:
-    """How often a fleet that grew shrinks, or the other way round."""
+    """Returns the number of times that the fleet changes from growing to shrinking or back."""
     changes = [after - before for before, after in itertools.pairwise(replicas) if after != before]
     return sum((before > 0) != (after > 0) for before, after in itertools.pairwise(changes))
 
@@ -82,7 +82,7 @@ def test_a_learner_whose_speed_goes_in_waves_should_be_followed_by_no_more_than_
 
 
 def test_without_its_wait_for_new_pods_to_count_a_fleet_should_overshoot(scaling: Scaling) -> None:
-    """What the chart's stabilisation of growth is for."""
+    """Shows the need for the chart's stabilization of growth."""
     hasty = {**scaling.behavior, "scaleUp": {**scaling.behavior["scaleUp"], "stabilizationWindowSeconds": 0}}
     plant, first_replicas, _ = CASES["pods that come up slowly"]
     history = simulate(
@@ -110,7 +110,7 @@ def test_prometheus_should_answer_every_look_as_the_simulation_did(case: str, sc
         "learner_total_steps": [1e9] * len(history.cpu_s),
     }
     query = (CHART / "rules" / "demand.promql").read_text(encoding="utf-8").replace("%s", 'service="demo"')
-    # Before a whole window has passed, rate() guesses what was before the first sample.
+    # Before a whole window has passed, rate() guesses the values before the first sample.
     looks = [(at_s, ratio) for at_s, ratio in history.ratios if at_s > DEMAND_WINDOW_S]
     test = {
         "interval": f"{SCRAPE_S}s",

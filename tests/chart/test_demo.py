@@ -1,4 +1,4 @@
-"""`demo.enabled`: Catch on a machine with two cores, and a dashboard without an operator."""
+"""`demo.enabled` runs Catch on a machine with two cores, and a dashboard without an operator."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ DEMO: dict[str, Any] = {"demo": {"enabled": True}}
 
 
 def files() -> dict[str, str]:
-    """What Prometheus and Grafana read."""
+    """Returns the configuration files of Prometheus and Grafana."""
     data: dict[str, str] = render(DEMO).get("ConfigMap", "demo-grafana")["data"]
     return data
 
@@ -26,7 +26,7 @@ def grafana() -> Object:
 
 @pytest.mark.parametrize("name", ["StatefulSet/demo-learner", "Deployment/demo-envserver"])
 def test_learner_and_env_servers_should_be_those_of_the_smallest_scenario(name: str) -> None:
-    """But for its length: a minute is too short to look at."""
+    """Only the length differs: a minute is too short to look at."""
     config = {"learner": {"config": {"total_steps": 1_000_000}}}
     demo, minimal = render(DEMO), render(scenario("minimal"), config)
 
@@ -66,7 +66,7 @@ def test_nothing_of_it_should_be_there_unless_it_is_wanted() -> None:
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"envservers": {"mine": {"env": "CartPole-v1"}}}, "envservers names groups of your own"),
+        ({"envservers": {"mine": {"env": "CartPole-v1"}}}, "envservers contains groups of your own"),
         ({"learner": {"enabled": False, "address": "a:1"}}, "learner.enabled is false"),
         ({"learner": {"gpu": {"count": 1}}}, "learner.gpu.count reserves a GPU"),
     ],
@@ -94,13 +94,14 @@ def test_prometheus_should_find_learner_and_env_servers_by_services_of_the_relea
     learner, envservers = yaml.safe_load(files()["prometheus.yaml"])["scrape_configs"]
     manifests = render(DEMO)
     (address,) = learner["static_configs"][0]["targets"]
-    (names,) = envservers["dns_sd_configs"]
+    names, ipv6 = envservers["dns_sd_configs"]
     headless = manifests.get("Service", names["names"][0])["spec"]
     pod = manifests.pod_templates()["Deployment/demo-envserver"]
 
     name, _, port = address.partition(":")
     assert int(port) in [item["port"] for item in manifests.get("Service", name)["spec"]["ports"]]
-    assert headless["clusterIP"] == "None"
+    assert (names["type"], ipv6) == ("A", {**names, "type": "AAAA"})
+    assert headless["clusterIP"] == "None" and "ipFamilyPolicy" not in headless
     assert headless["selector"].items() <= pod["metadata"]["labels"].items()
     assert names["port"] == container(pod)["ports"][0]["containerPort"]
 

@@ -1,4 +1,4 @@
-"""Groups of env-servers: how entries merge with the defaults, and what reaches the env-server."""
+"""Entries of groups merge with the defaults, and reach the env-server."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def test_the_env_server_should_understand_its_variables() -> None:
     config = parse([], variables)
 
     assert config.address == "demo-learner.training.svc:4431"
-    assert config.http_address == "0.0.0.0:9091"
+    assert config.http_address == "[::]:9091"
     assert (config.env, config.preset, config.env_kwargs) == ("PongNoFrameskip-v4", "atari-v5", entry["kwargs"])
     assert (config.wrappers, config.time_limit) == ((Wrapper("a:B"), Wrapper("c:D", {"x": 1})), 500)
     assert (config.seed, config.num_streams, config.envs_per_stream) == (0, 3, 8)
@@ -169,7 +169,7 @@ def test_without_a_word_there_should_be_one_group() -> None:
 
 
 def test_a_group_should_say_which_environment_it_plays() -> None:
-    assert "envservers.easy.env: which environment?" in render_error({"envservers": {"easy": {"replicas": 3}}})
+    assert "envservers.easy.env is required" in render_error({"envservers": {"easy": {"replicas": 3}}})
 
 
 def test_there_may_be_no_group() -> None:
@@ -200,7 +200,7 @@ def test_a_list_of_groups_should_be_what_the_map_is() -> None:
 def test_a_name_that_a_list_repeats_should_be_refused() -> None:
     error = render_error({"envservers": [{"name": "a", **PONG}, {"name": "a", **PONG}]})
 
-    assert 'envservers: the name "a" is there twice' in error
+    assert 'envservers: the name "a" is used twice' in error
 
 
 def test_the_test_pod_should_play_the_first_group_and_be_nobodys() -> None:
@@ -236,3 +236,29 @@ def test_a_group_that_others_scale_should_be_made_without_a_number() -> None:
     assert "replicas" not in item["spec"]
     assert item["metadata"]["annotations"]["kubebeast/scaled-by-others"] == "true"
     assert "kubebeast/scaled-by-others" not in deployment({})["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 8])
+def test_a_group_should_roll_without_room_for_further_pods(replicas: int) -> None:
+    """A quarter of one to three pods is 0, which Kubernetes raises to 1 if there is no surge."""
+    update = deployment({"replicas": replicas})["spec"]["strategy"]["rollingUpdate"]
+
+    assert update == {"maxUnavailable": "25%", "maxSurge": 0}
+
+
+@pytest.mark.parametrize("none", [0, "0%"])
+def test_a_group_that_may_miss_no_pod_should_have_room_for_further_ones(none: object) -> None:
+    update = deployment({"strategy": {"rollingUpdate": {"maxUnavailable": none}}})["spec"]["strategy"]["rollingUpdate"]
+
+    assert update == {"maxUnavailable": none, "maxSurge": "25%"}
+
+
+def test_env_servers_should_name_the_run_that_they_play_for() -> None:
+    def run_of(learner: dict[str, Any]) -> object:
+        pod = render({"learner": learner, "envservers": TWO}).get("Deployment", "demo-a")["spec"]["template"]
+        return environment(pod).get("KUBEBEAST_RUN")
+
+    elsewhere = {"enabled": False, "address": "learner.example.com:4431"}
+    assert run_of({}) == "demo" and run_of({"xpid": "night"}) == "night"
+    assert run_of(elsewhere) is None and run_of(elsewhere | {"xpid": "night"}) == "night"
+    assert run_of({"command": ["train"]}) is None

@@ -1,4 +1,4 @@
-"""The evaluator: a Deployment of one pod that plays the learner's checkpoints from its volume."""
+"""The evaluator is a Deployment of one pod that plays the learner's checkpoints from its volume."""
 
 from typing import Any
 
@@ -47,12 +47,12 @@ def test_the_process_should_follow_the_run_of_the_learner(xpid: str) -> None:
     command = COMMANDS[name]
 
     layered = layer_flags(command.config_type, flags, environment(template))
-    config = parse(Voice(name, "text"), name, command.summary, command.config_type, layered, command.has_sources)
+    config = parse(Voice(name, "text"), name, command.config_type, layered, command.has_sources)
 
     assert (config.follow, config.linger, str(config.savedir), config.xpid) == (True, True, "/runs", xpid or "demo")
     assert (config.episodes, config.mode) == (50, "sample")
     (port,) = container(template)["ports"]
-    assert config.http_address == f"0.0.0.0:{port['containerPort']}"
+    assert config.http_address == f"[::]:{port['containerPort']}"
     assert [container(template)[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe")] == [
         "http"
     ] * 2
@@ -97,18 +97,18 @@ def test_a_volume_of_many_nodes_should_leave_it_free() -> None:
     spec = pod(learner, nodeSelector={"pool": "cpu"})["spec"]
 
     assert "affinity" not in spec
-    assert spec["nodeSelector"] == {"pool": "cpu"}
+    assert spec["nodeSelector"] == {"pool": "cpu", "kubernetes.io/os": "linux"}
     assert "gpu" not in [toleration["key"] for toleration in spec["tolerations"]]
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"evaluator": {"enabled": True}}, "needs evaluator.image.repository: an image with learner and environments"),
-        (values({"persistence": {"enabled": False}}), "needs learner.persistence.enabled: without a claim"),
-        (values({"persistence": {"accessModes": ["ReadWriteOncePod"]}}), "ReadWriteOncePod, with which no second pod"),
-        (values({"enabled": False, "address": "a:1"}), "needs learner.enabled: it plays the checkpoints of this"),
-        (values() | {"envservers": {"evaluator": {"env": "x"}}}, 'the group "evaluator" of env-servers has the name'),
+        ({"evaluator": {"enabled": True}}, "requires evaluator.image.repository: an image with the learner"),
+        (values({"persistence": {"enabled": False}}), "requires learner.persistence.enabled: without a claim"),
+        (values({"persistence": {"accessModes": ["ReadWriteOncePod"]}}), "ReadWriteOncePod, so no second pod"),
+        (values({"enabled": False, "address": "a:1"}), "requires learner.enabled: the evaluator plays"),
+        (values() | {"envservers": {"evaluator": {"env": "x"}}}, 'the group "evaluator" of env-servers has the same'),
     ],
 )
 def test_what_it_needs_should_be_said(changes: dict[str, Any], reason: str) -> None:

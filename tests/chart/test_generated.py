@@ -1,4 +1,4 @@
-"""What the chart repeats from elsewhere is current: settings in the schema, values in the README, the version."""
+"""Generated parts of the chart are current: settings in the schema, values in the README, the version."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A learner on a GPU: it gets one, an image that can use it, and ends with an error where it finds none."""
+"""A learner on a GPU gets one, and an image that can use it, and ends with an error if it finds none."""
 
 from typing import Any
 
@@ -46,4 +46,4 @@ def test_a_learner_that_shall_have_a_gpu_should_not_fall_back_to_the_cpu() -> No
 def test_a_gpu_that_would_not_be_used_should_be_refused(name: str) -> None:
     error = render_error({"learner": {"gpu": {"count": 1}, "config": {"device": name}}})
 
-    assert f'learner.config.device is "{name}", and learner.gpu.count is 1' in error
+    assert f'learner.config.device is "{name}", but learner.gpu.count is 1' in error

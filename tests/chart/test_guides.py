@@ -1,4 +1,4 @@
-"""What README and the guides say of the chart holds for it."""
+"""The README and the guides describe the chart correctly."""
 
 import re
 

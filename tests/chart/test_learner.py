@@ -1,4 +1,4 @@
-"""The learner: its StatefulSet, its settings, its volume and its Services."""
+"""The learner has the right StatefulSet, settings, volume and Services."""
 
 from typing import Any
 
@@ -177,8 +177,8 @@ def test_another_command_should_replace_the_learners_and_be_told_where_it_serves
 
     assert (learner["command"], learner["args"]) == (command, ["--seed=2"])
     assert {variable["name"]: variable["value"] for variable in learner["env"]} == {
-        "KUBEBEAST_ADDRESS": "0.0.0.0:4431",
-        "KUBEBEAST_HTTP_ADDRESS": "0.0.0.0:9090",
+        "KUBEBEAST_ADDRESS": "[::]:4431",
+        "KUBEBEAST_HTTP_ADDRESS": "[::]:9090",
         "KUBEBEAST_TOKEN_FILE": "/etc/kubebeast/access/token",
         "A": "b",
     }
@@ -191,8 +191,8 @@ def test_another_command_should_find_the_certificates() -> None:
 
     assert "args" not in learner
     assert {variable["name"]: variable["value"] for variable in learner["env"]} == {
-        "KUBEBEAST_ADDRESS": "0.0.0.0:4431",
-        "KUBEBEAST_HTTP_ADDRESS": "0.0.0.0:9090",
+        "KUBEBEAST_ADDRESS": "[::]:4431",
+        "KUBEBEAST_HTTP_ADDRESS": "[::]:9090",
         "KUBEBEAST_TLS_CERT": "/etc/kubebeast/access/tls.crt",
         "KUBEBEAST_TLS_KEY": "/etc/kubebeast/access/tls.key",
         "KUBEBEAST_TLS_CA": "/etc/kubebeast/access/ca.crt",

@@ -1,4 +1,4 @@
-"""Env-servers alone, for a learner of another release, another cluster, or no cluster at all."""
+"""Env-servers can be installed alone, for a learner of another release, another cluster, or no cluster at all."""
 
 from typing import Any
 
@@ -60,21 +60,21 @@ def test_token_and_authority_should_come_from_secrets() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"learner": {"enabled": False}}, "learner.address must say where the env-servers dial"),
-        ({"learner": {"address": ADDRESS}}, "it needs learner.enabled = false"),
+        ({"learner": {"enabled": False}}, "learner.address must be set to the address that"),
+        ({"learner": {"address": ADDRESS}}, "it requires learner.enabled=false"),
         (
             {
                 "learner": {"enabled": False, "address": ADDRESS},
                 "tls": {"enabled": True, "certManager": {"enabled": True, "issuerRef": {"name": "x"}}},
             },
-            "tls.existingSecret must hold the ca.crt",
+            "tls.existingSecret must contain the ca.crt",
         ),
         (
             {
                 "learner": {"enabled": False, "address": ADDRESS},
                 "envserverDefaults": {"autoscaling": {"hpa": {"enabled": True}}},
             },
-            'the autoscaling of the group "envserver" needs hpa.metricSelector or keda.query',
+            'the autoscaling of the group "envserver" requires hpa.metricSelector or keda.query',
         ),
     ],
 )

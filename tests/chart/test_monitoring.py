@@ -1,4 +1,6 @@
-"""Monitors, rules and the dashboard as objects of the chart. What they say: test_monitoring_rules and _dashboard."""
+"""Monitors, rules and the dashboard are objects of the chart. For their content: test_monitoring_rules and
+_dashboard.
+"""
 
 import json
 from pathlib import Path
@@ -58,8 +60,18 @@ def test_learner_and_env_servers_should_be_one_job() -> None:
     manifests = render(ALL_ON)
     labels = {manifests.get(kind)["spec"]["jobLabel"] for kind in ("ServiceMonitor", "PodMonitor")}
 
-    assert labels == {"app.kubernetes.io/instance"}
+    assert labels == {"kubebeast/name"}
     assert manifests.get("Service", "demo-learner")["metadata"]["labels"][labels.pop()] == "demo"
+
+
+def test_the_service_monitor_should_find_the_learner_whatever_argo_cd_writes_on_its_service() -> None:
+    """It replaces app.kubernetes.io/instance of every object, except pods, by the name of its Application."""
+    manifests = render(ALL_ON)
+    labels = manifests.get("Service", "demo-learner")["metadata"]["labels"] | {"app.kubernetes.io/instance": "argo-app"}
+    spec = manifests.get("ServiceMonitor")["spec"]
+
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert labels[spec["jobLabel"]] == "demo"
 
 
 @pytest.mark.parametrize("kind", ["serviceMonitor", "podMonitor"])

@@ -1,4 +1,4 @@
-"""The dashboard: what it asks of which release, and whether it says what good looks like."""
+"""The dashboard queries one release, existing metrics only, and describes good values of each panel."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dashboard.verdict import TEXTS
-from kubebeast_learner.observe.top.verdict import demand_ratio, judge, make_loads
+from kubebeast_learner.observe.top.verdict import EMPTY_SHARES, demand_ratio, judge, make_loads
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
 from tests.dashboard_queries import queries
 
@@ -155,11 +155,15 @@ CASES: dict[str, dict[str, float]] = {
     "old data": {"policy_lag_updates": 30},
     "old data and waiting": {"learner_starved_ratio": 0.5, "policy_lag_updates": 40},
     "both wait": {"learner_starved_ratio": 0.4, "streams_parked": 1.2},
+    "a rank without streams": {"streams_parked": 3, "empty_shares_of_rank_1": 1.0},
+    "a rank with few streams": {"learner_starved_ratio": 0.6, "empty_shares_of_rank_1": 0.6},
+    "ranks with a share": {"streams_parked": 3, "learner_starved_ratio": 0.02, "empty_shares_of_rank_1": 0.1},
+    "ranks at the end": {"learner_step": 100, "empty_shares_of_rank_1": 1.0},
 }
 
 
 def shown_by_top(values: dict[str, float]) -> tuple[str, float]:
-    """The verdict's text and the demand ratio of the model in `kubebeast top`."""
+    """Returns the verdict's text and the demand ratio of the model in `kubebeast top`."""
     loads = make_loads(
         starved_ratio=values["learner_starved_ratio"],
         inference_busy_ratio=values["inference_busy_ratio"],
@@ -168,20 +172,28 @@ def shown_by_top(values: dict[str, float]) -> tuple[str, float]:
     )
     parked = values["streams_parked"] / max(1.0, values["streams"])
     finished = values["learner_step"] >= values["learner_total_steps"]
-    verdict = judge(is_finished=finished, streams=values["streams"], loads=loads, parked_ratio=parked)
-    return verdict.code, 0.0 if finished else demand_ratio(loads, parked)
+    starved = [1] if values.get("empty_shares_of_rank_1", 0.0) > EMPTY_SHARES else []
+    verdict = judge(
+        is_finished=finished, streams=values["streams"], loads=loads, parked_ratio=parked, starved_ranks=starved
+    )
+    return verdict.code, 0.0 if finished else demand_ratio(loads, parked, 2.0 if starved else 0.0)
 
 
 def series_of(values: dict[str, float]) -> list[dict[str, str]]:
-    """Of ten minutes."""
+    """Returns series of ten minutes."""
     cpu_s = values.get("cpu", CPU_BUSY) * HEALTHY["machine_cpus"] * 60
-    gauges = {name: f"{value}x10" for name, value in values.items() if name != "cpu"}
+    gauges = {name: f"{value}x10" for name, value in values.items() if name not in ("cpu", "empty_shares_of_rank_1")}
     series = gauges | {"machine_cpu_seconds_total": f"1000+{cpu_s}x10"}
-    return [{"series": f"kubebeast_{name}{LABELS}", "values": text} for name, text in series.items()]
+    empty = [0.0, values["empty_shares_of_rank_1"]] if "empty_shares_of_rank_1" in values else []
+    return [{"series": f"kubebeast_{name}{LABELS}", "values": text} for name, text in series.items()] + [
+        {"series": f'kubebeast_{name}_total{{rank="{rank}",{LABELS[1:]}', "values": f"0+{growth}x10"}
+        for rank, share in enumerate(empty)
+        for name, growth in (("updates", 100), ("empty_shares", 100 * share))
+    ]
 
 
 def expect(tmp_path: Path, series: list[dict[str, str]], expected: list[tuple[str, dict[str, Any]]]) -> None:
-    """Each expression has the sample at the end, or none."""
+    """Asserts with promtool that each expression has the sample at the end, or none."""
     tests = [{"expr": expr, "eval_time": "8m", "exp_samples": [sample] if sample else []} for expr, sample in expected]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": tests}
     (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"tests": [test]}))

@@ -1,4 +1,4 @@
-"""Alerts at both paces: what they say, what they ask for, and when they fire, which promtool tries in rules/."""
+"""Alerts of both paces have complete texts and existing metrics, and fire on time, which promtool tests in rules/."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from tests.chart.prometheus import (
 RULE_TESTS = sorted((Path(__file__).parent / "rules").glob("*_test.yaml"))
 LOCAL_LATEST_S = 60
 LOCAL_HISTORY_S = 600
-"""What a run is compared with, not what has to pass first."""
+"""Length of the history that a run is compared with; an alert need not wait for it to pass."""
 
 
 def local_rules() -> list[dict[str, Any]]:

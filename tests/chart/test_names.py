@@ -1,4 +1,4 @@
-"""Names of objects: different for different releases, within the limits of Kubernetes, and stable over versions."""
+"""Names of objects differ between releases, keep the limits of Kubernetes, and are stable over versions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def run_name(manifests: Manifests) -> str:
 
 
 def named_by(how: str, name: str) -> Manifests:
-    """A release with everything on whose objects have the long `name` in one of the three ways to say it."""
+    """Renders a release with everything on, with the long `name` given in one of the three ways."""
     if how == "release":
         return render(EVERYTHING, release=name)
     if how == "nameOverride":

@@ -1,4 +1,4 @@
-"""NetworkPolicies: who may reach whom."""
+"""NetworkPolicies admit the peers that each pod needs, and no others."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def policy(name: str, values: dict[str, Any] | None = None) -> Object:
 
 
 def selects(selector: Object, labels: Object) -> bool:
-    """Whether a label selector with matchLabels and In-expressions selects a pod with these labels."""
+    """Returns True if a label selector with matchLabels and In-expressions selects a pod with these labels."""
     return selector.get("matchLabels", {}).items() <= labels.items() and all(
         labels.get(expression["key"]) in expression["values"] for expression in selector.get("matchExpressions", [])
     )
@@ -64,7 +64,7 @@ def test_env_servers_should_reach_the_learner_and_dns_only() -> None:
 
     assert selects(egress[0]["to"][0]["podSelector"], learner)
     assert egress[0]["ports"] == [{"port": 4431, "protocol": "TCP"}]
-    assert egress[1:] == [{"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}]
+    assert egress[1:] == [{"ports": [{"port": n, "protocol": kind} for n in (53, 5353) for kind in ("UDP", "TCP")]}]
 
 
 def test_rules_should_be_extensible() -> None:
@@ -74,3 +74,11 @@ def test_rules_should_be_extensible() -> None:
     assert policy("demo-learner", {"learner": {"extraIngress": [ingress]}})["ingress"][-1] == ingress
     assert policy("demo-envserver", {"envserver": {"extraEgress": [egress]}})["egress"][-1] == egress
     assert policy("demo-envserver", {"envserver": {"allowEgress": True}})["egress"] == [{}]
+
+
+def test_dns_should_be_reached_where_its_pods_listen_elsewhere() -> None:
+    """As on OpenShift, where the network checks the pod's port."""
+    policy = render({"networkPolicy": {"enabled": True}}).get("NetworkPolicy", "demo-envserver")
+    ports = {(port["port"], port["protocol"]) for rule in policy["spec"]["egress"] for port in rule["ports"]}
+
+    assert {(number, protocol) for number in (53, 5353) for protocol in ("TCP", "UDP")} <= ports

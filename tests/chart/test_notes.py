@@ -1,4 +1,4 @@
-"""What `helm install` tells: commands with the names of this release, and what is risky about its values."""
+"""`helm install` prints commands with the names of this release, and warns of risks of its values."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ def test_the_next_commands_should_have_the_real_names() -> None:
     assert "kubectl -n training logs -f statefulset/pong-learner" in text
     assert "kubectl -n training scale deployment/pong-envserver --replicas=4" in text
     assert "kubectl -n training port-forward service/pong-learner 9090:9090" in text
-    assert "kubebeast fleet -n training --release demo" in text
-    assert "kubebeast top -n training --release demo" in text
+    assert "kubebeast fleet -n training --release pong" in text
+    assert "kubebeast top -n training --release pong" in text
     assert "helm test demo -n training" in text
     assert "WARNING" not in text
     assert "DEPRECATED" not in text
@@ -40,7 +40,7 @@ def test_a_list_of_groups_should_be_told_to_become_a_map() -> None:
 def test_a_paused_release_should_say_how_it_goes_on() -> None:
     text = notes({"paused": True})
 
-    assert "With paused=false it resumes" in text
+    assert "Set paused=false to resume it" in text
     assert "kubectl" not in text
 
 

@@ -1,4 +1,4 @@
-"""A paused release: no pods, hence no GPU and no nodes; the run and the settings stay."""
+"""A paused release has no pods, hence no GPU and no nodes; the run and the settings stay."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The chart as a release has it: it knows its registry, and what Artifact Hub shows of it."""
+"""A released chart contains its registry, and the texts that Artifact Hub shows."""
 
 import os
 import subprocess

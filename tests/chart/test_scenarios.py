@@ -1,4 +1,4 @@
-"""Promises that hold for every scenario of ci/: valid objects, labels, the restricted security context."""
+"""Every scenario of ci/ has valid objects, the labels, and the restricted security context."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ def schemas_are_read_once() -> Any:
 
 
 def distinct_objects(kube_version: str) -> list[Object]:
-    """What all scenarios consist of, apart from custom resources."""
+    """Returns the objects of all scenarios, apart from custom resources."""
     everything = [item for name in SCENARIOS for item in render(name, kube_version=kube_version)]
     texts = {json.dumps(item) for item in everything if not item["apiVersion"].startswith(NOT_OF_KUBERNETES)}
     return [json.loads(text) for text in sorted(texts)]
@@ -40,7 +40,7 @@ def distinct_objects(kube_version: str) -> list[Object]:
 
 @pytest.mark.parametrize("minor", range(25, 38))
 def test_every_object_should_be_valid_on_every_version(minor: int) -> None:
-    """On every version whose schemas kubernetes-validate has."""
+    """Covers every version for which kubernetes-validate has schemas."""
     # Nothing in the chart depends on the version from 1.27 on.
     objects = distinct_objects(f"1.{minor}.0" if minor < 27 else "1.37.0")
 

@@ -1,4 +1,4 @@
-"""On which nodes pods go, by which scheduler, and how long they stay on a node that is lost."""
+"""Pods go to the right nodes, by the right scheduler, and leave a lost node in time."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ GPU = {"key": "nvidia.com/gpu.present", "operator": "DoesNotExist"}
 
 
 def envserver(entry: dict[str, Any], **values: Any) -> Object:
-    """Spec of the pods of a group."""
+    """Returns the spec of the pods of a group."""
     manifests = render({"envservers": {"a": {"env": "x", **entry}}, **values})
     return dict(manifests.get("Deployment")["spec"]["template"]["spec"])
 
@@ -44,10 +44,12 @@ def test_how_long_a_pod_stays_should_be_what_the_values_say() -> None:
 def test_images_of_one_architecture_should_go_to_its_nodes() -> None:
     pods = render({"image": {"architecture": "amd64"}}).pod_templates().values()
 
-    assert [pod["spec"]["nodeSelector"] for pod in pods] == [{"kubernetes.io/arch": "amd64"}] * 3
-    own = {"kubernetes.io/arch": "arm64", "pool": "spot"}
+    assert [pod["spec"]["nodeSelector"] for pod in pods] == [
+        {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+    ] * 3
+    own = {"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "pool": "spot"}
     assert envserver({"nodeSelector": own}, image={"architecture": "amd64"})["nodeSelector"] == own
-    assert "nodeSelector" not in envserver({})
+    assert envserver({})["nodeSelector"] == {"kubernetes.io/os": "linux"}
 
 
 def test_env_servers_should_stay_off_nodes_with_a_label() -> None:
@@ -96,3 +98,10 @@ def test_a_workload_should_be_labelled_for_a_queue(component: str, kind: str) ->
 
     assert [item["kind"] for item in labelled] == [kind]
     assert queue.items().isdisjoint(labelled[0]["spec"]["template"]["metadata"]["labels"].items())
+
+
+def test_pods_should_go_to_linux_unless_the_values_say_otherwise() -> None:
+    for pod in render().pod_templates().values():
+        assert pod["spec"]["nodeSelector"]["kubernetes.io/os"] == "linux"
+    other = render({"learner": {"nodeSelector": {"kubernetes.io/os": "other"}}}).get("StatefulSet")
+    assert other["spec"]["template"]["spec"]["nodeSelector"] == {"kubernetes.io/os": "other"}

@@ -1,4 +1,4 @@
-"""The schema of the values: mistakes are refused by the name of the key before anything is installed."""
+"""The schema of the values refuses mistakes by the name of the key before anything is installed."""
 
 import dataclasses
 import json
@@ -82,7 +82,7 @@ def test_a_mistake_should_be_refused_by_its_key(values: dict[str, Any], key: str
 
 
 def empty_defaults(values: dict[str, Any]) -> dict[str, Any]:
-    """Null in the place of every value that is empty by default, unless Kubernetes gets it as it is."""
+    """Returns null in the place of every value that is empty by default, unless Kubernetes gets it unchanged."""
     return {
         key: empty_defaults(value) if value and isinstance(value, dict) else None
         for key, value in values.items()
@@ -186,3 +186,12 @@ def test_no_object_of_the_schema_should_be_open_by_accident() -> None:
         ]
 
     assert open_objects({**schema(), "$defs": closed}, "") == []
+
+
+@pytest.mark.parametrize(
+    "values", [{"image": None}, {"learner": {"gpu": None}}, {"envserverDefaults": {"replicas": None}}]
+)
+def test_a_missing_value_should_be_refused_with_the_likely_reason(values: dict[str, Any]) -> None:
+    """As after `helm upgrade --reuse-values`, which keeps the defaults of the previous chart."""
+    assert "--reset-then-reuse-values" in render_error(values)
+    assert "--reset-then-reuse-values" not in render_error({"lerner": {}})

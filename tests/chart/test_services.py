@@ -1,4 +1,4 @@
-"""Services of the learner: what is reachable in the cluster, and what from other networks."""
+"""Services of the learner expose its ports in the cluster, and only the streams to other networks."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def test_two_ports_of_one_number_should_be_refused() -> None:
 
 
 def test_other_networks_should_reach_streams_and_no_metrics() -> None:
-    """What has no token of its own, as /metrics and /streams, stays inside."""
+    """Ports without a token of their own, as those of /metrics and /streams, stay inside."""
     manifests = render({"learner": {"externalService": {"enabled": True, "port": 443}}})
     open_ports = [ports(item) for item in manifests.of_kind("Service") if item["spec"].get("type") == "LoadBalancer"]
 

@@ -1,4 +1,4 @@
-"""Several learners that train one model: torchrun in every pod, a claim for the first, env-servers that know all."""
+"""Several learners train one model: torchrun in every pod, a claim for the first, env-servers that know all."""
 
 from typing import Any
 
@@ -162,7 +162,7 @@ def test_a_pause_should_take_all_learners_away() -> None:
     [
         ({"learner": {"replicas": 2, "command": ["mine"]}}, "learner.command is another trainer"),
         ({"learner": {"replicas": 2, "enabled": False, "address": "a:1"}}, "learner.enabled is false"),
-        (TWO | {"demo": {"enabled": True}}, "demo.enabled shows one learner"),
+        (TWO | {"demo": {"enabled": True}}, "demo.enabled supports only one learner"),
         (TWO | {"envservers": {"peers": {"env": "Catch"}}}, '"demo-peers", which is taken'),
         ({"learner": {"replicas": 0}}, "replicas"),
         ({"learner": {"replicas": 1.5}}, "replicas"),

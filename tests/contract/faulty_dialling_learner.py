@@ -1,4 +1,4 @@
-"""A learner that dials and keeps the contract but for one rule."""
+"""A learner that dials and keeps the contract except for one rule."""
 
 import queue
 import threading
@@ -16,7 +16,7 @@ REDIAL_S = 0.2
 
 
 class EndError(Exception):
-    """The stream ends with this code."""
+    """Raised to end the stream with a status code."""
 
     def __init__(self, code: grpc.StatusCode, detail: str) -> None:
         super().__init__(detail)
@@ -24,14 +24,14 @@ class EndError(Exception):
 
 
 class Context:
-    """What a learner that listens does to a call, as an EndError."""
+    """A call of a listening learner; its abort raises EndError."""
 
     def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         raise EndError(code, details)
 
 
 class FaultyDiallingLearner:
-    """Dials between enter and exit, again and again."""
+    """A learner that dials again and again between enter and exit."""
 
     def __init__(self, fault: str, address: str) -> None:
         self._fault = fault

@@ -1,8 +1,9 @@
-"""An env-server that keeps the contract but for one rule: `python -m tests.contract.faulty_env_server FAULT ADDRESS`.
+"""An env-server that breaks one rule of the contract: `python -m tests.contract.faulty_env_server FAULT ADDRESS`.
 
-FAULT is the rule, or the rule and which part of it.
+FAULT is the rule, or the rule and the broken part of it.
 
-Two environments: a place from 0 to 4, a step ahead whatever the action is; every third episode of environment 1 breaks.
+Two environments, each with a position from 0 to 4 that advances by one per step, for any action; every third episode of
+environment 1 breaks.
 """
 
 import queue
@@ -27,6 +28,7 @@ FINAL_CODES = (
     *(grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED),
 )
 NAN = float("nan")
+RUN = "faulty"
 KEEPALIVES = {"T5": (2_000, 10_000), "T5 late": (10_000, 60_000)}
 """Milliseconds between pings, and until their answer; by default the good choice."""
 
@@ -70,9 +72,10 @@ HELLOS: dict[str, Callable[[pb.Hello], object]] = {
     "H7": lambda hello: other_leaf(hello, role=pb.ROLE_ACTION_MASK),
     "H8": lambda hello: hello.offered_compression.extend([pb.COMPRESSION_NONE] * 9),
     "H9": set_to("env_config", '{"preset": "none"}'),
+    "H13": set_to("run", "r" * 254),
     "H12": lambda hello: hello.observation[3].shape.__setitem__(0, 2),
 }
-"""What is wrong with the pb.Hello, by the rule."""
+"""The fault in the pb.Hello, by rule."""
 
 MESSAGES: dict[str, Callable[[pb.Observations], object]] = {
     "O1": lambda message: setattr(message, "step", max(message.step - 1, 0)),
@@ -89,15 +92,15 @@ MESSAGES: dict[str, Callable[[pb.Observations], object]] = {
     "R2": rewarded_first,
     "R3": dirty_gap,
 }
-"""What is wrong with pb.Observations, by the rule."""
+"""The fault in pb.Observations, by rule."""
 
 
 class Stopped(Exception):  # noqa: N818
-    """By SIGTERM."""
+    """Raised by SIGTERM."""
 
 
 class FaultyEnvServer:
-    """Dials until it is stopped."""
+    """An env-server that dials until it is stopped."""
 
     def __init__(self, fault: str, address: str) -> None:
         self._fault = fault
@@ -125,12 +128,12 @@ class FaultyEnvServer:
             case "E6 shrinking":
                 return max(1.6 / 2.0**number, 0.2)
             case "E6 alike":
-                # So long that a busy machine's delays are no differences between the processes.
+                # Long, so that the delays of a busy machine do not count as differences between the processes.
                 return min(0.8 * 2.0**number, 5.0)
         return self._backoff.next_delay_s()
 
     def _play(self) -> grpc.StatusCode | None:
-        """One stream; its status, None where the env-server ended it."""
+        """Plays one stream. Returns its status; None if the env-server ended it."""
         self._num_streams += 1
         self._step = self._step if self._fault == "E3" else 0
         requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -177,6 +180,8 @@ class FaultyEnvServer:
         welcome = self._response(replies, 1.0 if self._fault == "T1" else None).welcome
         fits = welcome.protocol_version == PROTOCOL_VERSION and len(welcome.compression) == 4
         if self._fault != "W5" and (not fits or pb.COMPRESSION_LZ4 in welcome.compression[1:]):
+            raise ValueError
+        if self._fault != "W5 run" and welcome.run_id != RUN:
             raise ValueError
         traced = False
         while True:
@@ -234,6 +239,7 @@ class FaultyEnvServer:
             ],
             action=[pb.LeafSpec(dtype=pb.DTYPE_INT64, num_categories=3)],
             offered_compression=[pb.COMPRESSION_LZ4],
+            run=RUN,
             env_config='{"kwargs":{"text":"' + "x" * 4000 + '"},"preset":"none"}',
         )
         HELLOS.get(self._fault, bool)(hello)

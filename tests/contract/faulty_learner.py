@@ -1,4 +1,4 @@
-"""A learner that keeps the contract but for one rule; it learns nothing.
+"""A learner that keeps the contract except for one rule; it learns nothing.
 
 `python -m tests.contract.faulty_learner FAULT ADDRESS` listens until SIGTERM.
 """
@@ -26,15 +26,15 @@ HANDSHAKE_TIMEOUT_S, STEP_TIMEOUT_S = 1.0, 2.0
 MAX_MESSAGE_MIB, MAX_STREAMS = 1, 4
 TOKEN = "open-sesame"
 TOTAL_STEPS = 3000
-"""More than the other checks play."""
+"""More steps than the other checks play."""
 LOOK_S = 0.1
 SETTLES_S = 2.0
-"""Time for streams to be told the end."""
+"""Time in which streams receive the end of the run."""
 Code = grpc.StatusCode
 
 
 class FaultyLearner:
-    """Listens between enter and exit; with_token: wants TOKEN with every call."""
+    """A learner that listens between enter and exit; with_token: requires TOKEN with every call."""
 
     def __init__(self, fault: str, *, with_token: bool = False, address: str = "127.0.0.1:0") -> None:
         self._fault = fault
@@ -98,7 +98,7 @@ class FaultyLearner:
     def talk(
         self, received: "queue.SimpleQueue[bytes | None]", context: grpc.ServicerContext
     ) -> Iterator[pb.ActResponse]:
-        """One stream, until the fleet has left. Raises ViolationError, and queue.Empty for what comes too late."""
+        """Answers one stream, until the fleet has left. Raises ViolationError, and queue.Empty if a message is late."""
         stream = EnvServerStream()
         first = self._next(received, HANDSHAKE_TIMEOUT_S)
         if first is None:
@@ -131,6 +131,8 @@ class FaultyLearner:
                 context.abort(Code.ABORTED if self._fault == "S6 SIGTERM" else Code.UNAVAILABLE, "it is replaced")
 
     def _check_spec(self, hello: pb.Hello, context: grpc.ServicerContext) -> None:
+        if hello.run not in ("", answers.RUN) and self._fault != "S1 run":
+            context.abort(Code.FAILED_PRECONDITION, f"hello.run: {hello.run}, the learner trains {answers.RUN}")
         spec = (list(hello.observation), list(hello.action))
         self._spec = self._spec or spec
         if spec != self._spec:
@@ -164,7 +166,7 @@ class FaultyLearner:
         return pb.ActResponse(actions=actions)
 
     def _next(self, received: "queue.SimpleQueue[bytes | None]", timeout_s: float) -> bytes | None:
-        """None once the fleet has closed its side, or the learner is to end."""
+        """Returns the next message; None once the fleet has closed its side, or if the learner is to end."""
         deadline = time.monotonic() + (float("inf") if self._fault == "S5" else timeout_s)
         while not self._is_ending.is_set():
             with contextlib.suppress(queue.Empty):
@@ -175,7 +177,7 @@ class FaultyLearner:
 
 
 def _read(requests: Iterator[bytes], received: "queue.SimpleQueue[bytes | None]") -> None:
-    with contextlib.suppress(Exception):  # grpcio raises a plain one where the call has ended
+    with contextlib.suppress(Exception):  # grpcio raises a plain Exception if the call has ended
         for request in requests:
             received.put(request)
     received.put(None)

@@ -19,9 +19,9 @@ class Stream:
 
     hello: pb.Hello
     course: bytes
-    """[num_steps * num_envs]: each byte chooses a row among those that are allowed."""
+    """[num_steps * num_envs]: each byte chooses a row among the allowed ones."""
     seed: int
-    """Of rewards and elements."""
+    """Seed of rewards and elements."""
     bye: pb.Bye | None
 
     @property
@@ -33,7 +33,7 @@ class Stream:
 
 @st.composite
 def leaf_specs(draw: st.DrawFn) -> list[pb.LeafSpec]:
-    """Of observations, one to three."""
+    """Draws one to three leaves of an observation."""
     return [
         pb.LeafSpec(
             path=f"leaf{index}",

@@ -1,4 +1,4 @@
-"""The suite finds nothing in a learner that dials and keeps the contract, and each rule that another one breaks."""
+"""The suite passes a learner that dials and keeps the contract, and detects each rule that another one breaks."""
 
 import pytest
 
@@ -15,11 +15,11 @@ FAULTS = {
     "E9 after a bye": "bye",
     **dict.fromkeys(("W4", "A1"), "play"),
 }
-"""The check that finds it, by what a learner does wrong: the rule that it breaks, and how."""
+"""The check that detects a fault, by fault: the broken rule, and how it is broken."""
 
 
 def results(fault: str, *names: str) -> list[Result]:
-    """Of these checks, or all, on a learner with that fault."""
+    """Returns the results of these checks, or of all, on a learner with that fault."""
     patience_s = 3.0 if fault == "E9 open" else 20.0
     options = Options(address="127.0.0.1:0", num_steps=20, patience_s=patience_s, step_timeout_s=STEP_TIMEOUT_S)
     checks = [check for check in DIALLING_CHECKS if not names or check.name in names]

@@ -1,4 +1,4 @@
-"""Everything that the real env-server sends keeps to the contract, whatever its environments do."""
+"""Everything that the real env-server sends keeps to the contract, even if its environments break."""
 
 import contextlib
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ IDENTITY = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
 
 
 def random_actions(hello: pb.Hello, message: pb.Observations) -> pb.ActResponse:
-    """Different ones at every step."""
+    """Answers every step with different actions."""
     values = np.random.default_rng(message.step)
     leaves = [
         values.integers(max(leaf.num_categories, 1), size=(hello.num_envs, *leaf.shape)).astype(dtype_name(leaf))
@@ -44,14 +44,14 @@ def random_actions(hello: pb.Hello, message: pb.Observations) -> pb.ActResponse:
 
 
 def traced_actions(hello: pb.Hello, message: pb.Observations) -> pb.ActResponse:
-    """The env-server is to tell its time."""
+    """Answers with random actions and requests the env-server's times."""
     response = random_actions(hello, message)
     response.actions.traced = True
     return response
 
 
 def recorded(env: HostedEnv, minor: int, num_steps: int) -> list[pb.ActRequest]:
-    """What a session sends to a learner of that minor version until it has made so many steps, or has failed."""
+    """Returns the messages of a session to a learner of that minor version, up to `num_steps` steps or a failure."""
     answer = random_actions if minor < ADDITIONS["Actions.traced"] else traced_actions
     with learner(minor=minor, answer=answer) as server, open_stream(server.address) as stream:
         session = Session(stream, env, IDENTITY, lz4=True, welcome_timeout_s=TIMEOUT_S, max_steps=num_steps)
@@ -88,7 +88,7 @@ def test_environments_that_are_well(env: str, num_envs: int, kwargs: dict[str, A
 
 @pytest.fixture(scope="module", autouse=True)
 def without_back_off() -> Iterator[None]:
-    """What a script does, and not the time it takes, decides when an environment is created again."""
+    """Removes delays, so that the script, not the time, decides when an environment is created again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Backoff, "next_delay_s", lambda backoff: 0.0)
         yield
@@ -104,7 +104,7 @@ def test_environments_that_break_in_any_way_at_any_time(
     script: list[str], num_envs: int, max_failures: int, minor: int
 ) -> None:
     status = StreamStatus()
-    words = iter([WELL, *script])  # an env-server whose first environment cannot be made has nothing to say
+    words = iter([WELL, *script])  # an env-server sends nothing if its first environment cannot be made
     env = make_vector_env(
         f"{FAULTS}:FollowsScript-v0",
         num_envs,

@@ -1,4 +1,4 @@
-"""A stream that breaks one rule of the contract is refused by the real pool, with a status that names the field."""
+"""The real pool refuses a stream that breaks one rule of the contract, with a status that names the field."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ def pool() -> Iterator[PlayingPool]:
 
 
 def legal_stream(*rows_of_env_0: str) -> list[pb.ActRequest]:
-    """The Hello and one step a row of the table; environment 1 stays in its first episode."""
+    """Returns the Hello and one step for each row of the table; environment 1 stays in its first episode."""
     state, course = DUE, bytearray()
     for step, name in enumerate(rows_of_env_0):
         options = rows_when(state, PROTOCOL_MINOR)
@@ -90,7 +90,7 @@ def test_only_rows_of_the_table_are_accepted(
 
 
 def with_leaf(leaf: int, *elements: float) -> Callable[[Observations], None]:
-    """Two rows of that leaf."""
+    """Returns a change of a message: two rows of that leaf."""
     dtype = {SPEED: "<f4", MASS: "<f8", ROOM: "<i2", DOOR: "<u1"}[leaf]
 
     def change(message: Observations) -> None:

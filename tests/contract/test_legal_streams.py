@@ -1,4 +1,4 @@
-"""Every stream that the contract allows is accepted by the real pool, and its books are right."""
+"""The real pool accepts every stream that the contract allows, and its books are right."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +15,7 @@ REPEATABLE = settings(deadline=None, derandomize=True, max_examples=100)
 
 
 def sent(stream: Stream, end: End, patient: bool) -> tuple[tuple[grpc.StatusCode, str], dict[str, int]]:
-    """The status that a pool ends the stream with, and its books afterwards."""
+    """Returns the status that the pool ends the stream with, and its books afterwards."""
     hello = stream.hello
     spec = env_spec(hello.env_id, hello.observation, hello.action)
     with PlayingPool(spec) as pool, ThreadPoolExecutor(1) as peer:

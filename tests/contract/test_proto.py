@@ -1,4 +1,4 @@
-"""The .proto agrees with itself: its comments, its table of rows, its list of additions, its descriptors."""
+"""The .proto is consistent: its comments, its table of rows, its list of additions and its descriptors agree."""
 
 import re
 

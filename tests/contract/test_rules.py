@@ -1,4 +1,4 @@
-"""The rules of the contract: one table, whose numbers stand for one thing each, and who looks at which."""
+"""The rules of the contract are in one table: each number stands for one rule, and each rule is checked."""
 
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
@@ -11,7 +11,7 @@ SIDES = {
     "learner": {rule for check in LEARNER_CHECKS for rule in check.rules}
     | {rule for check in DIALLING_CHECKS for rule in check.rules},
 }
-"""Rules that are looked at, by the peer under test."""
+"""Checked rules, by the peer under test."""
 
 
 def test_a_number_stands_for_one_rule_and_chapters_count_from_1() -> None:

@@ -14,19 +14,21 @@ LOOK_EVERY_S = 0.5
 
 
 def run(*command: str, stdin: str | None = None) -> str:
-    """Standard output of a command that must succeed."""
+    """Returns the standard output of a command that must succeed."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=COMMAND_S, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def eventually(look: Callable[[], Seen | None], *, within_s: float, what: str) -> Seen:
-    """The first true value of `look`; an AssertionError says `what` did not happen, and what was last seen."""
+    """Returns the first true value of `look`; raises AssertionError with `what`, which did not happen, and the last
+    result.
+    """
     deadline = time.monotonic() + within_s
     while True:
         try:
             seen = look()
-        except (AssertionError, KeyError, ValueError) as error:  # a pod that is not there yet cannot be asked
+        except (AssertionError, KeyError, ValueError) as error:  # a pod that does not exist yet has no such fields
             seen, problem = None, f"{type(error).__name__}: {error}"
         else:
             problem = f"last seen: {seen!r}"
@@ -50,14 +52,16 @@ class Namespace:
         return found
 
     def pods(self, **labels: str) -> list[dict[str, Any]]:
-        """Pods with these labels that are not being deleted; component="learner" is app.kubernetes.io/component."""
-        names = {"group": "kubebeast/group"}
+        """Returns the pods with these labels that are not being deleted; component="learner" is
+        app.kubernetes.io/component, and fullname is kubebeast/name.
+        """
+        names = {"group": "kubebeast/group", "fullname": "kubebeast/name"}
         selector = ",".join(f"{names.get(key, f'app.kubernetes.io/{key}')}={value}" for key, value in labels.items())
         pods = self.get("pods", f"--selector={selector}")["items"]
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def raw(self, pod: str, port: int, path: str) -> str:
-        """What the pod answers to an HTTP request."""
+        """Returns the pod's answer to an HTTP request."""
         return run("kubectl", "get", "--raw", f"/api/v1/namespaces/{self.name}/pods/{pod}:{port}/proxy{path}")
 
 

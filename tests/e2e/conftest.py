@@ -11,7 +11,7 @@ from tests.e2e.release import Release
 
 @pytest.fixture(scope="session", autouse=True)
 def cluster() -> None:
-    """Fails early, and with kubectl's own words, where there is no cluster."""
+    """Fails early, with kubectl's own message, if there is no cluster."""
     run("kubectl", "get", "nodes")
 
 

@@ -13,7 +13,7 @@ LEAK = Path("/tmp/leak")
 
 
 class Paced(Catch):
-    """Catch whose step takes a fixed time, so that a fleet's speed tells its size, on a busy machine too."""
+    """Catch with a fixed time per step, so that a fleet's speed shows its size, on a busy machine too."""
 
     def __init__(self, step_ms: float = 20.0) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Paced(Catch):
 
 
 class Leaking(Paced):
-    """Takes memory without end once the file LEAK is there, which it removes."""
+    """An environment that allocates memory without end once the file LEAK exists, which it removes."""
 
     def step(self, action: np.int64) -> tuple[Board, float, bool, bool, dict[str, Any]]:
         if LEAK.exists():

@@ -1,8 +1,8 @@
-"""Serves a learner's demand ratio as external.metrics.k8s.io/v1beta1, in a pod with the learner's image.
+"""A server of a learner's demand ratio as external.metrics.k8s.io/v1beta1, in a pod with the learner's image.
 
-Usage: external_metrics.py NAMESPACE LEARNER_URL CERT KEY. Answers HTTPS on port 6443, for this namespace only.
-The ratio is that of `kubebeast top`, the model that rules/demand.promql of the chart states in PromQL; its windows are
-seconds where that has minutes.
+Usage: external_metrics.py NAMESPACE LEARNER_URL CERT KEY. Answers HTTPS on port 6443, for this namespace only. The
+ratio is that of `kubebeast top`, by the same model as the PromQL of the chart's rules/demand.promql; its windows are
+seconds instead of minutes.
 """
 
 import datetime
@@ -22,7 +22,7 @@ PORT = 6443
 
 
 def answer(path: str, namespace: str, learner: Poller) -> dict[str, Any] | None:
-    """What Kubernetes expects at a path; None where there is nothing."""
+    """Returns the answer that Kubernetes expects at a path; None for an unknown path."""
     api = f"{GROUP}/{VERSION}"
     path = path.partition("?")[0].rstrip("/")
     if path == f"/apis/{api}":

@@ -1,4 +1,4 @@
-"""The loss of a learner whose update takes a fixed time, so that its speed is known whatever else the machine does."""
+"""A loss with a fixed time per update, so that the learner's speed does not depend on the machine's load."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A release of the chart, and what its pods say of themselves."""
+"""A release of the chart, and the metrics of its pods."""
 
 import json
 import os
@@ -22,7 +22,9 @@ OUTCOMES = ("delivered", "dropped_partial", "dropped_stale", "dropped_close")
 
 
 def image_values() -> Values:
-    """KUBEBEAST_E2E_REGISTRY, by default localhost, and KUBEBEAST_E2E_TAG, by default the chart's own."""
+    """Returns the images: KUBEBEAST_E2E_REGISTRY, by default localhost, and KUBEBEAST_E2E_TAG, by default the chart's
+    own.
+    """
     tag = os.environ.get("KUBEBEAST_E2E_TAG", "")
     return {
         "image": {"registry": os.environ.get("KUBEBEAST_E2E_REGISTRY", "localhost")},
@@ -44,7 +46,7 @@ class Release:
         return run("helm", "--namespace", self.namespace.name, *arguments)
 
     def install(self, values: Values, *flags: str, chart: Path = CHART) -> str:
-        """Installs or upgrades and waits until everything is ready; returns what helm prints."""
+        """Installs or upgrades and waits until everything is ready; returns helm's output."""
         path = self._folder / "values.yaml"
         path.write_text(json.dumps(values), encoding="utf-8")
         images = self._folder / "images.yaml"
@@ -54,14 +56,14 @@ class Release:
         return self.helm("upgrade", "--install", self.name, str(chart), *wait, *flags, *files)
 
     def play_test_stream(self) -> None:
-        """`helm test`; where it fails, the error holds the pod's log."""
+        """Runs `helm test`; if it fails, the error holds the pod's log."""
         self.helm("test", self.name, "--logs", f"--timeout={READY_S:.0f}s")
 
     def uninstall(self) -> None:
         self.helm("uninstall", self.name, "--wait", f"--timeout={READY_S:.0f}s")
 
     def learner(self) -> dict[str, Any]:
-        """The pod of the only learner."""
+        """Returns the pod of the only learner."""
         (pod,) = self.learners()
         return pod
 
@@ -72,18 +74,18 @@ class Release:
         return self.namespace.pods(instance=self.name, component="envserver", group=group)
 
     def metrics(self) -> Metrics:
-        """The samples of the only learner, by name and label values: "kubebeast_steps_total/sampled"."""
+        """Returns the samples of the only learner, by name and label values: "kubebeast_steps_total/sampled"."""
         return self.learner_metrics(self.learner()["metadata"]["name"])
 
     def learner_metrics(self, pod: str) -> Metrics:
-        """As metrics, without the label of the rank."""
+        """Returns the samples of a pod as `metrics` does, without the label of the rank."""
         return _samples(self.namespace.raw(pod, 9090, "/metrics"))
 
     def envserver_metrics(self, pod: str) -> Metrics:
         return _samples(self.namespace.raw(pod, 9091, "/metrics"))
 
     def wait_for_streams(self, count: int, *, within_s: float = READY_S) -> Metrics:
-        """Waits until the learner has so many streams."""
+        """Waits until the learner has `count` streams."""
 
         def look() -> Metrics | None:
             metrics = self.metrics()
@@ -92,7 +94,7 @@ class Release:
         return eventually(look, within_s=within_s, what=f"{count} streams")
 
     def wait_for_step(self, step: float, *, within_s: float = READY_S) -> Metrics:
-        """Waits until the learner has trained on so many steps."""
+        """Waits until the learner has trained up to that step."""
 
         def look() -> Metrics | None:
             metrics = self.metrics()
@@ -110,7 +112,7 @@ class Release:
         return eventually(look, within_s=READY_S, what="a learner that is ready")
 
     def sampled_per_second(self, window_s: float) -> float:
-        """Env-steps that all environments together make in a second, over a window of time."""
+        """Returns the env-steps of all environments per second, over a window of time."""
         before, since = self.metrics()["kubebeast_steps_total/sampled"], time.monotonic()
         time.sleep(window_s)
         after, now = self.metrics()["kubebeast_steps_total/sampled"], time.monotonic()
@@ -118,7 +120,7 @@ class Release:
 
 
 def check_books(metrics: Metrics) -> None:
-    """Every sampled step is delivered, dropped for a reason, or in flight."""
+    """Asserts that every sampled step is delivered, dropped for a reason, or in flight."""
     told = sum(metrics[f"kubebeast_steps_total/{outcome}"] for outcome in OUTCOMES)
     assert metrics["kubebeast_steps_total/sampled"] == told + metrics["kubebeast_steps_in_flight"]
 

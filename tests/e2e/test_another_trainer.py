@@ -1,4 +1,4 @@
-"""PPO in one file in the learner's pod, without the learner: it trains while its env-servers go and come."""
+"""PPO in one file, in the learner's pod but without the learner, trains while its env-servers go and come."""
 
 import re
 from typing import Any, NamedTuple
@@ -13,15 +13,15 @@ pytestmark = pytest.mark.timeout(900)
 PROGRAM = ROOT / "examples" / "fleet_ppo.py"
 CODE = "trainer"
 ENVS_PER_STREAM, NUM_STREAMS = 2, 2
-"""So many streams play; further ones wait in reserve."""
+"""Environments and streams that play; further streams wait in reserve."""
 ENDS_WITHIN_S = 60.0
-"""From SIGTERM; the grace period is longer."""
+"""Longest time from SIGTERM to the end; the grace period is longer."""
 SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}}
 LINE = re.compile(r"^step (\d+) .* lost (\d+)$", re.MULTILINE)
 
 
 class Progress(NamedTuple):
-    """What the trainer's log says: a line each update."""
+    """The trainer's log, which has one line per update."""
 
     updates: int
     step: int
@@ -54,13 +54,13 @@ def training(release: Release) -> Release:
 
 
 def progress(training: Release) -> Progress | None:
-    """None before the first update."""
+    """Returns the progress; None before the first update."""
     lines = LINE.findall(training.namespace.kubectl("logs", training.learner()["metadata"]["name"], "--tail=-1"))
     return Progress(len(lines), *map(int, lines[-1])) if lines else None
 
 
 def wait_for_updates(training: Release, count: int) -> Progress:
-    """Waits until there are so many."""
+    """Waits until there are `count` updates."""
 
     def look() -> Progress | None:
         seen = progress(training)

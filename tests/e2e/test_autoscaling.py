@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler of the chart sizes a real fleet by the learner's demand, and stops where it has enough."""
+"""A HorizontalPodAutoscaler of the chart sizes a real fleet by the learner's demand, and stops at the right size."""
 
 import json
 import math
@@ -25,9 +25,9 @@ TARGET, TOLERANCE = 1 / (1 - 0.1), 0.1
 """Demand that the chart aims at by default, and the share of it that a HorizontalPodAutoscaler leaves alone."""
 SETTLES_WITHIN_S = 240.0
 STAYS_LOOKS = 15
-"""So many looks in a row, about as many seconds, see the same number and that it is enough."""
+"""Consecutive looks, about one per second, that must see the same number and find that it is enough."""
 NUM_ENVS, STEP_MS = 4, 50.0
-"""An env-server gives at most 20 env-steps a second, 1/6.5 of what the paced learner takes."""
+"""An env-server gives at most 20 env-steps a second, 1/6.5 of the paced learner's speed."""
 BEHAVIOR = {
     "scaleUp": {"stabilizationWindowSeconds": 45, "policies": [{"type": "Pods", "value": MOST, "periodSeconds": 15}]},
     "scaleDown": {"stabilizationWindowSeconds": 30},
@@ -72,7 +72,7 @@ def _nobody_serves_external_metrics() -> None:
 
 @pytest.fixture(scope="module")
 def autoscaled(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """A release that begins with one env-server, and an adapter that tells Kubernetes its learner's demand."""
+    """A release that begins with one env-server, and an adapter that reports its learner's demand to Kubernetes."""
     here = Path(__file__).parent
     files = (f"--from-file={here / name}" for name in ("environments.py", "paced_loss.py", "external_metrics.py"))
     release.namespace.kubectl("create", "configmap", CODE, *files)
@@ -130,7 +130,7 @@ def adapter(namespace: Namespace, image: str, learner: str) -> list[dict[str, An
 
 
 def readers() -> list[dict[str, Any]]:
-    """Lets the autoscalers of Kubernetes read external metrics, as every adapter must."""
+    """Returns the roles that let Kubernetes' autoscalers read external metrics, which every adapter needs."""
     rbac = "rbac.authorization.k8s.io"
     autoscalers = {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
     meta = {"apiVersion": f"{rbac}/v1", "metadata": {"name": READERS}}
@@ -144,12 +144,12 @@ def readers() -> list[dict[str, Any]]:
 
 class Look(NamedTuple):
     wanted: int
-    """Env-servers, by the autoscaler."""
+    """Number of env-servers, by the autoscaler."""
     demand: float
 
 
 def demand(release: Release) -> float:
-    """The demand ratio, as Kubernetes reads it."""
+    """Returns the demand ratio, as Kubernetes reads it."""
     path = f"/apis/{GROUP}/{VERSION}/namespaces/{release.namespace.name}/{METRIC}"
     (item,) = json.loads(run("kubectl", "get", "--raw", path))["items"]
     return int(item["value"].removesuffix("m")) / 1000
@@ -161,7 +161,7 @@ def look_at(release: Release) -> Look:
 
 
 def is_enough(look: Look) -> bool:
-    """Whether an autoscaler leaves it at that: the demand is at its target, as near as whole env-servers come to it."""
+    """Returns True if an autoscaler would keep the size: the demand is as near its target as whole env-servers come."""
     ratio = look.demand / TARGET
     return abs(ratio - 1) <= TOLERANCE or math.ceil(look.wanted * ratio) == look.wanted
 
@@ -170,7 +170,7 @@ def test_a_fleet_grows_to_what_the_learner_can_use_and_stays(autoscaled: Release
     seen: list[Look] = []
 
     def settled() -> int | None:
-        """The number that all of the last looks saw and found enough, once it has grown."""
+        """Returns the number that all of the last looks saw and found enough, once it has grown."""
         seen.append(look_at(autoscaled))
         last = seen[-STAYS_LOOKS:]
         stays = len(last) == STAYS_LOOKS and len({look.wanted for look in last}) == 1

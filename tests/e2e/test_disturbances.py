@@ -1,4 +1,4 @@
-"""A training goes on while its fleet is scaled, its pods die, its nodes are drained and its release is upgraded."""
+"""A training continues while its fleet is scaled, its pods die, its nodes are drained and its release is upgraded."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ CONFIG = {"total_steps": 1_000_000_000, "checkpoint_interval_minutes": 0.1, "log
 
 
 def values(**config: Any) -> dict[str, Any]:
-    """Two groups that feed one learner: one whose speed tells its size, and one that can be made to leak."""
+    """Two groups that feed one learner: the speed of one shows its size, and the other can be made to leak."""
     return {
         "learner": {
             "recipe": "Catch",
@@ -57,12 +57,12 @@ def scale(training: Release, replicas: int, group: str = "envserver") -> None:
 
 
 def identities(pods: list[dict[str, Any]]) -> dict[str, int]:
-    """Restarts of each pod's containers, by uid."""
+    """Returns the restarts of each pod's containers, by uid."""
     return {pod["metadata"]["uid"]: num_restarts(pod) for pod in pods}
 
 
 def settle(training: Release, replicas: int) -> dict[str, int]:
-    """Scales to so many env-servers, waits for their streams, returns who they are."""
+    """Scales to `replicas` env-servers and waits for their streams; returns their identities."""
     scale(training, replicas)
     training.wait_for_streams(replicas)
 

@@ -1,4 +1,4 @@
-"""The chart's smallest scenario: it installs, learns, keeps what it learnt, and stays when it is finished."""
+"""The chart's smallest scenario installs, learns, keeps its checkpoints, and stays when it is finished."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Mutual TLS, a token and network policies: the release's own env-servers get in, nobody else does."""
+"""With mutual TLS, a token and network policies, only the release's own env-servers are admitted."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many env-servers a Deployment asks for after each command that may change it. Its pods never run."""
+"""A Deployment requests the right number of env-servers after each command that may change it. Its pods never run."""
 
 import json
 import secrets
@@ -12,7 +12,9 @@ from tests.e2e.release import CHART
 pytestmark = pytest.mark.timeout(300)
 
 SERVER_SIDE, CLIENT_SIDE = "true", "false"
-"""How helm applies a manifest: on the server, the default of Helm 4, and by three-way merge, the only way of Helm 3."""
+"""Methods by which helm applies a manifest: on the server, the default of Helm 4, and by three-way merge, the only one
+of Helm 3.
+"""
 HPA = {"autoscaling": {"minReplicas": 2, "hpa": {"enabled": True}}}
 
 
@@ -26,7 +28,9 @@ class Fleet:
         self._force = ("--force-conflicts",) if server_side == SERVER_SIDE else ()
 
     def upgrade(self, *, force: bool = False, **values: Any) -> int:
-        """`helm upgrade --install`. Returns the replicas afterwards, as all methods. force: take fields from others."""
+        """Runs `helm upgrade --install`. Returns the replicas afterwards, as all methods. force: take fields from
+        others.
+        """
         flags = self._force if force else ()
         self._helm("upgrade", "--install", self.name, str(CHART), *flags, "--values=-", stdin=nowhere(values))
         return self.replicas()
@@ -36,7 +40,7 @@ class Fleet:
         return self.replicas()
 
     def apply(self, **values: Any) -> int:
-        """What Argo CD does: renders without the cluster, and applies."""
+        """Renders without the cluster, and applies, as Argo CD does."""
         where = (self.name, str(CHART), "--namespace", self.namespace.name, "--kube-version=1.20.0")
         manifests = run("helm", "template", *where, "--no-hooks", "--values=-", stdin=nowhere(values))
         self.namespace.kubectl("apply", "--filename=-", stdin=manifests)
@@ -60,7 +64,7 @@ class Fleet:
 
 
 def nowhere(values: dict[str, Any]) -> str:
-    """Values of a fleet that fits on no node; `values` are those of the release."""
+    """Returns the values of a fleet that fits on no node, as JSON; `values` are those of the release."""
     no_node = {"kubebeast-e2e": "nowhere"}
     defaults = {"replicas": 3, "nodeSelector": no_node} | values.get("envserverDefaults", {})
     learner = {"nodeSelector": no_node, "persistence": {"enabled": False}} | values.get("learner", {})
@@ -78,7 +82,7 @@ def fleet(namespace: Namespace, request: pytest.FixtureRequest) -> Fleet:
 
 @pytest.fixture
 def applied(namespace: Namespace) -> Fleet:
-    """A fleet that nobody has made yet."""
+    """A fleet that does not exist yet."""
     return Fleet(namespace)
 
 

@@ -10,7 +10,7 @@ from tests.e2e.release import READY_S, Metrics, Release, check_books
 pytestmark = pytest.mark.timeout(900)
 
 NUM_STREAMS = 4
-"""Of a pod: with 3 pods, one in 2048 fleets would leave a learner without any."""
+"""Streams of a pod: with 3 pods, one in 2048 fleets would leave a learner without any."""
 VALUES = {
     "learner": {
         "replicas": 2,
@@ -34,7 +34,7 @@ def scale(training: Release, workload: str, replicas: int) -> None:
 
 
 def wait_until_spread(training: Release, num_learners: int, num_envservers: int, beyond_step: float) -> list[Metrics]:
-    """Until so many learners have all streams, each some of them, and have trained beyond that step."""
+    """Waits until `num_learners` learners share all streams, each with some, and have trained beyond that step."""
 
     def look() -> list[Metrics] | None:
         found = [training.learner_metrics(pod["metadata"]["name"]) for pod in training.learners()]
@@ -48,12 +48,12 @@ def wait_until_spread(training: Release, num_learners: int, num_envservers: int,
 
 
 def restarts(training: Release) -> dict[str, int]:
-    """Of the env-servers' containers, by pod."""
+    """Returns the restarts of the env-servers' containers, by pod."""
     return {pod["metadata"]["uid"]: num_restarts(pod) for pod in training.envservers()}
 
 
 def num_resumed(training: Release) -> int:
-    """How often the first learner has gone on from a checkpoint."""
+    """Returns the number of times that the first learner has resumed from a checkpoint."""
     return training.namespace.kubectl("logs", f"{training.name}-learner-0").count("resuming /runs/")
 
 

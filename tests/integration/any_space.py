@@ -1,4 +1,4 @@
-"""An environment of any spaces, which draws its observations and refuses an action that is none."""
+"""An environment of any spaces, which draws its observations and refuses an action outside its space."""
 
 from typing import Any
 

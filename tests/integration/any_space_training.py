@@ -1,4 +1,4 @@
-"""Trainings in which a pair of an observation space and an action space is learnt."""
+"""Trainings that learn a pair of an observation space and an action space."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ ENV = "tests.integration.any_space:AnySpace-v0"
 
 
 def pairs(*, diagonal: bool) -> list[ParameterSet]:
-    """Spaces of an environment: those in which every action space is once, or all others."""
+    """Returns spaces of an environment: the pairs in which every action space occurs once, or all others."""
     return [
         pytest.param({"observation": observation, "action": action}, id=f"{observation}, {action}")
         for i, observation in enumerate(OBSERVATIONS)
@@ -47,7 +47,7 @@ def pairs(*, diagonal: bool) -> list[ParameterSet]:
 
 
 def train_by_env_servers(spaces: dict[str, str], tmp_path: Path) -> None:
-    """Some updates by a real learner and env-server; AssertionError if one of them is skipped."""
+    """Runs some updates by a real learner and env-server; raises AssertionError if one of them is skipped."""
     address = f"unix:{tmp_path}/pool"
     config = LearnerConfig(
         run=RunConfig(xpid="run", savedir=tmp_path, progress="none", total_steps=NUM_UPDATES * T * B),
@@ -64,7 +64,7 @@ def train_by_env_servers(spaces: dict[str, str], tmp_path: Path) -> None:
 
 
 def train_in_mono(spaces: dict[str, str], tmp_path: Path) -> None:
-    """The same by an actor and a learner of `kubebeast mono` in this process."""
+    """Runs the same by an actor and a learner of `kubebeast mono` in this process."""
     env = make_vector_env(ENV, B, env_kwargs=spaces, seed=1)
     spec = EnvSpec.of(ENV, env.spec_observation, env.spec_action)
     model = make_model(spec.observation, spec.action, ModelConfig(hidden_sizes=(8,), last_action_input="on"))

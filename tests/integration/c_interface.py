@@ -1,6 +1,6 @@
 """An environment on the C interface of the client library, as a program in another language has it.
 
-`python c_interface.py LIBRARY NUM_STEPS OPTION=VALUE ...`: plays so many steps and prints the name of the last code.
+`python c_interface.py LIBRARY NUM_STEPS OPTION=VALUE ...` plays NUM_STEPS steps and prints the name of the last code.
 Imports nothing that brings a gRPC of its own.
 """
 

@@ -1,4 +1,4 @@
-"""Tests for where EnvPool is installed, run by test_envpool.py: its vectors as rows, beside EnvPool by itself."""
+"""EnvPool's vectors give the same rows as EnvPool by itself; test_envpool.py runs this with EnvPool installed."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ B = 2
 
 
 def play(env: HostedEnv, num_steps: int, action: int | None = None) -> list[StepRows]:
-    """action: always this one; by default another one at every step."""
+    """action: the only action; by default another one at every step."""
     num_actions = env.spec_action[0].num_categories
     rows = [env.reset()]
     for step in range(num_steps):

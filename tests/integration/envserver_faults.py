@@ -17,7 +17,7 @@ Observation = NDArray[np.float32]
 
 
 class Well(gymnasium.Env[Observation, np.int64]):
-    """Behaves: episodes of 3 decisions, reward 1 each."""
+    """A healthy environment: episodes of 3 decisions, reward 1 each."""
 
     def __init__(self) -> None:
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -50,7 +50,7 @@ class RaisesInStep(Well):
 
 
 class OutlivesItsEnd(RaisesInStep):
-    """Its process cannot end by itself."""
+    """An environment with a process that cannot end by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,8 +70,18 @@ class HangsInReset(Well):
             time.sleep(600)
 
 
+class ClosesEverything(HangsInReset):
+    """Closes all files and pipes but the standard ones, before it hangs."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        os.closerange(3, 1024)
+        return super().reset(seed=seed, options=options)
+
+
 class IsToldToEnd(Well):
-    """Its process gets SIGTERM in the middle of the second step."""
+    """Sends its process SIGTERM in the middle of the second step."""
 
     def reward(self) -> float:
         if self._decisions == 2:
@@ -80,7 +90,7 @@ class IsToldToEnd(Well):
 
 
 class WearsOut(Well):
-    """Plays for `lasts` steps, over as many episodes as it takes, then raises."""
+    """Plays for `lasts` steps, over as many episodes as needed, then raises."""
 
     def __init__(self, lasts: int) -> None:
         super().__init__()
@@ -116,19 +126,20 @@ STEP_FAULTS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
     "flag": lambda observation, reward, terminated, *rest: (observation, reward, "no", *rest),
     "too few": lambda *result: result[:4],
 }
-"""What becomes of the result of a step."""
+"""Faulty results of a step, made from the proper one."""
 
 
 WELL = "well"
-"""The word of a script for a call that does what it should."""
+"""The word of a script for a call without a fault."""
 OBSERVATION_FAULTS = ("exception", "shape", "nan observation", "infinite observation", "dtype", "no array")
-"""Those that a reset can have, too."""
+"""Faults that a reset can have, too."""
 
 
 class FollowsScript(Well):
-    """Every call of a constructor, reset or step takes a word of the script, whichever environment it concerns.
+    """Every call of a constructor, reset or step takes a word of the script, in any environment.
 
-    The word is WELL or names one of STEP_FAULTS; a constructor that breaks raises. After the script everything is well.
+    The word is WELL or names one of STEP_FAULTS; a constructor that breaks raises. After the script there are no
+    faults.
     """
 
     def __init__(self, script: Iterator[str]) -> None:
@@ -159,7 +170,7 @@ class FollowsScript(Well):
 
 
 class AllButOneAreKilled(Well):
-    """The first to create the file `spared` is well; every other one kills its process at a second decision."""
+    """The first to create the file `spared` is healthy; every other one kills its process at a second decision."""
 
     def __init__(self, spared: str) -> None:
         super().__init__()
@@ -181,6 +192,7 @@ _FAULTY = (
     OutlivesItsEnd,
     RewardIsNotFinite,
     HangsInReset,
+    ClosesEverything,
     IsToldToEnd,
     WearsOut,
     CannotBeMade,

@@ -39,10 +39,10 @@ class Recorder:
         self.received: queue.SimpleQueue[pb.ActRequest] = queue.SimpleQueue()
         self.minor = minor
         self.answer: Answer = answer or zeros
-        """None leaves the env-server waiting."""
+        """Function that makes the answers; a result of None leaves the env-server waiting."""
 
     def talk(self, requests: Iterator[pb.ActRequest]) -> Iterator[pb.ActResponse]:
-        """The learner's side of a stream, until the Bye."""
+        """Yields the learner's side of a stream, until the Bye."""
         hello = next(requests).hello
         self.received.put(pb.ActRequest(hello=hello))
         yield self.welcome(hello)
@@ -65,7 +65,7 @@ class Recorder:
         )
 
     def next(self, kind: str) -> Any:
-        """The payload of the next request of that kind; others are skipped."""
+        """Returns the payload of the next request of that kind; others are skipped."""
         while True:
             request = self.received.get(timeout=TIMEOUT_S)
             if request.HasField(kind):
@@ -73,7 +73,9 @@ class Recorder:
 
 
 class FakeLearner(Recorder, pb_grpc.ActorPoolServicer):
-    """Listens; `port` 0 picks a free one. Without `credentials` there is no TLS, without `token` anybody may come."""
+    """A learner that listens; `port` 0 picks a free one. Without `credentials` there is no TLS, without `token` no
+    check.
+    """
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class FakeLearner(Recorder, pb_grpc.ActorPoolServicer):
 
 
 class DialingLearner(Recorder):
-    """Dials an env-server that listens; in its context, as a learner of that minor version."""
+    """A learner of that minor version that dials a listening env-server; in its context."""
 
     def __init__(
         self,
@@ -130,7 +132,7 @@ class DialingLearner(Recorder):
         else:
             self._channel = grpc.secure_channel(address, credentials, options)
         self.responses: queue.SimpleQueue[pb.ActResponse | None] = queue.SimpleQueue()
-        """What is sent; None half-closes."""
+        """Responses to send; None half-closes."""
         metadata = (("authorization", f"Bearer {token}"),) if token is not None else ()
         play = pb_grpc.EnvServerStub(self._channel).Play
         self.call: Any = play(iter(self.responses.get, None), metadata=metadata, wait_for_ready=credentials is None)
@@ -142,7 +144,7 @@ class DialingLearner(Recorder):
                 self.responses.put(response)
 
     def status(self) -> tuple[grpc.StatusCode, str]:
-        """How the env-server ended the call; blocks until it did."""
+        """Returns the status by which the env-server ended the call; blocks until then."""
         return self.call.code(), self.call.details()
 
     def __enter__(self) -> "DialingLearner":
@@ -169,7 +171,7 @@ def dtype_name(leaf: pb.LeafSpec) -> str:
 
 
 def frames(hello: pb.Hello, observations: pb.Observations, index: int) -> Any:
-    """The frames of one leaf as they travelled, [num_envs + (stack - 1) * is_first rows, *shape]."""
+    """Returns the frames of one leaf as transferred, [num_envs + (stack - 1) * is_first rows, *shape]."""
     leaf, data = hello.observation[index], observations.leaves[index]
     is_first = np.frombuffer(observations.is_first, np.bool_)
     count = hello.num_envs + (max(leaf.frame_stack, 1) - 1) * int(is_first.sum())
@@ -183,7 +185,7 @@ def frames(hello: pb.Hello, observations: pb.Observations, index: int) -> Any:
 
 @contextmanager
 def watched_log() -> Iterator["queue.SimpleQueue[str]"]:
-    """The messages that the env-server logs in this process, as they come."""
+    """Yields a queue of the messages that the env-server logs in this process."""
     messages: queue.SimpleQueue[str] = queue.SimpleQueue()
     handler = logging.Handler(logging.INFO)
     handler.emit = lambda record: messages.put(record.getMessage())  # type: ignore[method-assign]
@@ -241,7 +243,7 @@ class StreamThread:
 
 
 def spawn(*flags: str) -> subprocess.Popen[str]:
-    """`python -m kubebeast_envserver` as a process; its log is JSON on stderr."""
+    """Starts `python -m kubebeast_envserver` as a process; its log is JSON on stderr."""
     command = [sys.executable, "-W", "error", "-m", "kubebeast_envserver", *flags]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 

@@ -1,4 +1,4 @@
-"""As much of a Kubernetes API server as `kubebeast fleet` needs, on a port of this machine."""
+"""The part of a Kubernetes API server that `kubebeast fleet` needs, on a port of this machine."""
 
 import json
 import threading
@@ -15,27 +15,30 @@ from tests.http_server import StatefulServer, serving
 
 NAMESPACE = "train"
 TOKEN = "valid"
+RESOURCES = ("deployments", "statefulsets", "pods", "events", "horizontalpodautoscalers")
 USER = "system:serviceaccount:train:somebody"
 
 
 @dataclass
 class ApiServer:
-    """What is there, what is refused, what was asked. Fields may change between two commands."""
+    """The objects of the server, its refusals, and a record of requests. Fields may change between two commands."""
 
     address: str
     deployments: list[dict[str, Any]] = field(default_factory=list)
     pods: list[dict[str, Any]] = field(default_factory=list)
     autoscalers: list[dict[str, Any]] = field(default_factory=list)
+    stateful_sets: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     metrics: dict[str, list[str]] = field(default_factory=dict)
-    """What a pod answers to each scrape, by "name:port"; the last text stays. A pod that is not here is refused."""
+    """Answers of a pod to scrapes, by "name:port", one each; the last text stays. A pod that is not here is refused."""
     silent: set[str] = field(default_factory=set)
     """Pods, "name:port", that never answer."""
     refused: set[str] = field(default_factory=set)
     """Resources that USER has no right to."""
     page_items: int = 500
-    """Largest page, whatever the client's limit."""
+    """Largest page, regardless of the client's limit."""
     failing: bool = False
-    """Whether every request is answered with 503."""
+    """True if every request is answered with 503."""
     requests: list[str] = field(default_factory=list)
     """Method and path of each request."""
     patches: list[tuple[str, Any]] = field(default_factory=list)
@@ -48,7 +51,7 @@ class ApiServer:
 
 
 def write_kubeconfig(folder: Path, address: str, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
-    """For the API server at that URL."""
+    """Writes a kubeconfig for the API server at that URL."""
     path = folder / "kubeconfig"
     content = {
         "apiVersion": "v1",
@@ -83,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._fail(404, f'namespaces "{name}" not found') if name != NAMESPACE else self._send({})
             case ["api", "v1", "namespaces", _, "pods", pod, "proxy", "metrics"]:
                 self._send_metrics(pod)
-            case [*_, "namespaces", namespace, ("deployments" | "pods" | "horizontalpodautoscalers") as resource]:
+            case [*_, "namespaces", namespace, resource] if resource in RESOURCES:
                 self._send_page(resource, namespace)
             case _:
                 self._fail(404, "the server could not find the requested resource")
@@ -99,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _admit(self) -> list[str] | None:
-        """The path's parts; None once a refusal is sent."""
+        """Returns the parts of the path; None once a refusal is sent."""
         parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
         self.api.requests.append(f"{self.command} {'/'.join(parts)}")
         resources = {part for part in parts if part in self.api.refused}
@@ -122,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
             "deployments": self.api.deployments,
             "pods": self.api.pods,
             "horizontalpodautoscalers": self.api.autoscalers,
+            "statefulsets": self.api.stateful_sets,
+            "events": self.api.events,
         }[resource]
         found = [
             item

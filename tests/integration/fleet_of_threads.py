@@ -1,4 +1,4 @@
-"""Env-servers for tests of the fleet as a vector environment: threads of this process, and where they meet it."""
+"""Env-servers for tests of the fleet as a vector environment: threads of this process, and their meeting address."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ PATIENCE_S = 60.0
 
 
 def socket_address(folder: Path) -> str:
-    """Nobody listens there yet; env-servers dial until somebody does."""
+    """Returns an address without a listener yet; env-servers dial until there is one."""
     return f"unix:{folder / 'fleet.sock'}"
 
 
@@ -20,7 +20,7 @@ def stream(address: str, envs_per_stream: int = 1, **options: Any) -> StreamThre
 
 
 def assert_books_balance(envs: FleetVectorEnv) -> None:
-    """Every step that the pool has given out was handed out, and every row is one of a kind."""
+    """Asserts that every sampled step was delivered, each as one row, and none is in flight."""
     stats = envs.stats()
     assert stats["rows_step"] == stats["steps_delivered"] == stats["steps_sampled"]
     assert stats["steps_in_flight"] == 0

@@ -1,4 +1,4 @@
-"""Fresh virtual environments, for tests of what pip alone installs, and folders of packages beside the installed."""
+"""Fresh virtual environments for tests of pip installations, and folders of packages beside the installed ones."""
 
 import contextlib
 import os
@@ -15,19 +15,21 @@ INSTALL_TIMEOUT_S = 900
 
 
 def fresh_venv(folder: Path) -> Path:
-    """An empty virtual environment in `folder`, beside constraints.txt and copies of sources: pip builds in them."""
+    """Makes an empty virtual environment in `folder`, beside constraints.txt and copies of sources: pip builds in
+    them.
+    """
     products = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "*.so")
     for name in DISTRIBUTIONS:
         shutil.copytree(ROOT / name, folder / name, ignore=products)
     shutil.copy(ROOT / "constraints.txt", folder)
-    # The pip beside this Python is as good as one of its own.
+    # The pip of this Python can install into it.
     make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
     subprocess.run(make, check=True, timeout=INSTALL_TIMEOUT_S)
     return folder / "venv"
 
 
 def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.environ) -> None:
-    """In the folder of the virtual environment."""
+    """Runs pip in the folder of the virtual environment."""
     pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python")]
     subprocess.run(
         [*pip, "install", "--quiet", "--no-compile", *words],
@@ -40,9 +42,9 @@ def pip_install(venv: Path, *words: str | Path, env: Mapping[str, str] = os.envi
 
 @contextlib.contextmanager
 def beside(*packages: str) -> Iterator[str]:
-    """A PYTHONPATH with a folder of these packages, pinned and without what they need, and with the tests.
+    """Yields a PYTHONPATH with a folder of these packages, pinned and without dependencies, and with the tests.
 
-    The folder is gone afterwards, not some runs later.
+    The folder is removed at exit, not some runs later.
     """
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--target", folder]

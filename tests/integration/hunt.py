@@ -1,4 +1,4 @@
-"""Several agents in one environment, which does what a script says."""
+"""Several agents in one environment that follows a script."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -19,8 +19,8 @@ class Hunt(ParallelEnv[str, Any, int]):
     """A game is a list of words, one for its reset and one for each step, with a letter for each agent:
 
     p plays; t is terminated, x truncated, T and X without an observation; . is not named; o plays without an
-    observation, n plays for a reward of NaN; ! raises. After the last word all are terminated; after the last game
-    everybody plays one step. Agent i sees (i, the number of the word), and gets the second as its reward.
+    observation, n plays for a reward of NaN; ! raises. After the last word all are terminated; after the last game all
+    play one step. Agent i sees (i, the number of the word), and gets the second as its reward.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Hunt(ParallelEnv[str, Any, int]):
     ) -> None:
         """games: an iterator is shared by all that are given it. masked: the action mask allows the number of the word.
 
-        odd_spaces: of agents whose actions are others. stranger: somebody plays who is not among possible_agents.
+        odd_spaces: action spaces of agents with other actions. stranger: an agent outside possible_agents plays.
         """
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
         self.possible_agents = [f"hunter_{i}" for i in range(num_agents)]

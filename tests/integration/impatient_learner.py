@@ -1,4 +1,4 @@
-"""`kubebeast learner` whose health endpoint allows a turn of the training loop seconds instead of minutes."""
+"""`kubebeast learner` with a health endpoint that allows an iteration of the training loop seconds, not minutes."""
 
 import sys
 

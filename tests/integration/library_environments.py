@@ -1,4 +1,4 @@
-"""Tests for where the libraries are that test_libraries.py installs: their environments as rows."""
+"""Environments of other libraries give rows; test_libraries.py installs them and runs this."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ B, LENGTH = 2, 4
 
 
 class Walk(dm_env.Environment):  # type: ignore[misc]
-    """Where the walker begins is drawn by `seed`; an episode has LENGTH steps and ends with `last_discount`."""
+    """The walker's start is drawn by `seed`; an episode has LENGTH steps and ends with `last_discount`."""
 
     def __init__(self, seed: int = 0, last_discount: float = 0.0) -> None:
         self._random, self._last_discount = np.random.default_rng(seed), last_discount
@@ -39,7 +39,7 @@ class Walk(dm_env.Environment):  # type: ignore[misc]
 
 
 def make_words() -> Any:
-    """A dm_env.Environment whose observation has no numbers."""
+    """Makes a dm_env.Environment with an observation that has no numbers."""
     walk: Any = Walk()
     walk.observation_spec = lambda: specs.StringArray(())
     return walk

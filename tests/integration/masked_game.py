@@ -10,13 +10,13 @@ NUM_ACTIONS, LENGTH = 4, 10
 
 
 class LegalMoves(gymnasium.Env[dict[str, Any], Any]):
-    """The reward is 1 for the least of the legal actions, 0 for another one; an illegal one raises where `strict`.
+    """The reward is 1 for the least of the legal actions, 0 for another one; an illegal one raises if `strict`.
 
     No action is legal once the game is over. Played at random it returns about 5.7 of 10.
     """
 
     def __init__(self, strict: bool, key: str = "legal") -> None:
-        """key: of the legal actions in an observation."""
+        """key: name of the legal actions in an observation."""
         self._strict = strict
         self._key = key
         self.observation_space = spaces.Dict(

@@ -24,7 +24,9 @@ class Net(nn.Module):
 
 
 class MasksAll(Net):
-    """Never leaves an action once it was trained for a while: at the start it must look right."""
+    """Masks all actions of real rows in which action 0 is illegal, but of no made-up ones: it passes the check at the
+    start.
+    """
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
         output, core_state = super().forward(inputs, core_state)

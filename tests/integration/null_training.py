@@ -1,4 +1,4 @@
-"""A training with nothing to compute: the native pool, a constant policy, a learner that counts, healthy streams."""
+"""A training without computation: the native pool, a constant policy, a learner that counts, healthy streams."""
 
 import queue
 import threading
@@ -26,7 +26,7 @@ WAIT_S = 30.0
 
 
 def hello(**changes: object) -> pb.ActRequest:
-    """A Hello that the training accepts, but for `changes`."""
+    """Returns a Hello that the training accepts, except for `changes`."""
     fields: dict[str, object] = {
         "protocol_version": native.PROTOCOL_VERSION,
         "env_server_id": "test",
@@ -40,7 +40,7 @@ def hello(**changes: object) -> pb.ActRequest:
 
 
 def observations(step: int, **changes: object) -> pb.ActRequest:
-    """The stream's message number `step` of one endless episode, but for `changes`."""
+    """Returns the stream's message number `step` of one endless episode, except for `changes`."""
     flags = bytes(NUM_ENVS)
     fields: dict[str, object] = {
         "step": step,
@@ -54,7 +54,7 @@ def observations(step: int, **changes: object) -> pb.ActRequest:
 
 
 class NullTraining:
-    """Runs between enter and exit. `pool` is the native pool, `address` where it listens."""
+    """Runs between enter and exit. `pool` is the native pool, `address` its listening address."""
 
     def __init__(
         self, *, handshake_timeout_ms: int = HANDSHAKE_TIMEOUT_MS, step_timeout_ms: int = STEP_TIMEOUT_MS
@@ -74,7 +74,7 @@ class NullTraining:
         self._num_batches = 0
         self._threads: list[threading.Thread] = []
         self.endings: queue.SimpleQueue[str] = queue.SimpleQueue()
-        """How healthy streams ended; empty while all of them run."""
+        """Endings of healthy streams; empty while all of them run."""
 
     def __enter__(self) -> Self:
         self.pool.start()
@@ -99,13 +99,13 @@ class NullTraining:
         return self.pool.address
 
     def wait_for_batches(self, num_batches: int) -> None:
-        """Returns when so many more training batches were delivered; AssertionError when they don't come."""
+        """Waits for `num_batches` more training batches; raises AssertionError if they do not come."""
         with self._delivered:
             target = self._num_batches + num_batches
             assert self._delivered.wait_for(lambda: self._num_batches >= target, WAIT_S), "training stands still"
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Looks at the condition after every delivered batch; AssertionError when it stays false."""
+        """Checks the condition after every delivered batch; raises AssertionError if it stays false."""
         deadline = time.monotonic() + WAIT_S
         while not condition():
             assert time.monotonic() < deadline, "the condition stays false"

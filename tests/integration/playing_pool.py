@@ -1,4 +1,4 @@
-"""The native actor pool as a learner that plays while its test waits for something, and env-servers to play with."""
+"""The native actor pool as a learner that plays while its test waits, and env-servers to play with."""
 
 import contextlib
 import time
@@ -24,12 +24,12 @@ WELL_SPEC = native.EnvSpec(
     observation=[native.LeafSpec("", "float32", (2,))],
     action=[native.LeafSpec("", "int64", (), num_categories=2)],
 )
-"""Of the environments of envserver_faults."""
+"""Spec of the environments of envserver_faults."""
 _LOOK_MS = 20
 
 
 def env_spec(env_id: str, observation: Iterable[pb.LeafSpec], action: Iterable[pb.LeafSpec]) -> native.EnvSpec:
-    """Of the leaves as they travel in a Hello."""
+    """Returns the spec of these leaves of a Hello."""
 
     def leaf_spec(leaf: pb.LeafSpec) -> native.LeafSpec:
         dtype = pb.DType.Name(leaf.dtype).removeprefix("DTYPE_").lower()
@@ -41,17 +41,17 @@ def env_spec(env_id: str, observation: Iterable[pb.LeafSpec], action: Iterable[p
 class PlayingPool:
     """Runs between enter and exit, for one thread and streams of one kind; listens unless `address` is empty.
 
-    Nobody is answered but by the methods that play. What a native call raises is raised by them.
+    Only the methods that play answer streams. They raise the exceptions of native calls.
     """
 
     def __init__(self, spec: native.EnvSpec = MOCK, /, *, address: str = "127.0.0.1:0", **options: Any) -> None:
-        """spec: of every stream. options: more of native.ActorPool's. PEM files are looked at every second."""
+        """spec: spec of every stream. options: further ones of native.ActorPool. PEM files are checked every second."""
         self.native = native.ActorPool(
             address=address, run_id="playing", unroll_length=4, batch_size=1, expected=spec, tls_refresh_s=1, **options
         )
         self._actions = spec.action
         self.events: list[native.StreamEvent] = []
-        """All there were while it played."""
+        """All events while it played."""
 
     def __enter__(self) -> Self:
         self.native.start()
@@ -69,11 +69,11 @@ class PlayingPool:
         return self.native.stats()[name]
 
     def env_server(self, **options: object) -> StreamThread:
-        """One of Mock that dials the pool."""
+        """Starts an env-server of Mock that dials the pool."""
         return StreamThread(env="Mock", envs_per_stream=1, address=self.address, **options)
 
     def play_until(self, condition: Callable[[], bool]) -> None:
-        """Answers every stream until the condition holds; AssertionError when it stays false."""
+        """Answers every stream until the condition holds; raises AssertionError if it stays false."""
         deadline = time.monotonic() + TIMEOUT_S
         while not condition():
             assert time.monotonic() < deadline, f"the condition stays false: {self.native.stats()}"
@@ -83,9 +83,9 @@ class PlayingPool:
             self.events += self.native.take_stream_events()
 
     def unrolls(self, policy: Callable[[native.InferenceBatch], NDArray[np.int64]]) -> Iterator[native.RolloutBatch]:
-        """Answers every stream by policy(batch), int64 [N]; the unrolls that come of it, each of one environment.
+        """Answers every stream by policy(batch), int64 [N], and yields the resulting unrolls, each of one environment.
 
-        It plays while the next one is asked for; AssertionError when that does not come.
+        It plays while the caller waits for the next one; raises AssertionError if that does not come.
         """
         deadline = time.monotonic() + TIMEOUT_S
         while True:
@@ -97,7 +97,7 @@ class PlayingPool:
                 deadline = time.monotonic() + TIMEOUT_S
 
     def play_with(self, stream: StreamThread) -> None:
-        """Plays until the env-server has stepped several times more."""
+        """Plays until the env-server has made several more steps."""
         steps = stream.status.env_steps
         self.play_until(lambda: stream.status.env_steps >= steps + 5)
 
@@ -118,13 +118,13 @@ class PlayingPool:
 
 @contextlib.contextmanager
 def listening(**options: object) -> Iterator[StreamThread]:
-    """An env-server, once it listens at `options["listen"]`."""
+    """Yields an env-server, once it listens at `options["listen"]`."""
     with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, **options) as stream:
         next_log(log, "listening on")
         yield stream
 
 
 def undisturbed(stream: StreamThread) -> bool:
-    """Whether the env-server has had one stream since it started, and has it still."""
+    """Returns True if the env-server has had one stream since it started, and still has it."""
     status = stream.status
     return (status.connects_welcomed, status.connects_lost, status.connected) == (1, 0, 1)

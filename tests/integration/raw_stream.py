@@ -1,4 +1,4 @@
-"""A peer of the learner that sends what it is given, message by message."""
+"""A peer of the learner that sends given messages one by one."""
 
 import queue
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ def converse(
 ) -> tuple[grpc.StatusCode, str]:
     """Sends the messages on a stream of its own and returns the status it ended with.
 
-    From the second on each message waits for the reply to the one before. end: what follows the last one; "wait" leaves
-    the end to the pool. patient: a Bye and the end wait for that reply, too.
+    From the second on each message waits for the reply to the one before. end: the end after the last one; "wait"
+    leaves it to the pool. patient: a Bye and the end wait for that reply, too.
     """
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:

@@ -1,4 +1,4 @@
-"""A program of the virtual environment that has ale-py and atari-py: both play the same games, step for step."""
+"""A program that checks, in the virtual environment with ale-py and atari-py, that both play the same games."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ NUM_STEPS = 150
 
 
 def play_both(game: str, grayscale: bool) -> int:
-    """The same actions in both; returns how many training episodes ended."""
+    """Plays the same actions in both; returns the number of training episodes that ended."""
     kwargs = {"noop_max": 0, "grayscale": grayscale}  # random starts differ
     today, older = (
         AtariEnv(game, 2, settings_for("atari-v4", {**kwargs, "emulator": emulator}, evaluation=False), seed=7)
@@ -32,7 +32,7 @@ def compare(today: StepRows, older: StepRows) -> None:
     for name in ("rewards", "terminated", "truncated", "is_first"):
         np.testing.assert_array_equal(getattr(today, name), getattr(older, name), name)
     assert today.episodes == older.episodes
-    # Half a grey level may be rounded up by one and down by the other.
+    # One may round half a gray level up, and the other down.
     np.testing.assert_allclose(today.observation[0].astype(int), older.observation[0], atol=1)
 
 

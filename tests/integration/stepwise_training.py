@@ -1,7 +1,7 @@
-"""A training without a clock: an actor of `kubebeast mono` and the learner by turns, in one thread.
+"""A training without a clock: an actor of `kubebeast mono` and the learner in turns, in one thread.
 
-Each block is played by the weights of the update before. So what is learnt depends on the seed and on the arithmetic of
-the processor alone, however busy the machine is.
+Each block is played by the weights of the update before. So the result depends only on the seed and on the processor's
+arithmetic, however busy the machine is.
 """
 
 from collections import deque
@@ -35,9 +35,9 @@ RECENT_EPISODES = 100
 
 
 def steps_until(mean_return: float, env_id: str, settings: Mapping[str, object], *, seed: int = 1) -> int | None:
-    """Env-steps until the newest RECENT_EPISODES return so much on average; None where total_steps are not enough.
+    """Returns the env-steps until the newest RECENT_EPISODES reach `mean_return`; None if total_steps do not suffice.
 
-    settings: flat, as a recipe has them; num_actors is batch_size, a block is a batch.
+    settings: flat, as in a recipe; num_actors is batch_size, a block is a batch.
     """
     rollout = section_from_settings(RolloutConfig, settings)
     total_steps = section_from_settings(RunConfig, settings).total_steps

@@ -1,4 +1,4 @@
-"""The fleet with EnvPool's recv and send, with real env-servers and one that says nothing."""
+"""The fleet offers EnvPool's recv and send, with real env-servers and a silent one."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tests.integration.fleet_of_threads import socket_address, stream
 
 Info = dict[str, Any]
 ENDLESS: dict[str, Any] = {"env": "MountainCar-v0", "time_limit": 1_000_000}
-"""An environment that is always in the middle of its first episode, as long as it is pushed to the left."""
+"""An environment that stays in the middle of its first episode, as long as it is pushed to the left."""
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_some_environments_can_be_asked_for_more_than_others(address: str) -> No
 
 def test_a_lost_environment_says_so_under_its_id(address: str) -> None:
     def play() -> Info:
-        """One row of one environment, and an action for it."""
+        """Plays one row of one environment, with an action for it."""
         *_, info = envs.recv()
         envs.send([0], info["env_id"])
         return info
@@ -81,7 +81,7 @@ def test_a_lost_environment_says_so_under_its_id(address: str) -> None:
         AsyncFleetVectorEnv(address, 2, batch_size=1) as envs,
     ):
         seen: set[int] = set()
-        while len(seen) < 2:  # who leaves before its first row loses nothing
+        while len(seen) < 2:  # an env-server that leaves before its first row loses nothing
             seen.update(play()["env_id"].tolist())
         with stream(address, **ENDLESS):
             leaver.shutdown.request()

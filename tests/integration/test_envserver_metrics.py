@@ -1,4 +1,4 @@
-"""The metrics of an env-server that plays: what a scrape says is what happened."""
+"""The metrics of an env-server that plays agree with its stream."""
 
 import grpc
 
@@ -85,6 +85,6 @@ def test_an_environment_that_fails_under_way_interrupts_its_game() -> None:
 
 
 def counts(stream: StreamThread, prefix: str) -> dict[str, int]:
-    """Counts of a label's values that are not 0."""
+    """Returns the counts of a label's values that are not 0."""
     names = [field[0] for field in stream.status._fields_ if field[0].startswith(prefix)]
     return {name.removeprefix(prefix): count for name in names if (count := getattr(stream.status, name))}

@@ -1,4 +1,4 @@
-"""The env-server as a process: signals, exit status, several streams."""
+"""The env-server as a process handles signals, exit status and several streams."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import grpc
+import psutil
 import pytest
 
 from harness.ports import free_address
@@ -30,7 +31,7 @@ class Global:
 left_to_the_interpreter = Global()
 atexit.register(os.mkdir, "hook")
 """
-"""A module whose global object is deleted when the interpreter is finalized."""
+"""A module with a global object that is deleted when the interpreter is finalized."""
 
 
 def test_sigterm_says_bye_and_exits_with_0() -> None:
@@ -66,7 +67,25 @@ def test_sigint_ends_a_process_that_waits_for_actions() -> None:
             server.next("observations")
             process.send_signal(signal.SIGINT)
             assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
-            assert process.wait(TIMEOUT_S) == ExitCode.OK
+            assert process.wait(TIMEOUT_S) in (130, -signal.SIGINT)  # dies of it on a terminal
+
+
+def test_sighup_drains_as_sigterm_does() -> None:
+    with learner() as server, running("--env", "Mock", "--address", server.address) as process:
+        server.next("observations")
+        process.send_signal(signal.SIGHUP)
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
+def test_an_environment_that_closes_what_is_not_its_own_keeps_no_core_busy() -> None:
+    flags = ("--env", f"{MODULE}:ClosesEverything-v0", "--envs-per-stream=1", "--env-timeout-s=2")
+    with learner() as server, running(*flags, "--address", server.address) as process:
+        server.next("hello")
+        supervisor = psutil.Process(process.pid)
+        wait_for_log(process, "computed for more than")
+        used = supervisor.cpu_times()
+        assert used.user + used.system < 1.5
 
 
 def test_sigterm_ends_a_process_that_waits_for_a_learner() -> None:
@@ -112,7 +131,7 @@ def test_a_misspelt_variable_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_reader_of_its_help_that_goes_away_is_no_error() -> None:
     command = [sys.executable, "-m", "kubebeast_envserver", "--help"]
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # else argparse itself hears of it, and passes it over
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # else argparse itself gets the error, and ignores it
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()

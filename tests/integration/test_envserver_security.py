@@ -1,4 +1,4 @@
-"""TLS, mutual TLS and the bearer token, in both directions, with certificates made here."""
+"""TLS, mutual TLS and the bearer token work in both directions, with certificates made here."""
 
 import contextlib
 import logging
@@ -43,7 +43,7 @@ def _tokens_stay_out_of_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[No
 
 @contextlib.contextmanager
 def listening(**options: object) -> Iterator[str]:
-    """The address of an env-server that listens."""
+    """Yields the address of an env-server that listens."""
     address = free_address()
     with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, listen=address, **options):
         next_log(log, "listening on")
@@ -55,7 +55,7 @@ def plays(server: FakeLearner | DialingLearner) -> bool:
 
 
 def reason_to_wait(server: FakeLearner, **options: object) -> str:
-    """Why an env-server keeps dialing; the learner must not have heard of it."""
+    """Returns the logged reason of an env-server that keeps dialing; asserts that the learner received nothing."""
     with (
         watched_log() as log,
         StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options) as stream,
@@ -67,12 +67,12 @@ def reason_to_wait(server: FakeLearner, **options: object) -> str:
 
 
 def spoken(reason: str) -> str:
-    """BoringSSL's words as OpenSSL writes them."""
+    """Returns BoringSSL's reason in the spelling of OpenSSL."""
     return reason.lower().replace("_", " ")
 
 
 def advice_of(server: FakeLearner, **options: object) -> str:
-    """What an env-server warns of that keeps dialing."""
+    """Returns the warning of an env-server that keeps dialing."""
     with watched_log() as log, StreamThread(env="Mock", envs_per_stream=1, address=server.address, **options):
         return next_log(log, f"the learner at {server.address} does not let this env-server in")
 

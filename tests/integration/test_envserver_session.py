@@ -1,4 +1,4 @@
-"""One stream against a learner made of stock grpcio and the generated stubs."""
+"""A session plays one stream with a learner made of stock grpcio and the generated stubs."""
 
 import dataclasses
 import queue
@@ -234,7 +234,7 @@ def test_an_environment_that_keeps_failing_ends_the_env_server(
 
 
 class BreaksInRow2(ScriptedEnv):
-    """Its environment 1 fails on arrival at row 2."""
+    """A vector with an environment 1 that fails on arrival at row 2."""
 
     def _rows(self, is_first: NDArray[np.bool_]) -> StepRows:
         rows = super()._rows(is_first)
@@ -284,6 +284,23 @@ def test_another_major_version_of_the_learner_is_final() -> None:
         with StreamThread(env="Mock", address=server.address) as stream:
             assert "Welcome.protocol_version is 2, expected 1" in next_log(log, "refuses")
             assert stream.join() == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize("run", ["", "test"])
+def test_the_learner_receives_the_run_that_the_env_server_serves(run: str) -> None:
+    with learner() as server, StreamThread(env="Mock", address=server.address, envs_per_stream=1, run=run):
+        assert server.next("hello").run == run
+        assert server.next("observations").step == 0
+
+
+def test_an_older_learner_of_another_run_is_final() -> None:
+    with (
+        watched_log() as log,
+        learner(minor=4) as server,
+        StreamThread(env="Mock", address=server.address, run="pong") as stream,
+    ):
+        assert "trains the run 'test', this env-server serves 'pong'" in next_log(log, "refuses")
+        assert stream.join() == ExitCode.REFUSED
 
 
 def test_a_learner_that_never_welcomes_is_dialed_again() -> None:

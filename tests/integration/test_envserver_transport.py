@@ -1,9 +1,10 @@
-"""What a session is promised of its stream, whatever carries it; and what carries it."""
+"""A session's stream keeps its promises over every transport, and the right transport is chosen."""
 
 import contextlib
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ Talk = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 
 @contextlib.contextmanager
 def raw_learner(talk: Talk, compression: grpc.Compression = grpc.Compression.NoCompression) -> Iterator[str]:
-    """The address of a learner whose messages are bytes."""
+    """Yields the address of a learner that sends and receives raw bytes."""
     options = [("grpc.max_send_message_length", -1)]
     server = grpc.server(futures.ThreadPoolExecutor(2), options=options, compression=compression)
     act = grpc.stream_stream_rpc_method_handler(talk, None, None)
@@ -53,6 +54,50 @@ def saying(*messages: bytes) -> Talk:
 def test_messages_come_in_order_until_the_learner_ends_the_stream() -> None:
     with raw_learner(saying(b"first", b"second")) as address, open_stream(address) as stream:
         assert [stream.receive() for _ in range(4)] == [b"first", b"second", None, None]
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[socket.socket, str]]:
+    """Yields a socket that takes connections, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIMEOUT_S)
+        yield server, f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def first_line(server: socket.socket, address: str, use_proxy: bool | None) -> str:
+    """Returns the first line of a stream to the address, at the server that it connects to."""
+
+    def receive() -> None:
+        with contextlib.suppress(DisconnectedError):
+            stream.receive()
+
+    with open_stream(address, use_proxy=use_proxy) as stream:
+        receiver = threading.Thread(target=receive)  # the call makes progress in the receiving thread
+        receiver.start()
+        with server.accept()[0] as connection:
+            connection.settimeout(TIMEOUT_S)
+            line = connection.recv(4096).partition(b"\r\n")[0].decode()
+        stream.cancel()
+        receiver.join(TIMEOUT_S)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("address", "use_proxy"), [("learner.example.com:4431", None), ("pong-learner.training.svc:4431", True)]
+)
+def test_a_proxy_of_the_environment_is_asked_for_the_learner(
+    address: str, use_proxy: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with listening() as (proxy, where):
+        monkeypatch.setenv("http_proxy", f"http://{where}")
+        assert first_line(proxy, address, use_proxy) == f"CONNECT {address} HTTP/1.1"
+
+
+@pytest.mark.parametrize("use_proxy", [None, False])
+def test_a_learner_near_by_is_dialed_without_the_proxy(use_proxy: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening() as (learner_itself, address), listening() as (_, proxy):
+        monkeypatch.setenv("http_proxy", f"http://{proxy}")
+        assert first_line(learner_itself, address, use_proxy) == "PRI * HTTP/2.0"
 
 
 def test_requests_arrive_in_order_and_what_follows_the_last_is_not_sent() -> None:

@@ -1,4 +1,4 @@
-"""Clients for which a connection is an episode train a policy as well as any, whatever the size of a batch."""
+"""Clients with one connection per episode train a policy as well as any, with every size of a batch."""
 
 import os
 import queue
@@ -40,11 +40,11 @@ RECENT_EPISODES = 100
 THRESHOLD = 0.7
 """Share of right decisions; a random player takes 1 / NUM_ARMS, with a standard deviation of 0.05 in those episodes."""
 MAX_STEPS = 10_000
-"""Ten times what they need, so that only who does not learn needs them."""
+"""Ten times the need of a training that learns, so that only one that does not reaches it."""
 WAIT_S = 150.0
-"""Less than the test has: until the learner's first answer it imports what takes a busy machine half a minute."""
+"""Less than the test's limit: before its first answer the learner imports for half a minute on a busy machine."""
 NOBODY_LISTENS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OUT_OF_RANGE, grpc.StatusCode.CANCELLED)
-"""As long as there is no learner, once the run is over, and when the server shuts down under a call that just began."""
+"""Statuses without a learner, after the run, and if the server shuts down under a call that has just begun."""
 
 
 class Scores:
@@ -56,20 +56,20 @@ class Scores:
         self._lock = threading.Lock()
 
     def add(self, share: float) -> None:
-        """Sends this process SIGINT once, when THRESHOLD is first reached: the training ends."""
+        """Adds a share. Sends this process SIGTERM, which ends the training, when THRESHOLD is first reached."""
         with self._lock:
             self._shares.append(share)
             is_learnt = len(self._shares) == RECENT_EPISODES and np.mean(self._shares) >= THRESHOLD
             if is_learnt and not self.reached.is_set():
                 self.reached.set()
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGTERM)
 
 
 class EpisodicClient:
     """Plays a contextual bandit: the arm to pull is the one that the observation, one-hot, shows.
 
-    A connection an episode of num_decisions. Its last row carries no flag: the episode is over because the client says
-    so ("bye": terminated) or hangs up ("close": truncated).
+    Each episode of num_decisions is a connection. Its last row carries no flag: the episode is over because the client
+    leaves with a Bye ("bye": terminated) or hangs up ("close": truncated).
     """
 
     def __init__(self, address: str, num_decisions: int, end: End, seed: int, scores: Scores) -> None:
@@ -98,7 +98,7 @@ class EpisodicClient:
                 self._stop.wait(0.05)
 
     def _play(self) -> float:
-        """One connection; returns the sum of rewards."""
+        """Plays one connection; returns the sum of rewards."""
         requests: queue.SimpleQueue[pb.ActRequest | None] = queue.SimpleQueue()
         with grpc.insecure_channel(self._address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
             replies = iter(pb_grpc.ActorPoolStub(channel).Act(iter(requests.get, None), timeout=WAIT_S))
@@ -118,7 +118,7 @@ class EpisodicClient:
                     for _ in replies:
                         pass
                 else:
-                    next(replies)  # what is on its way when a client hangs up may be lost
+                    next(replies)  # data in transit may be lost when a client hangs up
             finally:
                 requests.put(None)
         return total
@@ -163,10 +163,10 @@ def config(address: str, savedir: Path, batch_size: int) -> LearnerConfig:
 
 @pytest.fixture
 def scores() -> Iterator[Scores]:
-    """What they tell a learner that has just ended by itself is not heard."""
-    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Scores during which SIGTERM is ignored, so that one that comes after the learner's own end does no harm."""
+    former = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     yield Scores()
-    signal.signal(signal.SIGINT, former)
+    signal.signal(signal.SIGTERM, former)
 
 
 @pytest.mark.parametrize(("num_decisions", "end"), [(1, "bye"), (3, "close")])

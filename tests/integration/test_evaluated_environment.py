@@ -1,4 +1,4 @@
-"""What is evaluated is what was trained, wherever the environments ran and whoever knew how they are made."""
+"""`kubebeast eval` evaluates the trained environment, wherever it ran and whichever process had its settings."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 KWARGS = {"sutton_barto_reward": False}
 WRAPPER = "gymnasium.wrappers:FlattenObservation"
 TIME_LIMIT = 5
-"""No policy lets CartPole fall so soon: every episode of an environment with it has so many decisions."""
+"""Shorter than CartPole's fall under any policy: every episode of an environment with it has so many decisions."""
 MAKING = [f"--env-kwargs={json.dumps(KWARGS)}", f"--wrappers={WRAPPER}", f"--time-limit={TIME_LIMIT}"]
 FLAGS = ["--total-steps=200", "--model=mlp", "--recipe=none"]
 ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--num-streams=1", "--envs-per-stream=4"]
@@ -34,7 +34,7 @@ def evaluate(savedir: Path, *flags: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def learner(savedir: Path, *flags: str) -> Iterator[tuple[warm_start.Process, str]]:
-    """A process of `kubebeast learner` whose log is its output, and where it listens."""
+    """Yields a process of `kubebeast learner` with its log as output, and its listening address."""
     words = command("learner", f"--savedir={savedir}", "--xpid=run", "--address=127.0.0.1:0", *FLAGS, *flags)
     words += ["--unroll-length=10", "--batch-size=2", "--compile=off", "--progress=none", "--log-format=text"]
     with warm_start.Process(words, env=environment()) as process:
@@ -45,7 +45,7 @@ def learner(savedir: Path, *flags: str) -> Iterator[tuple[warm_start.Process, st
 
 
 def wait_for(process: subprocess.Popen[str] | warm_start.Process, pattern: str) -> str:
-    """The first group of the next line of its log with the pattern."""
+    """Returns the first group of the next line of its log with the pattern."""
     assert process.stderr is not None
     lines = []
     for line in process.stderr:

@@ -1,4 +1,4 @@
-"""The examples train, and what they trained can be evaluated, as their first lines say."""
+"""The examples train, and their runs can be evaluated, as their first lines show."""
 
 import json
 import math
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
 
 
 def kubebeast(folder: Path, savedir: Path, name: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run in `folder`, whose modules are then found."""
+    """Runs the command in `folder`, so that modules there are found."""
     words = command(name, *flags, f"--savedir={savedir}", "--xpid=run")
     return warm_start.run(words, cwd=folder, env=environment(), timeout=TIMEOUT_S)
 

@@ -1,4 +1,4 @@
-"""A run that is finished: its env-servers wait for the next one, and nobody takes that for a failure."""
+"""The env-servers of a finished run wait for the next one, and the end of the run counts as no failure."""
 
 import grpc
 

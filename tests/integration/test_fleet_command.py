@@ -1,4 +1,4 @@
-"""`kubebeast fleet` as a process, with the real client, against an API server of the test's own."""
+"""`kubebeast fleet` as a process, with the real client, works against an API server of the test's own."""
 
 import json
 import os
@@ -12,7 +12,15 @@ import pytest
 import yaml
 
 from tests.integration.fleet_api_server import USER, ApiServer, api_server
-from tests.unit.learner.observe.fleet.fleet_objects import autoscaler, deployment, env_server_metrics, labels, pod
+from tests.unit.learner.observe.fleet.fleet_objects import (
+    autoscaler,
+    deployment,
+    env_server_metrics,
+    labels,
+    pod,
+    stateful_set,
+    warning,
+)
 
 TIMEOUT_S = 60.0
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "fleet"]
@@ -155,6 +163,8 @@ def test_a_refusal_prints_the_role_that_allows_everything(api: ApiServer, tmp_pa
     assert {r for rule in role["rules"] for r in rule["resources"]} == {
         "deployments",
         "deployments/scale",
+        "statefulsets",
+        "events",
         "pods",
         "pods/proxy",
         "horizontalpodautoscalers",
@@ -201,3 +211,80 @@ def test_an_empty_namespace_is_no_error(api: ApiServer, tmp_path: Path) -> None:
     done = fleet(api.kubeconfig(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split("\n") == ["namespace train", "namespace train has no env-servers", ""]
+
+
+QUOTA = 'pods "kb-learner-0" is forbidden: exceeded quota: small, requested: cpu=2, used: cpu=4, limited: cpu=4'
+
+
+def test_what_may_not_be_created_is_shown_with_the_reason(api: ApiServer, tmp_path: Path) -> None:
+    api.pods = []
+    api.stateful_sets = [stateful_set("kb-learner", current=0)]
+    api.events = [
+        warning("StatefulSet", "kb-learner", "FailedCreate", QUOTA, "2026-01-01T00:09:00Z"),
+        warning("StatefulSet", "kb-learner", "FailedCreate", "an older reason", "2026-01-01T00:01:00Z"),
+    ]
+    refused = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": "admission webhook denied it",
+    }
+    api.deployments[0]["status"] = {"conditions": [refused]}
+    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
+    assert f"statefulset kb-learner: FailedCreate: {QUOTA}" in notes
+    assert "deployment kb-envserver: FailedCreate: admission webhook denied it" in notes
+
+
+def test_a_claim_that_finds_no_volume_is_shown_with_the_reason(api: ApiServer, tmp_path: Path) -> None:
+    learner = api.pods[0]
+    message = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    learner["status"] = {"phase": "Pending", "conditions": [condition]}
+    learner["spec"]["volumes"] = [{"name": "runs", "persistentVolumeClaim": {"claimName": "runs-kb-learner-0"}}]
+    api.events = [warning("PersistentVolumeClaim", "runs-kb-learner-0", "ProvisioningFailed", "no StorageClass fast")]
+    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
+    assert f"pod kb-learner-0: Unschedulable: {message}" in notes
+    assert "claim runs-kb-learner-0: ProvisioningFailed: no StorageClass fast" in notes
+
+
+def test_pods_that_wait_for_the_same_reason_are_one_line(api: ApiServer, tmp_path: Path) -> None:
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    mine = labels("envserver", "kb", "envserver")
+    api.pods = [pod(f"kb-envserver-{name}", mine, ready=False, state=waiting) for name in "abc"]
+    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
+    assert "pod kb-envserver-a and 2 more: ErrImagePull: no such image" in notes
+
+
+def test_a_paused_release_is_called_paused(api: ApiServer, tmp_path: Path) -> None:
+    api.pods, api.deployments = [], [deployment("kb-envserver", "envserver", desired=0, ready=0)]
+    api.stateful_sets = [stateful_set("kb-learner", desired=0, current=0)]
+    done = fleet(api.kubeconfig(tmp_path))
+    assert "release kb is paused" in done.stdout and "paused=false" in done.stdout
+
+
+def test_a_role_without_events_is_named_where_a_reason_is_missed(api: ApiServer, tmp_path: Path) -> None:
+    api.stateful_sets, api.refused = [stateful_set("kb-learner", current=0)], {"events"}
+    done = fleet(api.kubeconfig(tmp_path))
+    assert (
+        done.returncode == 0
+        and f'statefulset kb-learner: unknown: refused by the API server: User "{USER}"' in done.stdout
+    )
+
+
+def test_an_older_role_shows_the_fleet_without_stateful_sets(api: ApiServer, tmp_path: Path) -> None:
+    api.refused = {"statefulsets", "events"}
+    state = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)
+    assert len(state["groups"][0]["pods"]) == 2 and state["notes"] == []
+
+
+def test_two_charts_of_one_release_are_told_apart(api: ApiServer, tmp_path: Path) -> None:
+    """Their selectors are those of an older chart, which did not separate them."""
+    mine = labels("envserver", "games", "envserver")
+    named = {colour: mine | {"kubebeast/name": f"games-{colour}"} for colour in ("red", "blue")}
+    api.deployments = [deployment(f"games-{colour}", "envserver", "games") for colour in named]
+    for item, found in zip(api.deployments, named.values(), strict=True):
+        item["metadata"]["labels"] = found
+    api.pods = [pod(f"games-{colour}-x", found) for colour, found in named.items()]
+    groups = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["groups"]
+    shown = {group["release"]: [one["pod"] for one in group["pods"]] for group in groups}
+    assert shown == {"games-red": ["games-red-x"], "games-blue": ["games-blue-x"]}

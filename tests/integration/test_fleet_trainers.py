@@ -1,4 +1,4 @@
-"""Trainers that are not KubeBeast's learn on a fleet whose env-servers are killed and replaced."""
+"""Trainers other than KubeBeast's learn on a fleet with env-servers that are killed and replaced."""
 
 import contextlib
 import importlib.util
@@ -14,9 +14,9 @@ NUM_ENVS = 4
 BOUND = 60.0
 """Mean return of CartPole's newest 100 episodes; about 22 without learning."""
 MOST_STEPS = 40_000
-"""Seven times what fleet_ppo.py needs on environments that nobody kills."""
+"""Seven times the need of fleet_ppo.py on environments that are never killed."""
 KILL_EVERY = 10
-"""Rollouts."""
+"""Number of rollouts between kills."""
 
 
 @pytest.mark.parametrize("script", ["fleet_ppo.py", "fleet_sb3.py"])
@@ -31,7 +31,7 @@ def test_a_trainer_learns_while_env_servers_are_killed_and_replaced(script: str)
             servers.start()
         with contextlib.closing(lines_of(script, address, total_steps=MOST_STEPS, num_envs=NUM_ENVS)) as lines:
             for number, (_, mean, lost) in enumerate(lines, start=1):
-                # Who goes in reserve, or between two episodes, leaves no episode behind that is lost.
+                # An env-server that leaves in reserve, or between two episodes, loses no episode.
                 if lost < 2 and number % KILL_EVERY == 0:
                     servers.kill_oldest()
                     servers.start()

@@ -1,4 +1,4 @@
-"""The fleet as a gymnasium vector environment, with real env-servers that come and go."""
+"""The fleet is a gymnasium vector environment, with real env-servers that come and go."""
 
 import urllib.request
 from contextlib import closing
@@ -54,7 +54,7 @@ def test_a_lost_stream_is_truncated_and_the_reserve_takes_its_places(address: st
             while envs.stats()["streams_in_reserve"] < 1:
                 envs.step([0, 0, 0])
             while (row := envs.step([0, 0, 0]))[2].any():
-                pass  # until all three are under way
+                pass  # until all three play
             before = row[0]
             leaver.shutdown.request()
             observations, rewards, terminated, truncated, info = envs.step([0, 0, 0])

@@ -1,4 +1,4 @@
-"""Env-servers that share no code with ours keep the contract, play the same game, and live through their learner."""
+"""Env-servers that share no code with ours keep the contract, play the same game, and outlive their learner."""
 
 import contextlib
 import json
@@ -37,12 +37,12 @@ CATCH = native.EnvSpec(
 pytestmark = pytest.mark.timeout(TIMEOUT_S + INSTALL_TIMEOUT_S + BUILD_TIMEOUT_S)
 
 Command = Callable[[str], list[str]]
-"""Of an env-server for a learner's address."""
+"""Makes the command line of an env-server for a learner's address."""
 
 
 @pytest.fixture(scope="module")
 def node_catch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, beside what its lock has."""
+    """The program, installed with the packages of its lock file."""
     if shutil.which("npm") is None:
         pytest.skip("there is no Node.js")
     root = tmp_path_factory.mktemp("node")
@@ -89,7 +89,7 @@ def test_it_keeps_the_contract(command: Command) -> None:
     )
     *results, counts = map(json.loads, process.stdout.splitlines())
     assert [result for result in results if result["outcome"] == "failed"] == []
-    assert (process.returncode, counts["skipped"]) == (0, 6), process.stderr
+    assert (process.returncode, counts["skipped"]) == (0, 7), process.stderr
 
 
 def test_it_plays_our_game(command: Command) -> None:
@@ -141,14 +141,16 @@ def test_all_train_beside_ours_and_live_through_the_end_of_their_learner(
 
 
 def places(board: NDArray[np.generic]) -> tuple[tuple[int, int], int]:
-    """Row and column of the ball, and the paddle's column, before the ball has landed."""
+    """Returns row and column of the ball, and the paddle's column, before the ball has landed."""
     (ball,) = np.argwhere(board[:-1])
     (paddle,) = np.flatnonzero(board[-1])
     return (int(ball[0]), int(ball[1])), int(paddle)
 
 
 def catch_every_other(batch: native.InferenceBatch) -> NDArray[np.int64]:
-    """The paddle follows the ball in even columns, and flees from it in others. Any action where the game is over."""
+    """Follows the ball with the paddle in even columns, and avoids it in others. Takes any action if the game is
+    over.
+    """
     actions = []
     for board, is_over in zip(batch.observation[0], batch.terminated, strict=True):
         (_, ball), paddle = ((0, 0), 0) if is_over else places(board)
@@ -157,7 +159,7 @@ def catch_every_other(batch: native.InferenceBatch) -> NDArray[np.int64]:
 
 
 def our_step(board: NDArray[np.generic], action: int) -> tuple[NDArray[np.float32], float, bool]:
-    """What our game shows after a step from that board, its reward, and whether it is over."""
+    """Returns our game's observation after a step from that board, its reward, and True if it is over."""
     game = Catch()
     game.reset()
     (game._ball_row, game._ball_column), game._paddle = places(board)
@@ -171,5 +173,5 @@ def episodes_of_streams(learner: LearnerProcess) -> list[int]:
 
 
 def tasks(learner: LearnerProcess) -> set[str]:
-    """Whose episodes have ended: ours, and that of the others together, who call the game the same."""
+    """Returns the tasks with ended episodes: ours, and that of the others together, which use one name for the game."""
     return set(re.findall(r'kubebeast_task_episode_return_mean\{env_id="(.*?)"\}', learner.scrape()))

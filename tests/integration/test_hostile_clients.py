@@ -1,4 +1,4 @@
-"""Peers that break the contract are turned away with a reason, and the training beside them does not notice."""
+"""Peers that break the contract are turned away with a reason, and the training beside them is not affected."""
 
 import contextlib
 import queue
@@ -22,7 +22,7 @@ from tests.integration.raw_stream import CALL_TIMEOUT_S, converse
 class Attack:
     name: str
     messages: Sequence[pb.ActRequest | bytes]
-    """Sent one after the other; from the second on each waits for the reply to the one before."""
+    """Messages, sent one by one; from the second on each waits for the reply to the one before."""
     code: grpc.StatusCode
     reason: str
     """Part of the status text."""
@@ -45,17 +45,17 @@ TOO_LONG = bytes(2 * null_training.MAX_MESSAGE_BYTES)
 def refused(
     name: str, messages: Sequence[pb.ActRequest | bytes], reason: str, code: grpc.StatusCode = INVALID
 ) -> Attack:
-    """Turned away in place of a Welcome."""
+    """An attack that is turned away in place of a Welcome."""
     return Attack(name, messages, code, reason, "streams_rejected")
 
 
 def broken(name: str, messages: Sequence[pb.ActRequest | bytes], reason: str) -> Attack:
-    """Welcomed, then against the contract."""
+    """An attack that is welcomed, then breaks the contract."""
     return Attack(name, [hello(), *messages], INVALID, reason, "streams_ended_invalid")
 
 
 def silent(name: str, messages: Sequence[pb.ActRequest | bytes], reason: str) -> Attack:
-    """Welcomed, then nothing more."""
+    """An attack that is welcomed, then sends nothing more."""
     return Attack(name, [hello(), *messages], TIMEOUT, reason, "streams_ended_timeout")
 
 
@@ -96,7 +96,7 @@ SILENCES = [
     silent("silence after step", [observations(0)], "step 1"),
 ]
 PATIENCE_MS = int(1000 * CALL_TIMEOUT_S)
-"""Whoever speaks, on a busy machine too, does it before."""
+"""Timeout that no peer that sends exceeds, even on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def impatient_training() -> Iterator[NullTraining]:
 
 
 def assert_undisturbed(training: NullTraining) -> None:
-    """The healthy streams, and nobody else, go on delivering, and every step is accounted for."""
+    """Asserts that the healthy streams alone go on delivering, and that every step is accounted for."""
     training.wait_for_batches(2)
     training.wait_until(lambda: training.pool.stats()["streams"] == null_training.NUM_STREAMS)
     assert training.endings.empty()

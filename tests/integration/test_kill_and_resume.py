@@ -1,4 +1,4 @@
-"""A learner that is killed at any moment goes on from a whole checkpoint, no older than the newest it announced."""
+"""A learner that is killed at any moment resumes from a whole checkpoint, no older than the newest it announced."""
 
 from pathlib import Path
 

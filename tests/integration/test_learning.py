@@ -1,4 +1,4 @@
-"""Catch is learnt with its recipe: within the budget, and by whole runs with env-servers and without."""
+"""Catch is learned with its recipe: within the budget, and by complete runs with env-servers and without."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ ABOVE_CHANCE = 0.0
 
 @pytest.mark.parametrize("use_lstm", [False, True])
 def test_catch_is_learnt_within_its_budget(use_lstm: bool) -> None:
-    """The same numbers in every run: asynchronous ones differ, and their budget would have to be that of the worst."""
+    """Trains with the same numbers in every run: asynchronous runs differ, and would need the budget of the worst."""
     recipe = choose_recipe("auto", CATCH)
     assert recipe is not None
 
@@ -39,7 +39,7 @@ def test_the_actors_of_a_whole_run_play_by_what_was_learnt(tmp_path: Path, name:
 
     with warm_start.Process(command(name, f"--env={CATCH}", *settings, *places), env=environment()) as process:
         is_learnt = any(shows_what_was_learnt(line) for line in process.stdout)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(TIMEOUT_S)
 
     assert is_learnt, errors

@@ -1,4 +1,4 @@
-"""Environments of other libraries, installed in a folder of their own: dm_env, MinAtar, MuJoCo."""
+"""Environments of dm_env, MinAtar and MuJoCo, installed in a folder of their own, play and train."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ RUNS = {
         "bool [10, 10, 4]) as an image of 10x10 with 4 channels",
     ),
 }
-"""How each is trained, and what becomes of its observation."""
+"""The command, its number of processes, and the logged form of the observation."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def places() -> Iterator[str]:
 
 
 def test_environments_of_other_libraries_play_and_train(places: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """One test, as the installation is most of it."""
+    """One test, as the installation takes most of the time."""
     with subtests.test("rows"):
         words = [sys.executable, "-m", "pytest", "-q", str(Path(__file__).with_name("library_environments.py"))]
         subprocess.run(words, check=True, cwd=ROOT, timeout=TIMEOUT_S, env=environment(PYTHONPATH=places))

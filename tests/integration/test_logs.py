@@ -1,4 +1,4 @@
-"""The logs of a learner and of an env-server in pods: JSON lines that say which run and which stream they are about."""
+"""The logs of a learner and of an env-server in pods are JSON lines that name their run and stream."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
 
 
 def until(lines: Iterator[Entry], is_it: Callable[[Entry], bool]) -> list[Entry]:
-    """The entries up to the first for which `is_it` holds, that one included."""
+    """Returns the entries up to the first for which `is_it` holds, that one included."""
     seen: list[Entry] = []
     for entry in lines:
         seen.append(entry)
@@ -77,7 +77,7 @@ def test_learner_and_env_server_name_the_run_and_the_stream(tmp_path: Path) -> N
             env_server_log = list(entries(env_server.communicate(timeout=TIMEOUT_S)[1].splitlines()))
         log += until(lines, says("left with"))
         learner_process.send_signal(signal.SIGTERM)
-        # Not by communicate, which knows nothing of what the files have read ahead.
+        # Not by communicate, which ignores data that the files have read ahead.
         log += lines
         progress += entries(learner_process.stdout)
         learner_process.wait(TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A policy that masks actions learns, plays and is exported; one that leaves none is explained."""
+"""A policy that masks actions learns, plays and is exported; one that leaves none ends with an explanation."""
 
 import json
 import math

@@ -1,7 +1,7 @@
-"""No peer can take the learner's memory, whether its messages are large or only become large when inflated.
+"""No peer can exhaust the learner's memory, by messages that are large or only become large when inflated.
 
-The pool under fire is alone in a process that has imported next to nothing: what else becomes of this one's memory, by
-other tests or by a kernel that takes pages of libraries away and brings them back, is not counted.
+The pool under fire is alone in a process that has imported next to nothing, so that other changes of this process's
+memory do not count: by other tests, or by a kernel that drops pages of libraries and reads them again.
 """
 
 import multiprocessing
@@ -22,10 +22,10 @@ from kubebeast_protos.v1 import actor_pool_pb2_grpc
 from tests.integration.null_training import NullTraining, hello
 
 BOMB_BYTES = 40 << 20
-"""What 40 kB of a compressed message inflate to: below the limit of NullTraining."""
+"""Inflated size of 40 kB of a compressed message: below the limit of NullTraining."""
 WAIT_S = 60.0
 WAIT_MS = 60_000
-"""To compress a bomb takes a while."""
+"""Long, as it takes a while to compress a bomb."""
 SEND_ALL = [("grpc.max_send_message_length", -1)]
 ADVICE = "switch the compression of the channel off"
 
@@ -35,7 +35,7 @@ def null_training() -> NullTraining:
 
 
 class PeakMemory:
-    """How much more memory than before this process has had since this was made."""
+    """Growth of this process's peak memory since this object was made."""
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
@@ -50,7 +50,7 @@ class PeakMemory:
 
 
 def call_act(channel: Connection, address: str, compression: grpc.Compression, first_messages: list[bytes]) -> None:
-    """A client that sends the messages and then zeros, each after a reply to the one before; sends how it ended."""
+    """A client that sends the messages and then zeros, each after a reply to the one before; reports its status."""
     requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     with grpc.insecure_channel(address, SEND_ALL, compression) as dialed:
         act = dialed.stream_stream("/kubebeast.v1.ActorPool/Act", bytes, bytes)
@@ -69,7 +69,7 @@ def call_act(channel: Connection, address: str, compression: grpc.Compression, f
 
 
 def serve_play(channel: Connection) -> None:
-    """An env-server that answers the first call by the bomb; sends its address, then the End that it receives."""
+    """An env-server that answers the first call with the bomb; reports its address, then the End that it receives."""
 
     def play(requests: Iterator[bytes], _: grpc.ServicerContext) -> Iterator[bytes]:
         yield bytes(BOMB_BYTES)
@@ -88,8 +88,8 @@ def serve_play(channel: Connection) -> None:
 
 
 def train(channel: Connection) -> None:
-    """A training with healthy streams; sends its address, when told to by how much its memory has grown, and whether
-    these streams play on.
+    """A training with healthy streams; reports its address, on request the growth of its memory, and then True if these
+    streams still play.
     """
     with null_training() as training:
         memory = PeakMemory()
@@ -102,7 +102,7 @@ def train(channel: Connection) -> None:
 
 
 def dial(channel: Connection, address: str) -> None:
-    """A pool that dials; sends by how much its memory has grown when told to."""
+    """A pool that dials; reports the growth of its memory on request."""
     pool = native.ActorPool(address="", run_id="bombs", unroll_length=4, batch_size=2, handshake_timeout_ms=WAIT_MS)
     pool.start()
     memory = PeakMemory()
@@ -114,7 +114,7 @@ def dial(channel: Connection, address: str) -> None:
 
 
 def listen(channel: Connection, max_transport_bytes: int) -> None:
-    """A pool; sends its address, and when told to by how much its memory has grown."""
+    """A pool; reports its address, and on request the growth of its memory."""
     pool = native.ActorPool(
         address="127.0.0.1:0",
         run_id="bounds",
@@ -134,7 +134,7 @@ def listen(channel: Connection, max_transport_bytes: int) -> None:
 
 
 class Child:
-    """Runs `function(channel, *args)` in a process of its own. A context manager: leaving tells it to end."""
+    """Runs `function(channel, *args)` in a process of its own. A context manager: leaving ends the process."""
 
     def __init__(self, function: Callable[..., None], *args: object) -> None:
         context = multiprocessing.get_context("spawn")
@@ -159,11 +159,11 @@ class Child:
         return self._channel.recv()
 
     def tell(self) -> None:
-        """That it may go on."""
+        """Lets the process continue."""
         self._channel.send(None)
 
     def growth_bytes(self) -> int:
-        """Of a learner's memory."""
+        """Returns the growth of a learner's memory."""
         self.tell()
         growth: int = self.receive()
         return growth
@@ -212,5 +212,5 @@ def test_messages_on_their_way_take_no_more_than_the_bound() -> None:
     ):
         code, _ = client.receive()
 
-        assert code == "RESOURCE_EXHAUSTED"
+        assert code in ("RESOURCE_EXHAUSTED", "UNAVAILABLE"), "gRPC or the budget of the connection, whichever is first"
         assert learner.growth_bytes() < BOMB_BYTES / 2

@@ -1,4 +1,4 @@
-"""The batches that actor processes make."""
+"""Batches of actor processes leave out the unrolls of absent agents."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from kubebeast_learner.models import make_model
 from tests.integration.hunt import ABSENT, HUNT, NUM_AGENTS, PLAYS
 
 T, B = 4, 5
-"""B: no multiple of the columns of a block."""
+"""B is no multiple of the columns of a block."""
 GAME = [PLAYS * NUM_AGENTS, "t" + PLAYS * (NUM_AGENTS - 1), *[ABSENT + PLAYS * (NUM_AGENTS - 1)] * 30]
 NUM_BATCHES = 20
 

@@ -1,4 +1,4 @@
-"""What is peculiar to `kubebeast mono`: its actor processes, and that it needs neither gRPC nor native code."""
+"""`kubebeast mono` has actor processes of its own, and needs neither gRPC nor native code."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.processes.training_process import TIMEOUT_S, environment, run, snapshots, training_command
+from harness.processes.training_process import TIMEOUT_S, environment, rows, run, snapshots, training_command
 from tests.child_processes import SPAWNED, children
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
@@ -43,6 +43,18 @@ class Flaky(CartPoleEnv):
             raise RuntimeError("the pole is gone")
         return super().step(action)
 
+class FailsWhereItIsLong(CartPoleEnv):
+    def reset(self, **kwargs):
+        self.steps, self.lasts = 0, 9 if self.np_random.random() < 0.25 else 4
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 6:
+            raise RuntimeError("the pole is gone")
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, self.steps == self.lasts, False, info
+
 class Exits(CartPoleEnv):
     def __init__(self, **kwargs):
         os._exit(0)
@@ -57,6 +69,7 @@ class Threaded(CartPoleEnv):
         os.write(1, b"no JSON\\n")
         threading.Thread(target=threading.Event().wait).start()
 
+gymnasium.register("FailsWhereItIsLong-v0", entry_point=FailsWhereItIsLong)
 gymnasium.register("Exits-v0", entry_point=Exits)
 gymnasium.register("Sleeps-v0", entry_point=Sleeps)
 gymnasium.register("Threaded-v0", entry_point=Threaded)
@@ -145,6 +158,17 @@ def test_an_environment_that_fails_now_and_then_is_logged_and_training_goes_on(t
     text = "failed (exception) and is created again: step raised RuntimeError: the pole is gone (failing.py, line 16)"
     for log in (process.stderr, (tmp_path / "run" / "actors.log").read_text()):
         assert any(message.endswith(text) for message in messages(log))
+    assert snapshots(process.stdout)[-1]["env_failures"] > 0
+    assert int(rows(tmp_path / "run")[-1]["env_failures"]) > 0
+
+
+def test_returns_of_the_episodes_that_end_well_are_told_of_as_what_they_are(tmp_path: Path) -> None:
+    process = play_in(tmp_path, "FailsWhereItIsLong", "--total-steps=400", "--num-actors=8")
+    assert process.returncode == 0, process.stderr
+    last = snapshots(process.stdout)[-1]
+    assert last["mean_episode_return"] <= 5 and last["env_failures"] > last["episodes"] / 10
+    assert [text for text in messages(process.stderr) if "the mean return is of the others alone" in text] != []
+    assert "which are in no mean, were cut short as their environments failed" in process.stderr
 
 
 def test_more_unrolls_than_shared_memory_holds_are_refused(tmp_path: Path) -> None:
@@ -162,7 +186,7 @@ def test_a_constructor_that_takes_its_process_with_it_ends_the_run_with_a_reason
 ) -> None:
     process = play_in(tmp_path, env, "--env-timeout-s=1")
     assert process.returncode == 1
-    assert says in messages(process.stderr)[-1]
+    assert [message for message in messages(process.stderr) if says in message]
 
 
 def test_what_an_environment_starts_and_prints_stays_in_its_process(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`kubebeast mono` after nothing but pip: a fresh virtual environment, no compiler, no native package."""
+"""`kubebeast mono` runs after pip alone: a fresh virtual environment, no compiler, no native package."""
 
 import importlib.metadata
 import os
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(INSTALL_TIMEOUT_S + 300)]
 
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with what the README installs."""
+    """A virtual environment with the packages that the README installs."""
     venv = fresh_venv(tmp_path_factory.mktemp("install"))
     link_torch(venv)
     names = [f"./{name}" for name in DISTRIBUTIONS]
@@ -23,7 +23,7 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def link_torch(venv: Path) -> None:
-    """PyTorch as it is installed here: unpacking its gigabyte again would take longer than the rest."""
+    """Links the PyTorch that is installed here: unpacking its gigabyte again would take longer than the rest."""
     (site_packages,) = venv.glob("lib/python*/site-packages")
     torch = importlib.metadata.distribution("torch")
     for name in {file.parts[0] for file in torch.files or () if file.parts[0] not in ("..", "__pycache__")}:
@@ -31,7 +31,7 @@ def link_torch(venv: Path) -> None:
 
 
 def without_compiler(venv: Path) -> dict[str, str]:
-    """The environment of a machine where no program but those of `venv` is found."""
+    """Returns the environment variables of a machine on which only the programs of `venv` are found."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("KUBEBEAST_", "PYTHON"))}
     return kept | {"PATH": str(venv / "bin"), "CC": "no-compiler", "CXX": "no-compiler", "OMP_NUM_THREADS": "1"}
 

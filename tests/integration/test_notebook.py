@@ -1,4 +1,4 @@
-"""The notebook of examples/ runs from its first cell to its last, but for the one that installs the package."""
+"""The notebook of examples/ runs from its first cell to its last, except for the one that installs the package."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "learn_catch.ipynb"
 LEARNT = 0.2
-"""Mean return of twenty games; the best is 1, and a player who moves at random catches so many once in 10 000 times."""
+"""Mean return of twenty games; the best is 1, and a random player reaches this once in 10 000 times."""
 
 
 def read() -> NotebookNode:
@@ -21,7 +21,7 @@ def read() -> NotebookNode:
 
 
 def cells(notebook: NotebookNode) -> dict[str, NotebookNode]:
-    """Cells with code, by their ids."""
+    """Returns the cells with code, by their ids."""
     return {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
 
 

@@ -19,12 +19,12 @@ pytestmark = [
 ]
 
 NUM_ENVS, MAX_STEPS = 4, 60
-"""Of each env-server."""
+"""Environments and steps of each env-server."""
 LEARNER = ["--model=mlp", "--recipe=none", "--unroll-length=10", "--batch-size=2", "--compile=off", "--progress=none"]
 
 
 def install_legacy(folder: Path) -> Path:
-    """A virtual environment as the guide installs it, with gym 0.26 and atari-py."""
+    """Makes a virtual environment as in the guide, with gym 0.26 and atari-py."""
     venv = fresh_venv(folder)
     pins = (folder / "constraints.txt").read_text().splitlines(keepends=True)
     (folder / "legacy.txt").write_text("".join(line for line in pins if not line.startswith("numpy==")))
@@ -34,7 +34,7 @@ def install_legacy(folder: Path) -> Path:
 
 
 def install_gym_21(venv: Path, folder: Path) -> None:
-    """Beside the other gym: for a process that has the folder in its PYTHONPATH."""
+    """Installs it beside the other gym, for a process with the folder in its PYTHONPATH."""
     (venv.parent / "gym-0.21.txt").write_text("setuptools<66\nwheel<0.39\n")
     pip_install(
         venv, "--no-deps", "--target", folder, "gym==0.21.0", env={**os.environ, "PIP_CONSTRAINT": "gym-0.21.txt"}
@@ -42,13 +42,13 @@ def install_gym_21(venv: Path, folder: Path) -> None:
 
 
 def env_server(python: Path | str, address: str, *flags: str, **variables: str) -> subprocess.Popen[bytes]:
-    """One that leaves after its steps."""
+    """Starts an env-server that leaves after its steps."""
     words = [python, "-m", "kubebeast_envserver", f"--address={address}", f"--envs-per-stream={NUM_ENVS}"]
     return subprocess.Popen([*words, f"--max-steps={MAX_STEPS}", *flags], env=environment(**variables))
 
 
 def train_together(savedir: Path, servers: list[tuple[Path | str, list[str], dict[str, str]]]) -> None:
-    """A run that has all its steps only when every one of the env-servers has made half of its own."""
+    """Runs a training that needs at least half of the steps of every env-server to finish."""
     total_steps = (len(servers) * MAX_STEPS - MAX_STEPS // 2) * NUM_ENVS
     flags = [f"--total-steps={total_steps}", f"--savedir={savedir}", "--xpid=run", "--address=127.0.0.1:0"]
     with warm_start.Process(command("learner", *flags, *LEARNER), env=environment()) as learner:
@@ -65,7 +65,7 @@ def train_together(savedir: Path, servers: list[tuple[Path | str, list[str], dic
 
 
 def test_env_servers_of_older_gym_and_todays_feed_one_run(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """One test, as an installation and a compilation are most of it."""
+    """One test, as an installation and a compilation take most of the time."""
     venv, overlay = install_legacy(tmp_path), tmp_path / "gym-0.21"
     install_gym_21(venv, overlay)
     today, legacy = sys.executable, venv / "bin" / "python"

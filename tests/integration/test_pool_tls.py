@@ -1,4 +1,4 @@
-"""Who may play with the native pool by TLS and mutual TLS, in both directions, with real env-servers."""
+"""The native pool admits the right peers by TLS and mutual TLS, in both directions, with real env-servers."""
 
 import shutil
 import socket
@@ -15,12 +15,12 @@ from tests.integration.playing_pool import PlayingPool, listening, undisturbed
 
 
 def copy_of(path: Path) -> Path:
-    """A file beside it that a test may replace."""
+    """Copies the file to one beside it that a test may replace."""
     return Path(shutil.copy(path, path.with_suffix(".copy")))
 
 
 def assert_never_accepted(pool: PlayingPool, **options: object) -> None:
-    """An env-server with these options dials in vain, and goes on to dial."""
+    """Asserts that an env-server with these options dials in vain, and keeps dialing."""
     accepted = pool.stat("streams_accepted")
     with watched_log() as log, pool.env_server(**options) as stream:
         for _ in range(2):
@@ -30,7 +30,9 @@ def assert_never_accepted(pool: PlayingPool, **options: object) -> None:
 
 
 def assert_dialed_in_vain(address: str, server_name: str = "", **options: object) -> native.StreamEvent:
-    """A pool with these options dials twice without getting a stream; returns what it says about that."""
+    """Asserts that a pool with these options dials twice without getting a stream; returns the event that reports
+    it.
+    """
     with PlayingPool(address="", **options) as pool:
         pool.native.dial([(address, server_name)])
         pool.play_until(lambda: pool.stat("dials_failed") >= 2)
@@ -41,7 +43,7 @@ def assert_dialed_in_vain(address: str, server_name: str = "", **options: object
 
 
 def shakes_hands(address: str, ca: Authority) -> bool:
-    """Whether somebody with a certificate of the authority answers, by TLS 1.3."""
+    """Returns True if a peer with a certificate of the authority answers, by TLS 1.3."""
     context = ssl.create_default_context(cafile=ca.pem)
     context.set_alpn_protocols(["h2"])
     host, _, port = address.rpartition(":")

@@ -1,4 +1,4 @@
-"""Who may play with the native pool by bearer token, in both directions, with real env-servers; no token is told."""
+"""The native pool admits the right peers by bearer token, in both directions, and never reveals a token."""
 
 import contextlib
 import logging
@@ -46,7 +46,7 @@ def written(path: Path, text: str) -> Path:
 
 @contextlib.contextmanager
 def playing(**options: object) -> Iterator[PlayingPool]:
-    """A pool that tells no token, whatever it is asked."""
+    """Yields a pool, and asserts that it has revealed no token."""
     pool = PlayingPool(**options)  # type: ignore[arg-type]
     with pool:
         yield pool

@@ -1,4 +1,4 @@
-"""Who goes first where cores are short, read from a running training's threads and processes."""
+"""If cores are short, updates run before environments and these before inference: priorities of a running training."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def nice_values(pid: int) -> list[int]:
-    """Of the threads of a process; the first is the main thread's."""
+    """Returns the nice values of the threads of a process; the first is the main thread's."""
     threads = sorted(int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir())
     return [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
 

@@ -1,4 +1,4 @@
-"""The env-server that docs/protocol.md shows plays to the real pool, as it stands there."""
+"""The env-server in docs/protocol.md plays with the real pool without changes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

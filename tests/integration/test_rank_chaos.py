@@ -35,7 +35,7 @@ FLAGS = [
 
 
 class Ledger:
-    """A run of several ranks, life after life, and what the witnesses and pools of its ranks say."""
+    """A run of several ranks, life after life, and the records of its ranks' witnesses and pools."""
 
     def __init__(self, folder: Path) -> None:
         self.port, self.http_port = free_ports(NUM_RANKS), free_ports(NUM_RANKS)
@@ -46,17 +46,17 @@ class Ledger:
         return Ranks(self._folder, NUM_RANKS, *FLAGS, *addresses, port=self.port)
 
     def trained(self, pids: list[int]) -> int:
-        """Env-steps in the batches that these processes were given to train on."""
+        """Returns the env-steps in the batches that these processes were given to train on."""
         return serials.tally([witness.of_life(self._folder, pid) for pid in pids]).delivered
 
     def delivered(self) -> int:
-        """Env-steps that the pools of all ranks have handed over in this life; their books must balance."""
+        """Returns the env-steps that the pools of all ranks have handed over in this life; their books must balance."""
         of_ranks = [self._books(rank) for rank in range(NUM_RANKS)]
         assert [books.imbalance(stats) for stats in of_ranks] == [0] * NUM_RANKS
         return sum(stats["steps_delivered"] for stats in of_ranks)
 
     def written_step(self) -> int:
-        """Where the run is, as logs.csv and the newest checkpoint say alike."""
+        """Returns the run's step, on which logs.csv and the newest checkpoint must agree."""
         step = int(rows(self._folder / "run")[-1]["step"])
         assert checkpoint_steps(self._folder / "run")[-1] == step
         return step
@@ -68,7 +68,7 @@ class Ledger:
 
 @contextlib.contextmanager
 def fleets(port: int, folder: Path) -> Iterator[list[Target]]:
-    """Env-servers of every rank, those of the ranks in turn."""
+    """Yields the env-servers of every rank, those of the ranks in turn."""
     with contextlib.ExitStack() as stack:
         of_ranks = []
         for rank in range(NUM_RANKS):
@@ -79,7 +79,7 @@ def fleets(port: int, folder: Path) -> Iterator[list[Target]]:
 
 
 def endure(seed: int, ranks: Ranks, targets: list[Target]) -> None:
-    """Kills env-servers of all ranks at random; training goes on after each."""
+    """Kills, restarts or freezes env-servers of all ranks at random; training continues after each."""
 
     def wait_for_progress() -> None:
         newest = next(line["step"] for line in reversed(ranks.lines) if line["message"] == "progress")

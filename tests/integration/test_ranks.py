@@ -1,4 +1,4 @@
-"""Several learners under torchrun with real env-servers: kills, starvation, stops, other numbers of ranks."""
+"""Several learners under torchrun with real env-servers survive kills, starvation, stops and other numbers of ranks."""
 
 import contextlib
 import http.client
@@ -88,7 +88,9 @@ def test_a_rank_is_healthy_while_it_waits_for_one_that_does_not_answer(tmp_path:
 
 
 def health(port: int) -> str:
-    """The problem of the learner that serves HTTP on `port`, "" for none; the connection's error where none serves."""
+    """Returns the problem of the learner with HTTP on `port`, "" for none; raises the connection's error if none
+    serves.
+    """
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=TIMEOUT_S):
             return ""
@@ -112,7 +114,7 @@ def test_a_checkpoint_does_not_depend_on_the_number_of_ranks(tmp_path: Path) -> 
 def test_machines_join_a_training_and_leave_it(tmp_path: Path) -> None:
     """Two agents of torchrun with a rank each, as two pods: the second comes and goes.
 
-    They begin as soon as both are there. One alone waits for the other as long as the last call says, which must leave
+    They begin as soon as both are there. One alone waits for the other for the last call's timeout, which must leave
     the other time for a poll or two, of a second each, on a busy machine too.
     """
     where = f"--rdzv-endpoint=127.0.0.1:{free_ports(1)}"
@@ -121,7 +123,8 @@ def test_machines_join_a_training_and_leave_it(tmp_path: Path) -> None:
         is_host = str(number == 1).lower()
         conf = f"--rdzv-conf=is_host={is_host},last_call_timeout=6"
         own = ("--nnodes=1:2", where, conf, f"--local-addr=127.0.0.{number}", "--rdzv-id=training")
-        return Ranks(tmp_path, 1, "--total-steps=100000000", rendezvous=own)
+        folder = tmp_path / f"volume{number}"  # as pods have of their own
+        return Ranks(folder, 1, "--total-steps=100000000", rendezvous=own)
 
     with machine(1) as first, EnvServer(first.port):
         seen = first.wait_for_message("saved .*checkpoint")
@@ -151,7 +154,7 @@ def test_streams_spread_over_the_ranks_and_again_over_another_number_of_them(tmp
 
 
 def wait_until_spread(ranks: Ranks, learners: Sequence[Learner], http_port: int, num_streams: int) -> None:
-    """Until every stream of the env-server "spread" is with the learner that it prefers."""
+    """Waits until every stream of the env-server "spread" is with the learner that it prefers."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         names = [instances(http_port + rank) for rank in range(len(learners))]
@@ -164,10 +167,10 @@ def wait_until_spread(ranks: Ranks, learners: Sequence[Learner], http_port: int,
 
 
 def instances(port: int) -> list[str]:
-    """Of the streams of "spread" at the rank that serves HTTP on that port."""
+    """Returns the instances of the streams of "spread" at the rank that serves HTTP on that port."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/streams", timeout=TIMEOUT_S) as page:
             streams = json.load(page)["streams"]
-    except (OSError, http.client.HTTPException):  # a port that nobody has may connect to itself
+    except (OSError, http.client.HTTPException):  # a connection to an unused port may reach itself
         return []
     return [stream["instance_id"] for stream in streams if stream["env_server_id"] == "spread"]

@@ -1,4 +1,4 @@
-"""`kubebeast report` on runs that training has really left."""
+"""`kubebeast report` makes a page of runs that real trainings have left."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two tasks on one learner: real env-servers of environments whose speed differs tenfold, and the shares of both."""
+"""Two tasks on one learner get their shares, although the env-servers of one are ten times as fast."""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 SHARES = f"--task-shares={FAST}=1,{SLOW}=2"
 UNROLL_LENGTH = 5
 MOST_ASTRAY = 3 * UNROLL_LENGTH
-"""Steps by which a task's part of any stretch may differ from its share: a turn for each of the two tasks, and what an
-unroll that ends with an episode has less than one that does not.
+"""Steps by which a task's part of any stretch may differ from its share: a turn for each of the two tasks, and the
+difference between an unroll that ends with an episode and one that does not.
 """
 FLAGS = [SHARES, f"--unroll-length={UNROLL_LENGTH}", "--batch-size=4", "--normalise-values", "--task-input"]
 FLAGS += ["--reward-clipping=none"]
@@ -29,14 +29,16 @@ def playing(env_id: str, running: Learner) -> tuple[str, ...]:
 
 
 def steps_of_tasks(values: Mapping[str, Any]) -> dict[str, int]:
-    """values: of a progress line, or a row of logs.csv."""
+    """values: fields of a progress line, or of a row of logs.csv."""
     steps = {task: int(values[f"step/{task}"]) for task in (FAST, SLOW)}
     assert sum(steps.values()) == int(values["step"])
     return steps
 
 
 def assert_is_shared(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Between two moments at which both tasks have env-servers, as in between; values as those of steps_of_tasks."""
+    """Asserts the shares between two moments, if both tasks have env-servers throughout; values as in
+    steps_of_tasks.
+    """
     gained = {task: steps - steps_of_tasks(before)[task] for task, steps in steps_of_tasks(after).items()}
     total = sum(gained.values())
     assert gained[SLOW] == pytest.approx(total * 2 / 3, abs=MOST_ASTRAY), gained
@@ -67,7 +69,7 @@ def test_share_of_a_task_without_env_servers_goes_to_the_other_until_it_is_back(
         assert steps_of_tasks(alone)[SLOW] == 0
         with env_server(*playing(SLOW, running)):
             together = running.wait_for_snapshot(**{f"step/{SLOW}": 1})
-            # Nothing is made up either.
+            # Steps missed without env-servers are not made up for.
             assert_is_shared(together, running.wait_for_snapshot(**{f"step/{SLOW}": 1500}))
         step = running.wait_for_snapshot(streams=1)["step"]
         running.wait_for_snapshot(step=step + 1000)

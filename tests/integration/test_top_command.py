@@ -1,4 +1,4 @@
-"""`kubebeast top` as a process, against pages as a learner serves them, and as the API server passes them on."""
+"""`kubebeast top` as a process reads the pages of a learner, directly and through the API server."""
 
 import contextlib
 import json
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from harness.processes.training_process import environment, training_command
-from tests.integration.fleet_api_server import write_kubeconfig
-from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod
+from tests.integration.fleet_api_server import api_server, write_kubeconfig
+from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod, stateful_set, warning
 from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
 TIMEOUT_S = 60.0
@@ -30,13 +30,13 @@ LEARNER = f"{NAMESPACE}/kb-learner-0:9091/proxy"
 
 
 def growing(page: Callable[[int], str]) -> Callable[[], str]:
-    """A page that is told how often it was asked for before."""
+    """Returns a page that gets the number of earlier requests."""
     asked = iter(range(1_000_000))
     return lambda: page(next(asked))
 
 
 def streams_after(looks: int) -> str:
-    """Ten steps of eight environments a look, 20 ms each."""
+    """Returns the streams at ten steps of eight environments a look, 20 ms each."""
     return streams_page(stream(steps=80 * looks, env_s=0.2 * looks, action_s=0.1 * looks, connected_s=1.0 * looks))
 
 
@@ -117,7 +117,7 @@ def test_a_real_learner_tells_everything_that_is_shown(tmp_path: Path) -> None:
 
 
 def view_of_steps(url: str) -> dict[str, Any]:
-    """The first view between whose two looks every env-server stepped: on a busy machine one may not in a second."""
+    """Returns the first view in which every env-server stepped between the looks: on a busy machine one may not."""
     while True:
         done = top("--learner", url, "--once", "--json")
         assert (done.returncode, done.stderr) == (0, "")
@@ -127,7 +127,7 @@ def view_of_steps(url: str) -> dict[str, Any]:
 
 
 def wait_for(process: subprocess.Popen[str], pattern: str) -> str:
-    """The first group of the next line of output with the pattern."""
+    """Returns the first group of the next line of output with the pattern."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
@@ -245,7 +245,7 @@ def test_a_learner_that_goes_away_leaves_the_last_view_with_a_note(learner: Page
 
 @contextlib.contextmanager
 def on_a_terminal(*words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The command on a terminal of its own, and the descriptor of the terminal's other side."""
+    """Runs the command on a terminal of its own; yields it and the descriptor of the terminal's other side."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *words], env=variables() | {"TERM": "xterm"}, stdin=follower, stdout=follower, stderr=follower
@@ -259,10 +259,60 @@ def on_a_terminal(*words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def read_until(terminal: int, text: str) -> str:
-    """What the terminal is sent up to `text`, which must come within TIMEOUT_S."""
+    """Returns the terminal's output up to `text`, which must come within TIMEOUT_S."""
     shown, deadline_s = "", time.monotonic() + TIMEOUT_S
     while text not in shown:
         ready, _, _ = select.select([terminal], [], [], max(0.0, deadline_s - time.monotonic()))
         assert ready, f"{text!r} did not come: {shown[-2000:]!r}"
         shown += os.read(terminal, 1 << 16).decode("utf-8", errors="replace")
     return shown
+
+
+STATEFUL_SETS = "/apis/apps/v1/namespaces/train/statefulsets"
+EVENTS = "/api/v1/namespaces/train/events"
+
+
+def listed(*items: dict[str, Any]) -> str:
+    return json.dumps({"metadata": {}, "items": items})
+
+
+def top_of_the_cluster(api: Pages, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    return top("--kubeconfig", str(write_kubeconfig(tmp_path, api.url)), "--once")
+
+
+def test_a_paused_release_is_called_paused(api: Pages, tmp_path: Path) -> None:
+    paused = stateful_set("kb-learner", desired=0, current=0)
+    api.pages |= {"/api/v1/namespaces/train": "{}", NAMESPACE: listed(), STATEFUL_SETS: listed(paused)}
+    done = top_of_the_cluster(api, tmp_path)
+    assert done.returncode == 1 and "release kb is paused" in done.stderr and "no learner" not in done.stderr
+
+
+def test_a_learner_that_may_not_be_created_is_missed_with_the_reason(api: Pages, tmp_path: Path) -> None:
+    refused = warning("StatefulSet", "kb-learner", "FailedCreate", "exceeded quota: small")
+    api.pages |= {
+        "/api/v1/namespaces/train": "{}",
+        NAMESPACE: listed(),
+        STATEFUL_SETS: listed(stateful_set("kb-learner", current=0)),
+        EVENTS: listed(refused),
+    }
+    done = top_of_the_cluster(api, tmp_path)
+    assert "namespace train has no learner; statefulset kb-learner: FailedCreate: exceeded quota: small" in done.stderr
+
+
+def test_a_learner_on_a_lost_node_is_named_with_the_remedy(tmp_path: Path) -> None:
+    learner = pod("kb-learner-0", labels("learner"))
+    learner["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    with api_server() as server:
+        server.pods = [learner]
+        done = top("--kubeconfig", str(server.kubeconfig(tmp_path)), "--once")
+    assert done.returncode == 1 and "its node node1 does not answer" in done.stderr
+    assert "out-of-service=nodeshutdown:NoExecute" in done.stderr
+
+
+def test_what_keeps_env_servers_from_running_stands_below(api: Pages, tmp_path: Path) -> None:
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    broken = pod("kb-envserver-c", labels("envserver", "kb", "envserver"), ready=False, state=waiting)
+    learner = pod("kb-learner-0", labels("learner"))
+    api.pages[NAMESPACE] = growing(lambda asked: listed(learner) if asked % 2 == 0 else listed(broken))
+    done = top_of_the_cluster(api, tmp_path)
+    assert "pod kb-envserver-c: ErrImagePull: no such image" in done.stdout

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces of `kubebeast train`, as a collector gets them."""
+"""`kubebeast train` sends OpenTelemetry traces that a collector can read."""
 
 import http.server
 import threading
@@ -19,7 +19,7 @@ PHASES = ["env", "queue", "inference.gather", "inference.model", "reply"]
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Takes spans as OTLP says (https://opentelemetry.io/docs/specs/otlp/#otlphttp-request) and keeps them."""
+    """Takes spans by OTLP (https://opentelemetry.io/docs/specs/otlp/#otlphttp-request) and keeps them."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -29,7 +29,7 @@ class Collector(http.server.ThreadingHTTPServer):
         self.endpoint = f"http://127.0.0.1:{self.server_port}"
 
     def traces(self) -> list[dict[str, Span]]:
-        """The spans of each trace by their names."""
+        """Returns the spans of each trace by their names."""
         traces: dict[bytes, dict[str, Span]] = {}
         for resource in self.received:
             for scope in resource.scope_spans:
@@ -92,7 +92,7 @@ def test_a_collector_sees_where_the_time_of_a_step_goes(tmp_path: Path) -> None:
 
 
 def check(trace: dict[str, Span]) -> None:
-    """Asserts what every trace must be: phases in order and without gaps, inside "step"; "env.step" inside "env"."""
+    """Asserts the form of a trace: phases in order and without gaps, inside "step"; "env.step" inside "env"."""
     step = trace["step"]
     assert step.parent_span_id == b""
     about = attributes(step)

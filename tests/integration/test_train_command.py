@@ -1,4 +1,4 @@
-"""What is peculiar to `kubebeast train` and `kubebeast learner`: the address, threads of inference."""
+"""`kubebeast train` and `kubebeast learner` have their own address and threads of inference."""
 
 import socket
 from pathlib import Path

@@ -1,11 +1,13 @@
-"""A training goes on through what it can survive, and leaves a checkpoint when it cannot."""
+"""A training continues after faults that it can survive, and leaves a checkpoint if it cannot."""
 
 import errno
 import json
 import logging
+import math
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 class Watcher:
-    """A progress display that looks at every snapshot and asks the run to stop once `is_done` says so."""
+    """A progress display that checks every snapshot and asks the run to stop once `is_done` is true."""
 
     interval_s = 0.05
 
@@ -81,6 +83,45 @@ def test_a_last_checkpoint_that_is_lost_is_a_failure(tmp_path: Path, monkeypatch
     monkeypatch.setattr(CheckpointStore, "save", disk_full)
     assert train.train(config(tmp_path, 200)) == 1
     assert not was_successful(tmp_path)
+
+
+MALFORMED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "step": lambda state: state.update(step=math.nan),
+    "env_spec": lambda state: state.update(env_spec={}),
+    "config": lambda state: state.update(config=[4]),
+    "task_configs": lambda state: state.update(task_configs={"CartPole-v1": 4}),
+    "learner.model": lambda state: state.update(learner={}),
+    "learner.version": lambda state: state["learner"].update(version="1"),
+    "learner": lambda state: state["learner"].update(optimizer={"state": 5}),
+    "rng": lambda state: state.update(rng={"cpu": torch.zeros(3), "cuda": []}),
+    "stats": lambda state: state["stats"].update(lengths=5),
+}
+
+
+def test_a_resume_from_a_malformed_checkpoint_fails_in_words_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert train.train(config(tmp_path, 200)) == 0
+    (path,) = CheckpointStore(tmp_path / "run", keep=9).paths()
+    whole = path.read_bytes()
+    for name, change in MALFORMED.items():
+        state = torch.load(path, weights_only=True)
+        change(state)
+        torch.save(state, path)
+        malformed, meta = path.read_bytes(), (tmp_path / "run" / "meta.json").read_bytes()
+        caplog.clear()
+        assert train.train(config(tmp_path, 400)) == 1, name
+        (error,) = (record for record in caplog.records if record.levelname == "ERROR")
+        assert f"the run failed: checkpoint {path}: {name}: " in error.getMessage() and error.exc_info is None
+        assert path.read_bytes() == malformed and (tmp_path / "run" / "meta.json").read_bytes() == meta
+        path.write_bytes(whole)
+    assert train.train(config(tmp_path, 400)) == 0
+
+
+def test_a_start_that_fails_leaves_no_folder_and_not_the_latest(tmp_path: Path) -> None:
+    wanted = config(tmp_path, 200)
+    assert train.train(replace(wanted, fleet=replace(wanted.fleet, env="NoSuchGame-v0"))) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
-"""What `kubebeast train` and `kubebeast mono` have in common: runs, their logs and checkpoints, signals, errors."""
+"""`kubebeast train` and `kubebeast mono` share their runs, logs, checkpoints, signals and errors."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from harness.processes.training_process import (
     training_command,
     was_successful,
 )
+from tests.child_processes import SPAWNED, children
 
 pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
@@ -137,8 +140,13 @@ def test_a_resume_applies_and_records_what_may_change(trained: Trained) -> None:
 
 
 @both
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_a_checkpoint_and_ends_well(tmp_path: Path, name: str, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, {130, -signal.SIGINT}), (signal.SIGTERM, {0}), (signal.SIGHUP, {0})]
+)
+def test_a_signal_saves_a_checkpoint_and_ends_well(
+    tmp_path: Path, name: str, number: signal.Signals, status: set[int]
+) -> None:
+    """After Ctrl-C the shell gets 130, if the command exits with it or, on a terminal, dies of the signal."""
     words = training_command(name, tmp_path, "--total-steps=100000000")
     with warm_start.Process(words, env=environment()) as process:
         step_seen = 0
@@ -146,11 +154,90 @@ def test_a_signal_saves_a_checkpoint_and_ends_well(tmp_path: Path, name: str, nu
             step_seen = json.loads(process.stdout.readline())["step"]
         process.send_signal(number)
         output, errors = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 0, errors
+    assert process.returncode in status, errors
     (step,) = checkpoint_steps(tmp_path / "run")
     assert step >= step_seen
     assert snapshots(output)[-1]["step"] == step
     assert was_successful(tmp_path / "run")
+
+
+@both
+def test_a_run_whose_folder_is_deleted_ends_with_a_reason_and_a_checkpoint(tmp_path: Path, name: str) -> None:
+    words = training_command(name, tmp_path, "--total-steps=100000000")
+    with warm_start.Process(words, env=environment()) as process:
+        step_seen = 0
+        while step_seen == 0:
+            step_seen = json.loads(process.stdout.readline())["step"]
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert f"{tmp_path / 'run'} was deleted under way" in errors
+    (step,) = checkpoint_steps(tmp_path / "run")
+    assert step >= step_seen
+
+
+@both
+def test_files_of_the_working_directory_hide_no_module_of_python(tmp_path: Path, name: str) -> None:
+    for module in ("random", "token", "typing", "select", "tempfile"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('this is not the module of Python')")
+    (tmp_path / "beside_me.py").write_text("from kubebeast_envserver import catch")
+    words = training_command(name, tmp_path, "--env=beside_me:Catch-v0", "--total-steps=300")
+    script = str(Path(sys.executable).with_name("kubebeast"))
+    process = subprocess.run(
+        [script, *words[words.index(name) :]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=environment(),
+    )
+    assert process.returncode == 0, process.stderr
+
+
+def test_ctrl_c_in_the_first_seconds_prints_no_traceback(tmp_path: Path) -> None:
+    words = training_command("mono", tmp_path, "--total-steps=100000000", "--progress=none")
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()  # of the recipe: the training modules are imported next
+        assert "settings of recipe" in line
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in errors
+
+
+def test_ctrl_c_while_actor_processes_start_prints_no_traceback(tmp_path: Path) -> None:
+    words = training_command("mono", tmp_path, "--total-steps=100000000", "--progress=none")
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        while not children(process.pid, SPAWNED):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in errors
+    assert [log for log in tmp_path.rglob("actors.log") if "Traceback" in log.read_text()] == []
+
+
+def test_nohup_keeps_a_training_from_the_end_of_its_terminal(tmp_path: Path) -> None:
+    words = training_command("mono", tmp_path, "--total-steps=100000000")
+    with subprocess.Popen(
+        ["nohup", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        step = 0
+        while step == 0:
+            step = json.loads(process.stdout.readline())["step"]
+        process.send_signal(signal.SIGHUP)
+        while json.loads(process.stdout.readline())["step"] <= step + 1000:
+            pass
+        process.terminate()
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
 
 
 @both
@@ -194,7 +281,7 @@ def test_an_environment_nobody_knows_fails_the_run_with_its_name(tmp_path: Path,
     process = run(training_command(name, tmp_path, "--env=NoSuchGame-v0", "--recipe=none"))
     assert process.returncode in (1, 2)
     assert "NoSuchGame" in process.stderr
-    assert not was_successful(tmp_path / "run")
+    assert not (tmp_path / "run").exists(), "a run that never began leaves no folder"
 
 
 @both

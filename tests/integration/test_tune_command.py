@@ -1,4 +1,4 @@
-"""`kubebeast tune`: what it measures on this machine becomes settings with which `kubebeast train` trains."""
+"""`kubebeast tune` measures this machine and writes settings with which `kubebeast train` trains."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The wheels as they are released: what they carry, what they show, and that they get along with torch and grpcio."""
+"""The released wheels have the right contents, hide their symbols, and work beside torch and grpcio."""
 
 import hashlib
 import itertools
@@ -41,15 +41,15 @@ print(kubebeast_native.__file__)
 print(*{line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "grpc" in line}, sep="\\n")
 end_with(lambda: 0)
 """
-"""Env-servers, on both transports, play with the native pool beside a grpcio server; prints what was mapped.
+"""Lets env-servers, on both transports, play with the native pool beside a grpcio server; prints the mapped files.
 
-Ends as env-servers do, without finalizing: gRPC's threads may still ask for the interpreter then.
+Ends as env-servers do, without finalizing: gRPC's threads may still need the interpreter then.
 """
 
 
 @pytest.fixture(scope="module")
 def dist() -> Path:
-    """The folder with what scripts/release/wheels builds, once for all workers and for the rehearsal."""
+    """The folder with the output of scripts/release/wheels, built once for all workers and for the rehearsal."""
     script = [ROOT / "scripts" / "release" / "wheels-once"]
     done = subprocess.run(script, stdout=subprocess.PIPE, text=True, check=True, timeout=INSTALL_TIMEOUT_S)
     return Path(done.stdout.strip())
@@ -57,7 +57,7 @@ def dist() -> Path:
 
 @pytest.fixture(scope="module")
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels unpacked, and nothing that they need."""
+    """A folder with the wheels unpacked, and without dependencies."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
     subprocess.run([*pip, *sorted(map(str, dist.glob("*.whl")))], check=True, timeout=INSTALL_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A learner's machine needs neither gymnasium nor the env-server's package; the commands that do say so."""
+"""A learner's machine needs neither gymnasium nor the env-server's package; commands that do report it."""
 
 import contextlib
 import subprocess
@@ -26,7 +26,7 @@ ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--env=CartPole-v1", 
 
 @pytest.fixture
 def kubebeast(tmp_path: Path) -> list[str]:
-    """The command line on a machine without environments."""
+    """Returns the command line on a machine without environments."""
     script = tmp_path / "kubebeast.py"
     script.write_text(WITHOUT_ENVIRONMENTS)
     return [sys.executable, str(script)]

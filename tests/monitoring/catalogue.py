@@ -1,4 +1,4 @@
-"""What there is to see, from the code: the metrics of learner and env-server, and the dashboard's queries."""
+"""The observable data, from the code: the metrics of learner and env-server, and the dashboard's queries."""
 
 import json
 
@@ -7,7 +7,7 @@ from tests.dashboard_queries import PanelQuery, queries
 from tests.metric_names import exported_metrics
 
 DASHBOARD = ROOT / "deploy" / "helm" / "kubebeast" / "dashboards" / "kubebeast.json"
-# Of Grafana's variables those that the queries use.
+# Values of Grafana's variables that the queries use.
 VARIABLES = {
     "cluster": ".*",
     "namespace": "local",
@@ -19,17 +19,17 @@ VARIABLES = {
 
 
 def is_elsewhere(text: str) -> bool:
-    """Whether a metric or a query is about what the site's learner has not: a GPU, or several tasks."""
+    """Returns True if a metric or a query needs a feature that the site's learner lacks: a GPU, or several tasks."""
     return "kubebeast_gpu_" in text or "kubebeast_task_steps_" in text
 
 
 def metric_names() -> set[str]:
-    """Under which learner and env-server are scraped."""
+    """Returns the names of the metrics that learner and env-server export."""
     return {name for name in exported_metrics() if not is_elsewhere(name) and not name.startswith("kubebeast_eval_")}
 
 
 def panel_queries(title: str = "") -> list[PanelQuery]:
-    """Of the dashboard's panel with that title, or of all panels."""
+    """Returns the queries of the dashboard's panel with that title, or of all panels."""
     model = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     found = [query for query in queries(model, VARIABLES) if title in ("", query.panel)]
     assert found, f"the dashboard has no panel {title!r}"

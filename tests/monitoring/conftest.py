@@ -1,4 +1,4 @@
-"""One site for all tests of a file: it takes Prometheus half a minute to learn what there is to know."""
+"""One site for all tests of a file, because Prometheus takes half a minute to collect its history."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "deploy" / "helm"))  # the dashboard, which is no dis
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """With a learner and three env-servers that suit each other, half a minute old."""
+    """A site with a learner and three env-servers that match its speed, half a minute old."""
     with Site(tmp_path_factory.mktemp("site")) as site:
         site.start("one", "two", "three")
         site.wait_until_known()

@@ -1,4 +1,4 @@
-"""A network whose updates take their time, asleep: how fast the learner is does not depend on the machine."""
+"""A network with updates that sleep for a while, so that the learner's speed does not depend on the machine."""
 
 import contextlib
 import math
@@ -14,16 +14,16 @@ from torch import nn
 from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
 
 UPDATE_S = 0.35
-"""What the forward pass of an update takes at least."""
+"""Shortest time of the forward pass of an update, in seconds."""
 PATIENCE_S = 3.0
-"""What it takes at most: as long as the next batch is not there, which on a busy machine takes its time. So the learner
-waits for a fleet only that is too small by far.
+"""Longest time of the forward pass, which lasts until the next batch is there; on a busy machine that takes a while. So
+the learner waits for the fleet only if it is far too small.
 """
 POLL_S = 0.1
 
 
 class PacedModel(nn.Module):
-    """Linear policy and baseline. Acting, which needs no gradients, is as fast as it can be."""
+    """Linear policy and baseline. Acting, which needs no gradients, is not slowed down."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class PacedModel(nn.Module):
 
 
 def _rollouts_queued() -> float:
-    """As this process, the learner, tells it; infinitely many where it does not answer."""
+    """Returns the metric of this process, the learner; infinity if it does not answer."""
     (address,) = [word.partition("=")[2] for word in sys.argv if word.startswith("--http-address=")]
     with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}/metrics", timeout=1.0) as page:
         if found := re.search(r"^kubebeast_rollouts_queued(?:\{.*\})? (\S+)$", page.read().decode(), re.MULTILINE):

@@ -1,4 +1,4 @@
-"""A Prometheus that scripts/monitor runs, and what it answers: https://prometheus.io/docs/prometheus/latest/querying/api/."""
+"""A Prometheus run by scripts/monitor, and its HTTP API: https://prometheus.io/docs/prometheus/latest/querying/api/."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Prometheus:
     """Reads the learner on `learner` and the env-servers in the file `targets`. A context manager."""
 
     def __init__(self, folder: Path, *, learner: str, targets: Path | None = None) -> None:
-        """folder: for what is measured, and the output."""
+        """folder: for the time series and the output."""
         self._url = f"127.0.0.1:{free_port()}"
         self._log_path = folder / "monitor.log"
         self._command = [
@@ -61,24 +61,26 @@ class Prometheus:
             self._process.kill()
 
     def query(self, expr: str) -> list[Sample]:
-        """The instant vector that `expr` is now; AssertionError for an expression that Prometheus does not take."""
+        """Returns the present instant vector of `expr`; raises AssertionError if Prometheus rejects the expression."""
         result = self._get("query", query=expr)["result"]
         return [Sample(element["metric"], float(element["value"][1])) for element in result]
 
     def metric_names(self) -> set[str]:
-        """Of everything it has read."""
+        """Returns the names of all metrics that it has read."""
         return set(self._get("label/__name__/values"))
 
     def rules(self) -> list[dict[str, Any]]:
-        """Of all groups."""
+        """Returns the rules of all groups."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def firing(self) -> list[dict[str, str]]:
-        """The labels of every alert that fires, its name among them as alertname."""
+        """Returns the labels of every alert that fires, with its name as alertname."""
         return [alert["labels"] for alert in self._get("alerts")["alerts"] if alert["state"] == "firing"]
 
     def eventually(self, limit_s: float, look: Callable[[], T | None], what: object) -> T:
-        """What `look` returns as soon as it is not None; AssertionError with `what` as it is then, after limit_s."""
+        """Returns the first result of `look` that is not None; raises AssertionError with the then value of `what`
+        after limit_s.
+        """
         deadline = time.monotonic() + limit_s
         while (found := look()) is None:
             assert self._process.poll() is None, f"Prometheus ended:\n{self.log()}"
@@ -87,7 +89,7 @@ class Prometheus:
         return found
 
     def log(self) -> str:
-        """The end of its output."""
+        """Returns the end of its output."""
         return self._log_path.read_text()[-2000:]
 
     def _answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""A learner, env-servers that come, go and misbehave, each a process of its own, and a Prometheus that reads them."""
+"""A learner, env-servers that come, go and misbehave, each in its own process, and a Prometheus that reads them."""
 
 import contextlib
 import json
@@ -16,22 +16,21 @@ from harness.processes.learner_process import LearnerProcess
 from tests.monitoring.prometheus import Prometheus
 
 NUM_STREAMS = 2
-"""Of an env-server."""
+"""Streams of an env-server."""
 NUM_ENVS = 2
-"""Of a stream."""
+"""Environments of a stream."""
 STEP_MS = 22.0
-"""What a step of an environment takes in an env-server that is well."""
+"""Duration of an environment's step in a healthy env-server."""
 GROUP = "paced"
 WAIT_S = 60.0
 START_S = 100.0
-"""Until a learner has imported torch and env-servers have joined it, on a busy machine."""
+"""Time for a learner to import torch and for env-servers to join it, on a busy machine."""
 KNOWN_S = 25
-"""Of history, in seconds, make every window of the rules and panels say something."""
+"""Seconds of history that give every window of the rules and panels data."""
 
-# 80 steps an update of 0.35 s and more, of which three env-servers that are well would make 95. Alerts of a learner
-# that waits, or of a fleet that does, ask for much more of one than of the other: on a busy machine the learner's
-# updates wait for a fleet that has become slow. The queue has places for five of their six streams, so that one is
-# parked at any time.
+# 80 steps per update of 0.35 s and more, in which time three healthy env-servers would make 95. Alerts of a waiting
+# learner or fleet need a much larger ratio: on a busy machine the learner's updates wait for a fleet that has become
+# slow. The queue has places for five of their six streams, so that one is parked at any time.
 LEARNER_FLAGS = (
     "--model=tests.monitoring.paced_model:PacedModel",
     "--unroll-length=20",
@@ -69,7 +68,9 @@ class Site:
         self._stack.close()
 
     def start(self, *names: str, step_ms: float = STEP_MS) -> None:
-        """Env-servers under new names, found by Prometheus as pods are. Returns before they have joined."""
+        """Starts env-servers under new names, which Prometheus finds as it finds pods; returns before they have
+        joined.
+        """
         for name in names:
             self._addresses[name] = f"127.0.0.1:{free_port()}"
             command = [
@@ -98,13 +99,13 @@ class Site:
         self.prometheus.eventually(START_S + KNOWN_S, look, "the learner and every env-server are read")
 
     def kill(self, name: str) -> None:
-        """SIGKILL to the env-server and its children; Prometheus goes on looking for it."""
+        """Sends SIGKILL to the env-server and its children; it remains a target of Prometheus."""
         process = self._processes.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(WAIT_S)
 
     def restart_learner(self) -> None:
-        """SIGKILL, as to a learner that is out of memory, and another one; blocks until Prometheus reads that."""
+        """Kills the learner, as if it were out of memory, and starts another; blocks until Prometheus reads it."""
         starts = "max(kubebeast_learner_start_time_seconds)"
         (before,) = self.prometheus.query(starts)
         self.learner.kill()
@@ -115,7 +116,7 @@ class Site:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[None]:
-        """All env-servers and their children stand still, once the learner trains; they go on afterwards."""
+        """Stops all env-servers and their children, once the learner trains; they continue afterwards."""
         steps = "delta(kubebeast_learner_step[5s]) > 0"
         self.prometheus.eventually(START_S, lambda: self.prometheus.query(steps) or None, "the learner trains")
         for process in self._processes.values():
@@ -127,7 +128,9 @@ class Site:
                 os.killpg(process.pid, signal.SIGCONT)
 
     def dismiss(self, name: str) -> None:
-        """SIGTERM, as when a pod is scaled away: it says goodbye, and Prometheus no longer looks for it."""
+        """Sends SIGTERM, as when a pod is scaled away: it leaves with a goodbye, and is no target of Prometheus any
+        more.
+        """
         process = self._processes.pop(name)
         process.terminate()
         process.wait(WAIT_S)

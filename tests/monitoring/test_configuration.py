@@ -1,4 +1,4 @@
-"""What `docker compose up` hands to Prometheus and Grafana is there, and Prometheus takes it."""
+"""The files that `docker compose up` mounts for Prometheus and Grafana exist, and Prometheus accepts its own."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ def load(*path: str) -> Any:
 
 
 def mounts(service: str) -> dict[str, str]:
-    """Files and folders of the repository in a service of compose.yaml, by where they are there."""
+    """Returns the files and folders of the repository that compose.yaml mounts in a service, by their paths there."""
     volumes = (volume.split(":") for volume in load("compose.yaml")["services"][service]["volumes"])
     return {parts[1]: parts[0] for parts in volumes if parts[0].startswith("./")}
 

@@ -1,6 +1,6 @@
-"""What is seen of a run: everything while it is well; what goes wrong, and with whom, within a minute.
+"""A healthy run shows all of its metrics; a fault shows within a minute, with the pod that has it.
 
-In the order of the file: the run is well first.
+The order of the file matters: the run is healthy first.
 """
 
 import math
@@ -17,7 +17,7 @@ LIMIT_S = 60.0
 
 
 def fires(site: Site, alert: str) -> set[str]:
-    """Which pods that alert names, once it fires; "" stands for no pod."""
+    """Returns the pods that the alert names, once it fires; "" stands for no pod."""
 
     def look() -> set[str] | None:
         return {found.get("pod", "") for found in site.prometheus.firing() if found["alertname"] == alert} or None
@@ -26,12 +26,12 @@ def fires(site: Site, alert: str) -> set[str]:
 
 
 def shown(site: Site, panel: str, index: int = 0) -> list[Sample]:
-    """What a query of the panel shows at this moment."""
+    """Returns the present samples of a query of the panel."""
     return site.prometheus.query(panel_queries(panel)[index].expr)
 
 
 def has_data(samples: list[Sample]) -> bool:
-    """A quantile of nothing is not a number, and draws nothing."""
+    """Returns False if a sample is not a number, as a quantile of nothing is: it draws nothing."""
     return samples != [] and not any(math.isnan(sample.value) for sample in samples)
 
 
@@ -81,7 +81,7 @@ def test_every_panel_shows_data(site: Site) -> None:
 
 
 def test_nothing_goes_on_firing(site: Site) -> None:
-    """An alert may be right about a machine that stood still for a while; then it ends with that."""
+    """An alert may be right about a machine that stood still for a while; it ends when the machine continues."""
     firing = site.prometheus.firing()
 
     def look() -> bool | None:

@@ -1,4 +1,4 @@
-"""`kubebeast train` beside scripts/monitor: nobody has to tell Prometheus where the env-servers are."""
+"""Beside `kubebeast train`, scripts/monitor finds the env-servers without configuration."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ WAIT_S = 90.0
 
 @pytest.fixture
 def http_address(tmp_path: Path) -> Iterator[str]:
-    """Of a training with two env-servers that goes on until the test is over."""
+    """The address of a training with two env-servers that runs until the test is over."""
     address = f"127.0.0.1:{free_port()}"
     command = training_command("train", tmp_path, f"--http-address={address}", "--total-steps=1000000000")
     with (tmp_path / "train.log").open("wb") as log:

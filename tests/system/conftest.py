@@ -11,7 +11,7 @@ from tests.system.halves import Halves
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A wait that fails is told by itself, with logs, before the limit of the whole test kills everything."""
+    """Limits each test, so that a failed wait is reported with its logs before the limit of the run ends everything."""
     for item in items:
         if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(3 * WAIT_S))
@@ -19,13 +19,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Halves]:
-    """Every row travels whole."""
+    """Learner and neighbor, in which every row travels whole."""
     with Halves(tmp_path_factory.mktemp("halves"), env_ms=LEISURELY_MS) as halves:
         yield halves
 
 
 @pytest.fixture(scope="session")
 def stacked_halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Halves]:
-    """Rows are stacks of four frames, of which the newest travels."""
+    """Learner and neighbor, in which rows are stacks of four frames and only the newest frame travels."""
     with Halves(tmp_path_factory.mktemp("stacked"), frames=4, env_ms=LEISURELY_MS) as halves:
         yield halves

@@ -1,8 +1,8 @@
 """Environments that fail in their own ways, by a script that is the same in every run.
 
-Each knows how many of its kind came before it, in all processes: the first fail, those that replace them are well.
-Importing this module registers Scripted-v0, whose arguments choose the fault, Medley-v0, each with a fault of its own,
-and NeverMade-v0.
+Each is numbered in the order of first resets, over all processes: the first ones fail, their replacements are healthy.
+Importing this module registers Scripted-v0, which takes the fault as an argument, Medley-v0, each with a fault of its
+own, and NeverMade-v0.
 """
 
 import ctypes
@@ -25,14 +25,14 @@ from tests.system import peers
 
 SCRIPTED, MEDLEY, NEVER_MADE = (f"{__name__}:{name}-v0" for name in ("Scripted", "Medley", "NeverMade"))
 FAULT, FOLDER = "SYSTEM_FAULT", "SYSTEM_FOLDER"
-"""Environment variables: how to fail, and where accounts are kept, for those that no argument can reach."""
+"""Environment variables: the fault, and the folder of the accounts, for environments that get no arguments."""
 FAILS_AT = 7
 """Decisions that an environment takes before the one that fails."""
 ENOUGH = 30
-"""Decisions that show that an environment plays: more than an unroll, and than an episode often takes."""
+"""Decisions that show that an environment plays: more than an unroll, and more than most episodes take."""
 EACH_ITS_OWN = "each its own"
 ENV_MS, LEISURELY_MS = 1.0, 15.0
-"""What a step takes, asleep: a fleet that is never done would leave nothing of the machine to the rest."""
+"""Milliseconds that a step sleeps: a fleet without pauses would leave nothing of the machine to the rest."""
 UNUSED = -1
 """Place in the account of an environment that was never reset."""
 
@@ -43,14 +43,15 @@ class Fault(NamedTuple):
     """A way to fail."""
 
     kind: str
-    """What the env-server counts it as."""
+    """Kind of the failure in the env-server's counters."""
     where: Literal["step", "reset", "first reset", "constructor", "nowhere"]
-    """In the step after FAILS_AT decisions, the reset after as many, the very first reset; or in such a step and again
-    in the constructor of the environment that is to take the place."""
+    """Place of the fault: the step after FAILS_AT decisions, the reset after as many, the very first reset; or such a
+    step and the constructor of the replacement.
+    """
     becomes: Callable[..., Any]
-    """From what step or reset was to return to what it does return."""
+    """Turns the proper result of step or reset into the faulty one."""
     says: str
-    """In the env-server's log."""
+    """Text in the env-server's log."""
 
 
 def _allocate_everything() -> None:
@@ -92,7 +93,7 @@ FAULTS = {
     "first reset raises": Fault("exception", "first reset", lambda *_: 1 / 0, "reset raised ZeroDivisionError"),
     "constructor raises": Fault("exception", "constructor", lambda *_: 1 / 0, "no licence"),
 }
-"""What the process of a stream survives."""
+"""Faults that the process of a stream survives."""
 
 DEATHS = {
     "killed for memory": Fault("process", "step", lambda *_: os.kill(os.getpid(), signal.SIGKILL), "status -9"),
@@ -103,22 +104,24 @@ DEATHS = {
     "step hangs": Fault("hang", "step", lambda *_: time.sleep(600), "computed for more than"),
     "reset hangs": Fault("hang", "reset", lambda *_: time.sleep(600), "computed for more than"),
 }
-"""What it does not survive. The kernel's out-of-memory killer sends SIGKILL."""
+"""Faults that it does not survive. The kernel's out-of-memory killer sends SIGKILL."""
 
 ALL = {**FAULTS, **DEATHS}
 WELL = Fault("", "nowhere", lambda *result: result, "")
 
 
 class Scripted(Serial):
-    """Serial rows. Its place in the account is its number: how many of its kind were reset before it."""
+    """Serial rows. The place in the account is the environment's number: the count of others that were reset before
+    it.
+    """
 
     def __init__(
         self, fault: str = "", folder: str = "", crowd: int = 1, again: int = 0, env_ms: float = ENV_MS
     ) -> None:
-        """Of the `crowd` that is there at the beginning number 0 fails, or each in its own way, which is the one of
-        FAULTS with its number. Of those that come later the first `again` fail as number 0 did.
+        """Creates one of `crowd` environments, of which number 0 fails, or each with the fault of its number in FAULTS.
 
-        fault, folder: by default what the environment variables say.
+        The first `again` later ones fail as number 0 did. fault, folder: by default the values of the environment
+        variables.
         """
         self._folder = Path(folder or os.environ[FOLDER])
         self._name, self._crowd, self._again = fault or os.environ.get(FAULT, ""), crowd, again
@@ -129,7 +132,7 @@ class Scripted(Serial):
             raise OSError("no licence")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        if self._account["place"] == UNUSED:  # kubebeast mono makes one only to see its spaces
+        if self._account["place"] == UNUSED:  # kubebeast mono makes one only to read its spaces
             self._begin()
         result = super().reset(seed=seed, options=options)
         now = "reset" if self._account["decisions"] >= FAILS_AT else "first reset"
@@ -150,21 +153,21 @@ class Scripted(Serial):
 
 
 class NeverMade(gymnasium.Env[Row, np.int64]):
-    """Has no licence."""
+    """An environment without a license: its constructor fails."""
 
     def __init__(self) -> None:
         raise OSError("no licence")
 
 
 def all_are_back(folder: Path, num_envs: int) -> bool:
-    """Whether each of the `num_envs` that were there at the beginning was replaced by one that plays."""
+    """Returns True if each of the first `num_envs` environments was replaced by one that plays."""
     accounts = serial_env.accounts(folder)
     later = accounts["decisions"][accounts["place"] >= num_envs]
     return int((later > ENOUGH).sum()) >= num_envs
 
 
 def _claim(path: Path) -> bool:
-    """Whether nobody has claimed it before, in any process."""
+    """Claims a path for this process; returns False if a process has claimed it before."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""The halves together: a real learner and real env-servers, and whether what each knows of the other is true.
+"""Both halves, a real learner and real env-servers, and checks that the records of each agree with the other's.
 
-Nothing here sleeps: whoever waits looks at every progress line of the learner.
+Nothing here sleeps: waits check their condition at every progress line of the learner.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tests.system import environments, peers
 from tests.system.host import Host, read_metrics
 
 STEP_TIMEOUT_S = 5
-"""Of the learner, for a stream's environments."""
+"""Step timeout of the learner for a stream's environments."""
 TRAINING_FLAGS = (*witness.FLAGS, "--unroll-length=5", "--batch-size=4", "--log-interval-s=0.2")
 LEARNER_FLAGS = (
     *TRAINING_FLAGS,
@@ -29,7 +29,7 @@ LEARNER_FLAGS = (
 
 
 class Halves:
-    """A learner that trains, whatever becomes of its env-servers; one of these, the neighbour, is always well."""
+    """A learner that trains whatever its env-servers do; one of these, the neighbor, is always healthy."""
 
     def __init__(
         self,
@@ -40,12 +40,13 @@ class Halves:
         env_ms: float = environments.ENV_MS,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """flags: further ones of the learner, variables: of its process. frames: in the stacks that environments send.
+        """flags, variables: further flags of the learner, and variables of its process. frames: in the environments'
+        stacks.
 
-        token_file, env_ms: of the neighbour, and what a step takes there.
+        token_file, env_ms: token of the neighbor, and duration of its steps.
         """
         self.dialed_address = f"127.0.0.1:{free_port()}"
-        """Where the learner looks for an env-server that listens."""
+        """Address that the learner dials to reach a listening env-server."""
         self.learner = LearnerProcess(
             folder, *LEARNER_FLAGS, f"--dial={self.dialed_address}", *flags, variables=variables, warm=True
         )
@@ -53,7 +54,7 @@ class Halves:
         self._frames = frames
         self._numbers = itertools.count()
         self.neighbour = self.host(*([f"--token-file={token_file}"] if token_file else []), num_envs=2, env_ms=env_ms)
-        """An env-server that is always well."""
+        """An env-server that is always healthy."""
 
     def __enter__(self) -> Self:
         self.learner.start()
@@ -74,8 +75,8 @@ class Halves:
         variables: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Host:
-        """A further env-server, in its context. listens: the learner dials it. version: of the contract that it speaks,
-        major and minor. settings: of Host.
+        """Returns a further env-server, not yet started. listens: the learner dials it. version: major and minor
+        version of its contract. settings: arguments of Host.
         """
         major, minor = version
         variables = {
@@ -90,9 +91,9 @@ class Halves:
         return Host(folder, self.learner.address, *flags, variables=variables, **settings)
 
     def wait_until(self, condition: Callable[[], bool], *hosts: Host) -> None:
-        """Looks at every progress line; AssertionError when one of `hosts` has ended.
+        """Checks the condition at every progress line; raises AssertionError if one of `hosts` has ended.
 
-        It has no limit of its own, which would be one to the machine: that of the learner's waits ends what hangs.
+        It has no limit of its own, which would depend on the machine: the limit of the learner's waits ends a hang.
         """
 
         def is_met(_: object) -> bool:
@@ -109,8 +110,10 @@ class Halves:
 
     @contextlib.contextmanager
     def nobody_else_suffers(self) -> Iterator[None]:
-        """The learner lives, has logged no error, and trains on what the neighbour plays; its books balance."""
-        if not self.learner.is_running:  # another test's failure is not this one's
+        """Asserts that the learner lives, logs no error and trains on the neighbor's rows, and that its books
+        balance.
+        """
+        if not self.learner.is_running:  # another test's failure does not count here
             self.learner.start()
         num_errors = len(self.learner.errors())
         yield
@@ -123,11 +126,11 @@ class Halves:
         assert (tally.torn, tally.duplicated, tally.unreadable) == (0, 0, 0)
 
     def metrics(self) -> dict[str, float]:
-        """The learner's, as read_metrics."""
+        """Returns the learner's metrics, as read_metrics."""
         return read_metrics(self.learner.http_address, "kubebeast_")
 
     def delivered(self, host: Host) -> int:
-        """Transitions of the host's environments that the learner was trained on."""
+        """Returns the number of transitions of the host's environments that the learner was trained on."""
         instances = serial_env.accounts(host.folder)["instance"]
         lives = witness.testimony(self.learner.folder)
         return serials.tally([runs[np.isin(runs[:, 0], instances)] for runs in lives]).delivered

@@ -1,4 +1,4 @@
-"""An env-server of scripted environments, and what it tells: its log, its metrics, its environments' accounts."""
+"""An env-server of scripted environments, and its records: log, metrics, and the environments' accounts."""
 
 import json
 import urllib.request
@@ -29,7 +29,7 @@ class Host(EnvServer):
         env_ms: float = environments.ENV_MS,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """address: of the learner; "" where the flags say on which port to wait for it."""
+        """address: address of the learner; "" if the flags name a port on which to wait for it."""
         folder.mkdir()
         is_scripted = env.endswith((":Scripted-v0", "/Squad"))
         script = {"fault": fault, "crowd": num_envs, "again": again, "env_ms": env_ms} if is_scripted else {}
@@ -49,41 +49,41 @@ class Host(EnvServer):
         self.num_envs = num_envs
 
     def says(self, text: str) -> list[dict[str, Any]]:
-        """The lines of the log that hold `text`."""
+        """Returns the lines of the log that hold `text`."""
         lines = [json.loads(line) for line in self._lines() if line.startswith("{")]
         return [line for line in lines if text in line["message"]]
 
     def stray_lines(self) -> list[str]:
-        """What it wrote beside its log, as a bare traceback."""
+        """Returns output outside the log format, such as a bare traceback."""
         return [line for line in self._lines() if not line.startswith("{")]
 
     def metrics(self) -> dict[str, float]:
-        """As read_metrics; empty before they are served, and when no process runs."""
+        """Returns the metrics, as read_metrics; empty before they are served, and if no process runs."""
         lines = self.says("serving HTTP on port")
         if not lines or self.pid is None:
             return {}
         return read_metrics(f"127.0.0.1:{lines[-1]['message'].rpartition(' ')[2]}", "kubebeast_envserver_")
 
     def kill_stream(self) -> None:
-        """SIGKILL to the process of its only stream."""
+        """Sends SIGKILL to the process of its only stream."""
         assert self.pid is not None
         (stream,) = children(self.pid, SPAWNED)
         stream.kill()
 
     def failures(self) -> dict[str, int]:
-        """Those that were counted, by kind."""
+        """Returns the counted failures, by kind."""
         prefix = "env_failures_total/"
         counts = {name.removeprefix(prefix): int(n) for name, n in self.metrics().items() if name.startswith(prefix)}
         return {kind: count for kind, count in counts.items() if count}
 
     def decisions(self) -> dict[int, int]:
-        """Taken by each environment, by its number."""
+        """Returns the decisions taken by each environment, by its number."""
         accounts = serial_env.accounts(self.folder)
         used = accounts[accounts["place"] != environments.UNUSED]
         return dict(sorted(zip(used["place"].tolist(), used["decisions"].tolist(), strict=True)))
 
     def replacements(self) -> dict[int, int]:
-        """Decisions of the environments that were made later, by their numbers."""
+        """Returns the decisions of the environments that were made later, by their numbers."""
         return {number: count for number, count in self.decisions().items() if number >= self.num_envs}
 
     def _lines(self) -> list[str]:
@@ -91,7 +91,7 @@ class Host(EnvServer):
 
 
 def read_metrics(address: str, prefix: str) -> dict[str, float]:
-    """Samples by name, without the prefix, and label values: "steps_total/sampled"."""
+    """Returns samples by name, without the prefix, and label values: "steps_total/sampled"."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_S) as response:
         families = list(text_string_to_metric_families(response.read().decode()))
     return {

@@ -1,4 +1,4 @@
-"""A loss that is not finite for a while: the updates that NOT_FINITE, "first-last", names.
+"""A loss that is not finite for a while: in the updates "first-last" of the variable NOT_FINITE.
 
 kubebeast learner --loss tests.system.losses:loss
 """

@@ -1,6 +1,6 @@
-"""An env-server as it would be elsewhere: older, or with frame stacks. Told by variables of its process's environment.
+"""An older env-server, or one with frame stacks, configured by environment variables of its process.
 
-The real one in everything else; environments.py makes the process obey.
+It is the real one in everything else; environments.py applies the variables.
 """
 
 import os
@@ -9,7 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from kubebeast_envserver.rows import row_builder
-from kubebeast_envserver.rows.spaces import Leaf, leaves_of
+from kubebeast_envserver.rows.action_mask import ActionMask, find_action_mask
+from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.stream import session
 from kubebeast_envserver.stream.codec import check_welcome, encode_observations
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
@@ -30,7 +31,7 @@ def obey() -> None:
 
 
 def _speak_minor(minor: int) -> None:
-    """What later minor versions have added is neither understood nor sent."""
+    """Neither accepts nor sends the additions of later minor versions."""
 
     def check(welcome: pb.Welcome, offered: Any) -> list[pb.Compression]:
         welcome.protocol_minor = min(minor, welcome.protocol_minor)
@@ -45,7 +46,8 @@ def _speak_minor(minor: int) -> None:
 def _stack_frames(frames: int) -> None:
     """gymnasium's environments send whole rows; these send newest frames, as the games of the Atari presets do."""
 
-    def stacked(space: Any) -> list[Leaf]:
-        return [leaf if leaf.num_categories else replace(leaf, frame_stack=frames) for leaf in leaves_of(space)]
+    def stacked(observation: Any, action: Any) -> tuple[list[Leaf], ActionMask | None]:
+        leaves, mask = find_action_mask(observation, action)
+        return [leaf if leaf.num_categories else replace(leaf, frame_stack=frames) for leaf in leaves], mask
 
-    patch.object(row_builder, "leaves_of", stacked).start()
+    patch.object(row_builder, "find_action_mask", stacked).start()

@@ -1,4 +1,4 @@
-"""Scripted environments in a module that cannot be imported while the file that GONE names is there."""
+"""Scripted environments in a module that cannot be imported while the file at the path in GONE exists."""
 
 import os
 from pathlib import Path

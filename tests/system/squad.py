@@ -15,10 +15,10 @@ Played = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool
 
 
 class Squad(ParallelEnv[str, Row, Any]):
-    """The first member acts first: where it fails, no other has taken a decision in that step."""
+    """An environment with a first member that acts first: if it fails, no other has taken a decision in that step."""
 
     def __init__(self, **script: Any) -> None:
-        """script: of every member."""
+        """script: arguments of every member."""
         self._members = {f"member_{i}": Scripted(**script) for i in range(NUM_MEMBERS)}
         self.possible_agents = list(self._members)
         self.agents: list[str] = []

@@ -1,4 +1,4 @@
-"""Several agents in one environment: each step of each of them is trained on once, whoever ends or fails first."""
+"""With several agents in one environment, each step of each is trained on once, whichever ends or fails first."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An environment fails, in every way there is: it is interrupted and created again, and everybody else goes on."""
+"""An environment that fails, in any way, is interrupted and created again, and all others continue."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_an_environment_that_fails_is_made_anew_and_the_others_go_on(halves: Hal
 
 
 def plays_on(host: Host, before: dict[int, int]) -> bool:
-    """The environment that was put in place of the failed one, and each of the others."""
+    """Returns True if the replacement of the failed environment and all others have played enough since `before`."""
     now = host.decisions()
     others = range(1, host.num_envs)
     return sum(host.replacements().values()) > ENOUGH and all(now[env] > before[env] + ENOUGH for env in others)

@@ -1,4 +1,4 @@
-"""The learner is killed, stopped, short of disk space, or cannot compute its loss."""
+"""A run survives a learner that is killed, stopped, short of disk space, or unable to compute its loss."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`kubebeast train` and `kubebeast mono` on environments that fail, one by one and all at once."""
+"""`kubebeast train` and `kubebeast mono` survive environments that fail, one by one and all at once."""
 
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def local_training(
 
 
 def assert_books_are_right(run: LearnerProcess) -> None:
-    """No error was logged, and what the learner was trained on came once and whole."""
+    """Asserts that no error was logged, and that the learner's transitions came once and whole."""
     decisions = int(serial_env.accounts(run.folder)["decisions"].sum())
     tally = serials.tally(witness.testimony(run.folder))
     assert run.errors() == []

@@ -1,4 +1,4 @@
-"""Processes of env-servers die, hang, are killed or get SIGTERM; environments that fail too often are given up."""
+"""Processes of env-servers that die, hang or are killed are replaced; environments that fail too often are given up."""
 
 import pytest
 
@@ -13,7 +13,7 @@ both_directions = pytest.mark.parametrize("listens", [False, True], ids=["env-se
 
 
 def replacements_play(host: Host) -> bool:
-    """Whether as many environments play as before the first failure, none of them from before."""
+    """Returns True if as many replacements play as there were environments before the first failure."""
     return len(host.replacements()) == host.num_envs and min(host.replacements().values()) > ENOUGH
 
 
@@ -26,7 +26,7 @@ def test_a_stream_whose_process_dies_or_hangs_is_replaced(halves: Halves, fault:
         halves.wait_until(lambda: replacements_play(host), host)
         metrics, failures = host.metrics(), host.failures()
         assert host.pid == supervisor and host.terminate() == 0
-        # A step of every environment was under way.
+        # Only the step in progress of every environment may be lost.
         halves.wait_until(lambda: 0 <= sum(host.decisions().values()) - halves.delivered(host) <= num_envs)
 
     assert failures == {kind: 1}

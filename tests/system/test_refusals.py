@@ -1,4 +1,4 @@
-"""Env-servers that the learner will not have: told why, once, and gone with exit status 3."""
+"""An env-server that the learner refuses receives the reason once and exits with status 3."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Environments that all fail at once, each in its own way: in both directions, through old and new env-servers."""
+"""Environments that all fail at once, each in its own way, are replaced: in both directions, and on old env-servers."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.system.environments import FAULTS, MEDLEY, all_are_back
 from tests.system.halves import Halves
 
 EXTRA = 1
-"""Replacements that fail in their turn: in the constructor."""
+"""Replacements that fail in turn: in the constructor."""
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["env-server dials", "learner dials"])

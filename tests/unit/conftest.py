@@ -1,4 +1,4 @@
-"""A native pool and one env-server stream, for the tests of the bindings and of inference."""
+"""A native pool and one env-server stream for the tests of the bindings and of inference."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""What runs in the venv of a peer: training without end, and a JSON line with `step` now and then."""
+"""Programs that run in the venv of a peer: they train endlessly and print a JSON line with `step` from time to time."""

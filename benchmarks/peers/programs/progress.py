@@ -4,5 +4,5 @@ import json
 
 
 def report(step: int) -> None:
-    """step: env-steps that the weights were trained on so far."""
+    """Prints a line; `step` is the number of env-steps that the weights were trained on so far."""
     print(json.dumps({"step": step}), flush=True)

@@ -17,7 +17,7 @@ SHALLOW = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 
 
 class ChannelsLast(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """float32 [84, 84, 4] in [0, 1], as RLlib's encoder takes images."""
+    """Wrapper with observations float32 [84, 84, 4] in [0, 1], the layout of RLlib's encoder."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -50,7 +50,7 @@ def main() -> None:
     algorithm = config.build_algo()
     while True:
         result = algorithm.train()
-        if "learners" in result:  # else the iteration was over before the first update was
+        if "learners" in result:  # missing if the iteration ended before the first update
             progress.report(int(result["learners"]["__all_modules__"]["num_env_steps_trained_lifetime"]))
 
 

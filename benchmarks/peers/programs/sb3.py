@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO: 8 environments in processes of their own, rollouts of 128 steps, minibatches of 256."""
+"""Stable-Baselines3's PPO: 8 environments in separate processes, rollouts of 128 steps, minibatches of 256."""
 
 import sys
 

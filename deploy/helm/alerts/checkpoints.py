@@ -1,4 +1,4 @@
-"""Alerts on what a crash would lose."""
+"""Alerts on progress that a crash would lose."""
 
 from alerts.rule import WHERE, Alert, unfinished
 
@@ -7,9 +7,9 @@ _SAVED_AT = "kubebeast_checkpoint_last_success_timestamp_seconds"
 CHECKPOINTS = {
     "KubeBeastCheckpointStale": Alert(
         severity="warning",
-        # The age is unknown until a process has saved for the first time; that of the process stands in for it. Of
-        # several ranks the first saves.
-        # The interval is the mean of those within the history; until there is one, three times the default counts.
+        # The age is unknown until the first save of a process; the age of the process replaces it. Of several ranks,
+        # the first saves.
+        # The interval is the mean over the history; without one, three times the default is used.
         expr=unfinished(f"""\
 max by (cluster, namespace, job) (
   (kubebeast_checkpoint_age_seconds or time() - process_start_time_seconds{{rank=~"0?"}})
@@ -23,28 +23,65 @@ max by (cluster, namespace, job) (
         hold="$quick",
         summary=f"The learner of {WHERE} trains without saving.",
         says="The last checkpoint is {{ $value | humanizeDuration }} old.",
-        meaning="That is three times the interval of the checkpoints before it, or half an hour where there were less "
-        "than two. A crash now loses as much.",
+        meaning="The limit is three times the interval of the checkpoints before it, or half an hour if there were "
+        "fewer than two. A crash now loses the training since the last checkpoint.",
         panels=["Age of the last checkpoint", "Checkpoints that failed", "Duration of a checkpoint"],
         steps=[
-            "Failed checkpoints, and the learner's log.",
-            "A first checkpoint that is due later than half an hour: checkpoint_interval_minutes; disable_checkpoint "
-            "saves never.",
-            "A save that takes minutes: the volume.",
+            "Check for failed checkpoints, and read the learner's log.",
+            "If the first checkpoint is due after more than half an hour, see checkpoint_interval_minutes. With "
+            "disable_checkpoint, the learner never saves.",
+            "For a save that takes minutes, check the volume.",
         ],
     ),
     "KubeBeastCheckpointFailing": Alert(
         severity="critical",
-        # Of a finished run too: its last checkpoint is what it was for.
+        # Finished runs included: their last checkpoint is their result.
         expr="max by (cluster, namespace, job) (increase(kubebeast_checkpoint_failures_total[$long])) > 0",
         summary=f"The learner of {WHERE} cannot save.",
         says="About {{ $value | humanize }} checkpoints in $long could not be written.",
-        meaning="Training goes on, older checkpoints stay.",
+        meaning="Training continues, and older checkpoints stay.",
         panels=["Checkpoints that failed", "Age of the last checkpoint", "Size of a checkpoint"],
         steps=[
-            "The learner's log has the error of the file system.",
-            "Volume full: expand the claim, or lower keep_checkpoints.",
-            "Read-only or gone: the volume and its node.",
+            "Read the error of the file system in the learner's log.",
+            "On a full volume, expand the claim, or lower keep_checkpoints.",
+            "For a volume that is read-only or gone, check the volume and its node.",
+        ],
+    ),
+    "KubeBeastVolumeFilling": Alert(
+        severity="warning",
+        # Ten checkpoints, since large disks are never full by share; small runs write more logs than checkpoints.
+        expr=unfinished("""\
+min by (cluster, namespace, job) (
+  kubebeast_run_free_bytes < 10 * kubebeast_checkpoint_bytes
+  or kubebeast_run_free_bytes < 0.1 * kubebeast_run_volume_bytes and kubebeast_run_free_bytes < 268435456
+)"""),
+        hold="$quick",
+        summary=f"The volume of the run of {WHERE} is nearly full.",
+        says="{{ $value | humanize1024 }}B are free.",
+        meaning="Less than ten checkpoints fit on the volume, or less than a tenth of a small volume is free. Once "
+        "the volume is full, rows of the logs are dropped and checkpoints fail. Training continues, but a crash then "
+        "loses the training since the last checkpoint.",
+        panels=["Free space of the volume", "Size of a checkpoint"],
+        steps=[
+            "Expand the claim: [storage](kubernetes.md#storage).",
+            "Delete other data on the volume: finished runs, exports, videos.",
+            "Lower keep_checkpoints. The next save deletes the older ones.",
+        ],
+    ),
+    "KubeBeastWritesFailing": Alert(
+        severity="critical",
+        expr="sum by (cluster, namespace, job) (increase(kubebeast_run_write_failures_total[$long])) > 0",
+        summary=f"The run of {WHERE} cannot write its files.",
+        says="About {{ $value | humanize }} writes failed in $long.",
+        meaning="Training continues. Rows of logs.csv and of TensorBoard are lost until the volume accepts writes "
+        "again; this needs no restart.",
+        panels=["Writes that failed", "Free space of the volume", "Checkpoints that failed"],
+        steps=[
+            "The learner's log contains the first error of the file system, and a line when writes succeed again.",
+            "On a full volume, expand the claim or delete data that is not needed. No restart is necessary.",
+            "For a volume that is read-only or gone, check the volume and its node. A read-only mount needs a new pod.",
+            "A learner that starts meanwhile waits for free space and logs a message. It is healthy, and continues by "
+            "itself.",
         ],
     ),
 }

@@ -1,4 +1,4 @@
-"""Alerts that name the env-server to blame."""
+"""Alerts that name a faulty env-server."""
 
 from alerts.rule import WHERE, Alert, unfinished
 from dashboard.promql import mean
@@ -16,7 +16,7 @@ _VANISHED = f"""\
 ENVSERVERS = {
     "KubeBeastEnvServerSlow": Alert(
         severity="warning",
-        # Of two pods none is above twice the median: it takes three to tell who is slow.
+        # Of two pods, none is above twice the median: a slow one stands out among at least three.
         expr=unfinished(f"""\
 (
 {_STEP}
@@ -29,19 +29,20 @@ ENVSERVERS = {
         summary=f"The env-server {_SERVER} of {WHERE} is slow.",
         says="A step of its environments takes {{ $value | humanizeDuration }}, more than five times the median of "
         "its group.",
-        meaning="The others do not wait for it, but it costs as much as they do and plays a fifth or less. Groups of "
-        "at least three env-servers are compared, and steps above a millisecond.",
+        meaning="The other env-servers do not wait for a slow one, but it costs as much as each of them and plays a "
+        "fifth of their steps or less. The alert compares groups of at least three env-servers, and only steps of "
+        "more than a millisecond.",
         panels=["Pods, the slowest first", "Time of environments", "Env-steps of an env-server"],
         steps=[
-            "Its CPU: throttled by a limit, or its node shared with something greedy (kubectl top pods, kubectl "
-            "describe node).",
-            "Its environment: other kwargs, a level that is slower than others, a renderer without its GPU.",
-            "Delete the pod: it says Bye, nothing is lost, a new one starts elsewhere.",
+            "Check its CPU: a limit throttles it, or another process takes the CPU of its node (`kubectl top pods`, "
+            "`kubectl describe node`).",
+            "Check its environment: other kwargs, a level that is slower than others, or a renderer without its GPU.",
+            "Delete the pod: it sends a Bye, nothing is lost, and a new pod starts elsewhere.",
         ],
     ),
     "KubeBeastEnvServerGone": Alert(
         severity="warning",
-        # By name where all that have vanished are missed: others may have said Bye at the same time.
+        # By name if all vanished pods are missed: others may have sent a Bye at the same time.
         expr=unfinished(f"""\
 {_VANISHED}
 and on (cluster, namespace, job)
@@ -51,17 +52,18 @@ or on (cluster, namespace, job)
 max by (cluster, namespace, job) (kubebeast_streams_missed) > 0.5"""),
         hold="$quick",
         summary=f"An env-server of {WHERE} is gone: {_SERVER}",
-        says="It left without a Bye within the last $long, and nothing has come in its place for $quick. The alert "
-        "names no pod where Prometheus did not read it, reads it still, or cannot tell it from others that left with "
-        "a Bye at the same time.",
-        meaning="The process was killed, its node or the network between failed. Its running episodes were cut short; "
-        "only steps under way were lost. A fleet that is scaled down says Bye: no alert.",
+        says="It left without a Bye within the last $long, and no replacement has come for $quick. The alert names no "
+        "pod if Prometheus did not read it, still reads it, or cannot distinguish it from others that left with a Bye "
+        "at the same time.",
+        meaning="Its process was killed, its node failed, or the network between failed. Its running episodes were "
+        "cut short; only steps in progress were lost. A fleet that is scaled down sends a Bye, which fires no alert.",
         panels=["Streams", "Streams that end or are turned away", "Pods, the slowest first"],
         steps=[
-            "kubectl get pods -o wide with the label app.kubernetes.io/component=envserver: Pending, "
-            "CrashLoopBackOff, or on a node that is NotReady?",
-            "kubectl describe pod: OOMKilled asks for a higher memory limit, Evicted for requests that tell the truth.",
-            "A pod that runs: its log says what its connection broke with; the panel Reconnects counts by code.",
+            "Run `kubectl get pods -o wide` with the label `app.kubernetes.io/component=envserver`. Look for Pending, "
+            "CrashLoopBackOff, and nodes that are NotReady.",
+            "Run `kubectl describe pod`. OOMKilled: raise the memory limit. Evicted: set requests that match the real "
+            "usage.",
+            "If the pod runs, its log contains the error of its connection. The panel Reconnects counts by code.",
             "The alert ends $long after the loss.",
         ],
     ),
@@ -72,14 +74,15 @@ sum by ({_POD}) (
   kubebeast_envserver_envs_quarantined + kubebeast_envserver_streams_quarantined
 ) > 0"""),
         hold="$quick",
-        summary=f"Environments of {WHERE} are given up by {_SERVER}.",
-        says="{{ $value }} of its environments or streams failed so often that they are not made again.",
-        meaning="The others play on.",
+        summary=f"Environments of {WHERE} are quarantined on {_SERVER}.",
+        says="{{ $value }} of its environments or streams failed so often that they are not created again.",
+        meaning="The other environments continue.",
         panels=["Restarts and quarantine", "Failures of environments", "Pods, the slowest first"],
         steps=[
-            "Failures by kind, and whether other pods have them.",
-            "The env-server's log has the traceback, for a hang the place where it hangs.",
-            "One pod: its node. All pods: the environment, its kwargs or env_timeout_s. A new pod tries again.",
+            "Compare the failures by kind, and with those of other pods.",
+            "The env-server's log contains the traceback, and for a hang the place of the hang.",
+            "If only one pod fails, check its node. If all pods fail, check the environment, its kwargs and "
+            "env_timeout_s. A new pod tries again.",
         ],
     ),
 }

@@ -1,13 +1,16 @@
-"""Alerts on the learner itself: whether it runs, and whether it learns."""
+"""Alerts on the learner: is it running, and is it learning?"""
 
 from alerts.rule import WHERE, Alert, of_run, unfinished
 
 _RETURN = "max by (cluster, namespace, job, env_id) (avg_over_time(kubebeast_task_episode_return_mean[$window]))"
 
+# Crashes counted by the run itself, over all its processes: those of a recreated pod are another series.
+# Older learners have no such count; their starts within a pod are used.
+_CRASHES = f"({of_run('kubebeast_run_crashes')})[$loop:$resolution]"
 _STARTS = "changes(kubebeast_learner_start_time_seconds[$loop])"
 _STEP = of_run("kubebeast_learner_step")
 
-# Whether the learner is there or not: what the newest of those that were there said last.
+# The last values of the newest learner process, even if it is gone.
 _STARTED = "last_over_time(kubebeast_learner_start_time_seconds[$history])"
 _WAS_FINISHED = f"""\
 last_over_time(kubebeast_learner_step[$history]) >= last_over_time(kubebeast_learner_total_steps[$history])
@@ -15,14 +18,14 @@ last_over_time(kubebeast_learner_step[$history]) >= last_over_time(kubebeast_lea
 
 
 def _furthest(offset: str = "") -> str:
-    """The largest step of each run within the time that it may stand still."""
+    """Returns the largest step of each run within the time that it may stand still."""
     return f"max by (cluster, namespace, job, run_id) (max_over_time(({_STEP})[$stall:$resolution]{offset}))"
 
 
 LEARNER = {
     "KubeBeastLearnerDown": Alert(
         severity="critical",
-        # Env-servers without a learner miss one. Where nobody scrapes env-servers, its absence is all there is.
+        # Env-servers without a learner indicate its loss. If they are not scraped, its absence is the only sign.
         expr=f"""\
 (
   max by (cluster, namespace, job) (kubebeast_envserver_streams)
@@ -36,41 +39,51 @@ unless on (cluster, namespace, job) (
 )""",
         hold="$quick",
         summary=f"The learner of {WHERE} is gone.",
-        says="Its env-servers are there and it has not been read for $quick; where nobody scrapes them, it was read "
-        "within the last $history.",
-        meaning="Nothing is learnt; env-servers keep dialling and lose nothing. It does not fire for a run that had "
-        "finished, nor for a release that is gone with its env-servers.",
+        says="Its env-servers are up, but Prometheus has not read the learner for $quick. If env-servers are not "
+        "scraped, Prometheus has read the learner within the last $history.",
+        meaning="Nothing is learned. Env-servers keep dialing and lose nothing. The alert does not fire for a "
+        "finished run, or for a release that is gone together with its env-servers.",
         panels=["Verdict", "Env-steps"],
         steps=[
-            "kubectl get pods with the label app.kubernetes.io/component=learner: Pending asks for a node or a volume.",
-            "kubectl describe pod: OOMKilled asks for a higher memory limit, a failed probe for the log.",
-            "kubectl logs --previous: exit status 2 is a wrong setting.",
-            "A learner that runs and is not read: the NetworkPolicy, the ServiceMonitor's labels.",
-            "Uninstalled on purpose, and no env-server is scraped: silence the alert, it ends $history after.",
+            "Run `kubebeast fleet`: it shows why the pod is missing, e.g. a quota, or a missing image, node or volume.",
+            "If the pod is Terminating for minutes, its node does not answer. The pod is replaced once the node is "
+            "back. If the node is off for good, run `kubectl taint node NODE "
+            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`; before Kubernetes 1.26, run `kubectl delete "
+            "pod POD --force`.",
+            "Run `kubectl describe pod`. OOMKilled: raise the memory limit. A failed probe: read the log.",
+            "Run `kubectl logs --previous`. Exit status 2 means a wrong setting.",
+            "If the learner runs but is not scraped, check the NetworkPolicy and the labels of the ServiceMonitor.",
+            "If the release was uninstalled on purpose and no env-server is scraped, silence the alert. It ends after "
+            "$history.",
         ],
     ),
     "KubeBeastLearnerRestarting": Alert(
         severity="warning",
-        # A pod that is made again has another address, and so another series. All ranks start together.
+        # A learner that exits in order, e.g. for an upgrade or a drain, has saved and lost nothing.
         expr=unfinished(f"""\
 max by (cluster, namespace, job) (
-  sum by (cluster, namespace, job, rank) (1 + {_STARTS}) - 1
+  max by (cluster, namespace, job, run_id) (max_over_time({_CRASHES}))
+  - min by (cluster, namespace, job, run_id) (min_over_time({_CRASHES}))
+  or
+  sum by (cluster, namespace, job, rank) ({_STARTS})
+  unless on (cluster, namespace, job) kubebeast_run_crashes
 ) >= 3"""),
-        summary=f"The learner of {WHERE} restarts again and again.",
-        says="It has started {{ $value | humanize }} times more within the last $loop.",
-        meaning="What was learnt since the newest checkpoint is repeated each time.",
+        summary=f"The learner of {WHERE} restarts repeatedly.",
+        says="It was killed or failed {{ $value | humanize }} times within the last $loop.",
+        meaning="The training since the newest checkpoint is repeated after each crash. A learner that is replaced by "
+        "an upgrade, a drain or a deleted pod saves before it exits, and does not count.",
         panels=["Starts of the learner", "Memory of the learner", "Age of the last checkpoint"],
         steps=[
-            "kubectl describe pod: OOMKilled asks for a higher memory limit, or a smaller replay buffer or batch; a "
-            "failed liveness probe for the log.",
-            "kubectl logs --previous: the last lines say why it ended.",
-            "Evictions and spot nodes: a node that stays, or a shorter checkpoint_interval_minutes.",
+            "Run `kubectl describe pod`. OOMKilled: raise the memory limit, or use a smaller replay buffer or batch. "
+            "A failed liveness probe: read the log.",
+            "Run `kubectl logs --previous`: the last lines contain the reason of the exit.",
+            "For nodes that disappear without notice, use a node that stays, or a shorter checkpoint_interval_minutes.",
         ],
     ),
     "KubeBeastNoProgress": Alert(
         severity="critical",
-        # A fleet that is away has an alert of its own, and so has a learner. One that restarts in a loop has both
-        # now and then.
+        # A missing fleet has its own alert, and so has a missing learner. During a restart loop both are there
+        # at times.
         expr=unfinished(f"""\
 max by (cluster, namespace, job) (
   {_furthest()}
@@ -80,15 +93,16 @@ max by (cluster, namespace, job) (
 and on (cluster, namespace, job) max_over_time(kubebeast_streams[$stall]) > 0"""),
         hold="$quick",
         summary=f"The training of {WHERE} makes no progress.",
-        says="Its furthest step within the last $stall is {{ $value | humanize }}, no further than before.",
-        meaning="The learner has env-servers and trains nothing that lasts: it stands still, or it is restarted "
-        "before it gets beyond its newest checkpoint.",
+        says="Its highest step within the last $stall is {{ $value | humanize }}, no higher than before.",
+        meaning="The learner has env-servers but makes no lasting progress: it stands still, or it restarts before it "
+        "gets beyond its newest checkpoint.",
         panels=["Starts of the learner", "Env-steps", "Time spent waiting", "Age of the last checkpoint"],
         steps=[
-            "KubeBeastLearnerRestarting as well: it dies before its first checkpoint. Lower "
-            "checkpoint_interval_minutes, and mend why it dies.",
-            "It waits for rollouts: env-servers that hang. kubebeast top shows what each stream does.",
-            "It does not wait: its log, and /healthz, which says for how long its loop has not turned.",
+            "Together with KubeBeastLearnerRestarting, this alert means that the learner crashes before its first "
+            "checkpoint. Lower checkpoint_interval_minutes, and remove the cause of the crashes.",
+            "If the learner waits for rollouts, env-servers hang. `kubebeast top` shows the phase of each stream.",
+            "If the learner does not wait, look at its log and at /healthz, which reports for how long the training "
+            "loop has made no progress.",
         ],
     ),
     "KubeBeastNonFiniteUpdates": Alert(
@@ -99,11 +113,11 @@ max by (cluster, namespace, job) (
 ) > 0"""),
         summary=f"The learner of {WHERE} skips updates.",
         says="About {{ $value | humanize }} updates in $window had a loss or gradient that was not finite.",
-        meaning="Such batches are used up without changing the weights. Ten in a row end the run.",
+        meaning="A skipped update uses up its batch without a change of the weights. Ten in a row end the run.",
         panels=["Skipped updates", "Gradient norm", "Losses"],
         steps=[
-            "The learner's log names the steps.",
-            "Losses and gradient norm before them: do they grow?",
+            "Look for the steps in the learner's log.",
+            "Check whether losses and gradient norm grew before these steps.",
             "Lower learning_rate or grad_norm_clipping, and look for rewards or observations of unusual size.",
         ],
     ),
@@ -116,12 +130,14 @@ max by (cluster, namespace, job) (
         hold="$patient",
         summary=f"The learner of {WHERE} learns from old policies.",
         says="The weights that acted are {{ $value | humanize }} updates old.",
-        meaning="V-trace corrects for old policies by learning less from their steps.",
+        meaning="V-trace corrects for old policies: it learns less from their steps.",
         panels=["Policy lag", "Importance weights of V-trace", "Waits of rollouts and streams"],
         steps=[
-            "KubeBeastFleetIdle as well: the fleet is too large for the learner, take env-servers away.",
-            "Unrolls in flight are as many as environments: a larger batch_size, or fewer environments.",
-            "max_learner_queue_size bounds what is played or waits; max_policy_lag drops and counts what is too old.",
+            "Together with KubeBeastFleetIdle, this alert means that the fleet is too large for the learner: remove "
+            "env-servers.",
+            "There are as many unrolls in flight as environments: use a larger batch_size or fewer environments.",
+            "max_learner_queue_size limits queued and in-progress unrolls. max_policy_lag drops and counts unrolls "
+            "that are too old.",
         ],
     ),
     "KubeBeastReturnCollapsed": Alert(
@@ -135,16 +151,16 @@ and
         hold="$patient",
         summary=f"The return of {WHERE} in {{{{ $labels.env_id }}}} has collapsed.",
         says="It is {{ $value | humanize }} now.",
-        meaning="The mean return is nearer to the worst than to the best of the last $history, and below the best by "
-        "more than a quarter of |best| + |worst|: noise on a plateau is less, whatever the sign of the returns.",
+        meaning="The mean return is closer to the worst than to the best of the last $history, and below the best by "
+        "more than a quarter of |best| + |worst|. Noise on a plateau is smaller, for returns of any sign.",
         panels=["Return lost since its best", "Return of the newest episodes", "Entropy of the policy"],
         steps=[
-            "Entropy near 0: the policy repeats itself; raise entropy_cost. Gradient norm with a jump: lower "
-            "learning_rate or grad_norm_clipping.",
-            "Policy lag and clipped rho: did the data grow old at the same time?",
-            "One task alone: has its group of env-servers a new version, other kwargs, failures?",
-            "Checkpoints from before the fall, where keep_checkpoints kept any: kubebeast eval --checkpoint plays "
-            "them. With the newer ones moved away, the run resumes from the newest that is left.",
+            "An entropy near 0 means that the policy repeats itself: raise entropy_cost. After a jump of the gradient "
+            "norm, lower learning_rate or grad_norm_clipping.",
+            "Look at policy lag and clipped rho: the data may have become old at the same time.",
+            "If only one task collapsed, check its group of env-servers for a new version, other kwargs, and failures.",
+            "If keep_checkpoints has kept checkpoints from before the drop, play them with `kubebeast eval "
+            "--checkpoint`. If you move the newer ones away, the run resumes from the newest one that is left.",
         ],
     ),
     "KubeBeastFinishedHoldsGPU": Alert(
@@ -157,13 +173,13 @@ count by (cluster, namespace, job) (
         hold="$lenient",
         summary=f"The run of {WHERE} has finished and holds a GPU.",
         says="The learner is idle and holds {{ $value }} GPU.",
-        meaning="It stays ready after its last step until the release is paused, extended or uninstalled; so do its "
-        "env-servers.",
+        meaning="After its last step, the learner stays ready until the release is paused, extended or uninstalled, "
+        "and so do its env-servers.",
         panels=["Verdict", "GPU memory"],
         steps=[
-            "Free the GPU and the nodes and keep the run: helm upgrade with paused=true.",
-            "Train on: a larger total_steps.",
-            "Nothing more to do: copy the run from its volume, then helm uninstall.",
+            "To free the GPU and the nodes and keep the run, use `helm upgrade` with `paused=true`.",
+            "To continue training, set a larger total_steps.",
+            "If the run is complete, copy it from its volume, then use `helm uninstall`.",
         ],
     ),
 }

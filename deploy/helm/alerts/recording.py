@@ -1,15 +1,15 @@
-"""Series that the dashboard, the autoscalers and other rules ask for by name."""
+"""Series that the dashboard, the autoscalers and other rules query by name."""
 
 from alerts.rule import of_run
 from dashboard.promql import RELEASE, demand
 
 _RETURN = "kubebeast_task_episode_return_mean"
 
-# Of the present run alone, whatever the release trained before.
+# Only of the present run, not of earlier ones of the release.
 _PRESENT = "and on (cluster, namespace, job, run_id) kubebeast_run_info"
 
-# A level counts as reached when a whole window held it, up to now: the mean of the first few episodes is luck, and at
-# the address of an earlier run the window begins with its returns.
+# A level counts as reached if it was held for a whole window until now: the mean of the first few episodes is
+# noise, and at the address of an earlier run the window begins with its returns.
 _HELD = of_run(f"(min_over_time({_RETURN}[$window]) and {_RETURN} and {_RETURN} offset $window)", "env_id")
 _BEST = f"""\
 max by (cluster, namespace, job, env_id) (
@@ -26,8 +26,8 @@ min by (cluster, namespace, job, env_id) (
   {_PRESENT}
 )"""
 
-# Streams that there were and are not, without those that said Bye, as those do that go from rank to rank. Told by
-# the learner, which hears the goodbyes.
+# Streams that were lost without a Bye; those that move from rank to rank send one. Measured by the learner, which
+# receives the Byes.
 _MISSED = """\
 clamp_min(
   max by (cluster, namespace, job) (

@@ -1,18 +1,19 @@
-"""The row about whether learner, inference and fleet fit each other, and where a step's time goes."""
+"""The row about the balance of learner, inference and fleet, and the parts of a step's time."""
 
 from dashboard.grafana import WAITING, Panel, Panels
-from dashboard.promql import demand, of_release, parked_share, quantile, rate, stage_loads
+from dashboard.promql import demand, empty_share, of_release, parked_share, quantile, rate, stage_loads
 
 
 def spread(histogram: str, legend: str, by: str = "") -> dict[str, str]:
-    """Its median and 99th percentile."""
+    """The median and the 99th percentile of a histogram."""
     return {f"{legend}, p{q * 100:.0f}": quantile(q, histogram, by) for q in (0.5, 0.99)}
 
 
 BOTTLENECK: Panels = {
     "Time spent waiting": Panel(
-        good="Learner and streams below 25 %: they fit. Learner high: whatever else works near 100 % is the limit, "
-        "and the fleet where nothing does. Streams high: fewer of them, or a faster learner.",
+        good="Good: learner and streams below 25 %, so that they fit each other. If the learner waits more, the "
+        "limit is the part that works near 100 %, or the fleet if there is no such part. If the streams wait more, "
+        "use fewer streams or a faster learner.",
         unit="percentunit",
         ceiling=1,
         queries={
@@ -24,13 +25,13 @@ BOTTLENECK: Panels = {
         levels=WAITING,
     ),
     "Fleets that could be used": Panel(
-        good="Near 1. At 2 twice the env-servers would be used until the busiest of learner, inference and CPUs has "
-        "no time left, at 0.5 half of them do.",
+        good="Good: near 1. At 2, twice as many env-servers could be used until the busiest of learner, inference "
+        "and CPUs has no time left. At 0.5, half of the env-servers are enough.",
         queries={"times the present one": demand()},
     ),
     "Rollout queue": Panel(
-        good="Between empty and full. Always empty: the fleet is short. Full: streams are held back, and resume in "
-        "turn as the learner takes unrolls.",
+        good="Good: between empty and full. If it is always empty, the fleet is too small. If it is full, streams "
+        "are held back, and resume in turn as the learner takes unrolls.",
         queries={
             "unrolls that wait for the learner": "kubebeast_rollouts_queued{%s}",
             "full": "clamp_min(kubebeast_rollout_queue_capacity{%s} - kubebeast_rollouts_running{%s}, 0)",
@@ -38,8 +39,8 @@ BOTTLENECK: Panels = {
         },
     ),
     "Rows of an inference batch": Panel(
-        good="Mean well above the environments of one stream: inference serves many streams at once. Waiting rows "
-        "that grow: more inference threads, or larger batches.",
+        good="Good: a mean well above the number of environments per stream, so that inference serves many streams "
+        "at once. If the number of waiting rows grows, use more inference threads or larger batches.",
         queries={
             "mean": f"{rate('kubebeast_inference_rows_total')} / {rate('kubebeast_inference_batches_total')}",
             **spread("kubebeast_inference_batch_rows", "rows"),
@@ -47,8 +48,8 @@ BOTTLENECK: Panels = {
         },
     ),
     "What starts an inference batch": Panel(
-        good="Full or all. Timeout: batches wait in vain for rows that do not come, so lower min_inference_rows or "
-        "add env-servers. Dropped: 0.",
+        good="Good: full or all. Timeout: batches wait in vain for more rows, so lower min_inference_rows or add "
+        "env-servers. Dropped: 0 is good.",
         unit="ops",
         queries={
             "{{reason}}": rate("kubebeast_inference_flushes_total"),
@@ -56,14 +57,15 @@ BOTTLENECK: Panels = {
         },
     ),
     "Phases of inference": Panel(
-        good="The model takes most. Gather or reply longer than the model: batches of many small streams, or too few "
-        "cores. A wide gap from p50 to p99: something else uses the machine.",
+        good="Good: the model takes most of the time. If gather or reply takes longer than the model, batches "
+        "consist of many small streams, or there are too few cores. A wide gap between p50 and p99 means that "
+        "another process uses the machine.",
         unit="s",
         queries=spread("kubebeast_inference_seconds", "{{phase}}", by="phase"),
     ),
     "Round trip of a step": Panel(
-        good="Environments: what playing and the network take. Actions: what the learner takes, without holding back. "
-        "The larger of the two is where a faster part pays.",
+        good="Environments: the time of the environments and the network. Actions: the time of the learner, except "
+        "for holding streams back. It pays to speed up the larger of the two.",
         unit="s",
         queries={
             **spread("kubebeast_stream_env_seconds", "environments"),
@@ -71,8 +73,8 @@ BOTTLENECK: Panels = {
         },
     ),
     "Waits of a step": Panel(
-        good="For its batch: a small part of the round trip; otherwise inference is the limit. For actions at the "
-        "env-server: above the learner's part by what the network takes.",
+        good="Good: the wait for a batch is a small part of the round trip; otherwise inference is the limit. The "
+        "wait for actions at the env-server exceeds the learner's part by the time of the network.",
         unit="s",
         queries={
             **spread("kubebeast_inference_queue_wait_seconds", "for its batch"),
@@ -80,8 +82,8 @@ BOTTLENECK: Panels = {
         },
     ),
     "Waits of rollouts and streams": Panel(
-        good="Short. Long waits of rollouts age the data, long holds of streams waste env-servers: both say that the "
-        "learner is the limit.",
+        good="Good: short. Long waits of rollouts make the data older, and long holds of streams waste env-servers. "
+        "In both cases the learner is the limit.",
         unit="s",
         queries={
             **spread("kubebeast_rollout_queue_wait_seconds", "rollout queued"),
@@ -89,21 +91,22 @@ BOTTLENECK: Panels = {
         },
     ),
     "Phases of an update": Panel(
-        good="Forward and backward take most. To device: the bus to the GPU, or observations larger than they need to "
-        "be. Publish: the model is large for its batches.",
+        good="Good: forward and backward take most of the time. If to device takes long, the bus to the GPU is slow, "
+        "or observations are larger than necessary. If publish takes long, the model is large for its batches.",
         unit="s",
         queries=spread("kubebeast_update_seconds", "{{phase}}", by="phase"),
     ),
     "Updates": Panel(
-        good="Level. Falls with the env-steps when the fleet is short, alone when the learner is slow.",
+        good="Good: level. If the fleet is too small, updates fall together with the env-steps. If the learner is "
+        "slow, they fall alone.",
         unit="ops",
         queries={"of the weights": of_release(rate("kubebeast_updates_total"))},
     ),
     "Updates without a share": Panel(
-        good="Of several learners: 0. A learner without a batch of its own has too few streams.",
+        good="For several learners. Good: 0. A learner without a batch of its own has too few streams.",
         unit="percentunit",
         ceiling=1,
-        queries={"of all updates": f"{rate('kubebeast_empty_shares_total')} / ({rate('kubebeast_updates_total')} > 0)"},
+        queries={"of all updates": empty_share()},
         levels=WAITING,
     ),
 }

@@ -1,4 +1,4 @@
-"""The row about what the learner learns from, and whether the optimisation is sound."""
+"""The row about the data of the learner, and the soundness of its optimization."""
 
 from dashboard.grafana import Level, Panel, Panels
 from dashboard.promql import of_release, rate
@@ -10,22 +10,23 @@ _PADDED = rate("kubebeast_rollout_padded_steps_total")
 
 DATA: Panels = {
     "Policy lag": Panel(
-        good="A few updates, and level. Above 20: the fleet is too large for the learner, or batch_size too small for "
-        "the environments in flight. V-trace corrects for it, and learns less.",
+        good="Good: a few updates, and level. Above 20, the fleet is too large for the learner, or batch_size is too "
+        "small for the number of environments. V-trace corrects for the lag, but learns less.",
         queries={"updates, mean of a batch": "kubebeast_policy_lag_updates{%s}"},
         levels=(Level(None, "green"), Level(20, "red")),
     ),
     "Importance weights of V-trace": Panel(
-        good="Mean near 1, few clipped. Mean far from 1: data are old, or the policy changes fast; lower "
-        "learning_rate or the lag.",
+        good="Good: a mean near 1, and few clipped weights. If the mean is far from 1, the data are old, or the "
+        "policy changes fast: lower learning_rate or the lag.",
         queries={
             "mean rho": "kubebeast_rho_mean{%s}",
             "share of rho that is clipped": "kubebeast_rho_clipped_ratio{%s}",
         },
     ),
     "Dropped and padded steps": Panel(
-        good="Dropped: 0 %, the defaults drop nothing before the end. Padded: one place an episode, for the way to "
-        "the next one. More of them: streams end often; the padding costs time, not truth.",
+        good="Good: 0 % dropped, because the defaults drop no steps before the end. Padding is one place per "
+        "episode, for the transition to the next one. If there is more, streams end often. Padding costs time, but "
+        "does not affect correctness.",
         unit="percentunit",
         queries={
             "{{outcome}}": f"{_DROPPED} / ignoring(outcome) group_left() {_SAMPLED}",
@@ -33,28 +34,29 @@ DATA: Panels = {
         },
     ),
     "Losses": Panel(
-        good="Finite and of like size for long stretches; their sign and level say little. A jump together with the "
-        "return is the moment to look at.",
+        good="Good: finite, and of similar size for long periods. Their sign and level mean little. If a loss jumps "
+        "together with the return, look at that moment.",
         floor=None,
         queries={"{{part}}": "kubebeast_loss{%s}"},
     ),
     "Entropy of the policy": Panel(
-        good="Falls slowly from the logarithm of the number of actions. Near 0 early: the policy has collapsed to one "
-        "action; raise entropy_cost. Stuck at the top: it does not learn.",
+        good="Good: falls slowly from the logarithm of the number of actions. If it is near 0 early, the policy has "
+        "collapsed to one action: raise entropy_cost. If it stays at the top, the agent does not learn.",
         queries={"nats": "kubebeast_policy_entropy_nats{%s}"},
     ),
     "Gradient norm": Panel(
-        good="Level within a factor of ten. Growing without end: lower learning_rate or grad_norm_clipping before "
-        "updates are skipped.",
+        good="Good: level within a factor of ten. If it grows without end, lower learning_rate or grad_norm_clipping "
+        "before updates are skipped.",
         queries={"before clipping": of_release("kubebeast_gradient_norm{%s}")},
     ),
     "Skipped updates": Panel(
-        good="0: losses and gradients are finite. Ten in a row end the run; the learner's log names the steps.",
+        good="Good: 0, so losses and gradients are finite. Ten in a row end the run. The learner's log names the "
+        "steps.",
         width=12,
         queries={"in an hour": of_release("increase(kubebeast_updates_skipped_total{%s}[1h])")},
     ),
     "Learning rate": Panel(
-        good="The schedule that was asked for, also after a restart.",
+        good="Good: the configured schedule, also after a restart.",
         unit="sci",
         width=12,
         queries={"learning rate": of_release("kubebeast_learning_rate{%s}")},

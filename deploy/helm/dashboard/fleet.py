@@ -1,4 +1,4 @@
-"""The row about the env-servers, and which pod is to blame."""
+"""The row about the env-servers, and about the pods that cause a problem."""
 
 from dashboard.bottleneck import spread
 from dashboard.grafana import FILLED, Panel, Panels
@@ -8,8 +8,9 @@ _POD = "pod, kubebeast_group"
 
 FLEET: Panels = {
     "Streams": Panel(
-        good="Configured, connected and at the learner are the same. Configured above connected: see Reconnects. "
-        "Missed, recorded by the rules: 0; such streams left without a Bye and were not replaced.",
+        good="Good: configured, connected and at the learner are equal. If configured is above connected, see "
+        "Reconnects. Missed, which the rules record, is 0: it counts streams that left without a Bye and were not "
+        "replaced.",
         queries={
             "at the learner": "kubebeast_streams{%s}",
             "connected: {{kubebeast_group}}": total("kubebeast_envserver_streams_connected{%s}", "kubebeast_group"),
@@ -18,16 +19,16 @@ FLEET: Panels = {
         },
     ),
     "Places taken": Panel(
-        good="Below 100 %. Full: further env-servers are refused; raise max_envs.",
+        good="Good: below 100 %. At 100 %, additional env-servers are refused: raise max_envs.",
         unit="percentunit",
         ceiling=1,
         queries={"environments of those that fit": "kubebeast_envs{%s} / (kubebeast_slots{%s} > 0)"},
         levels=FILLED,
     ),
     "Streams that end or are turned away": Panel(
-        good="Near 0 unless the fleet changes; bye is a wanted end. Disconnect: pods die or the network fails. "
-        "Refused: an env-server that does not fit. Without a token: the Secret. No stream: most often TLS, "
-        "docs/security.md explains the words.",
+        good="Good: near 0 unless the fleet changes; bye is an intended end. Disconnect: pods die or the network "
+        "fails. Refused: an env-server does not fit. Without a token: check the Secret. No stream: usually TLS; "
+        "docs/security.md explains the reasons.",
         unit="ops",
         queries={
             "ended: {{reason}}": rate("kubebeast_streams_ended_total"),
@@ -38,8 +39,8 @@ FLEET: Panels = {
         },
     ),
     "Reconnects": Panel(
-        good="Near 0 unless the fleet changes. Unavailable: the learner or the network. Invalid_argument: shapes or "
-        "versions. Unauthenticated: the token.",
+        good="Good: near 0 unless the fleet changes. Unavailable: the learner or the network. Invalid_argument: "
+        "shapes or versions. Unauthenticated: the token.",
         unit="ops",
         queries={
             "{{code}}": total(rate("kubebeast_envserver_disconnects_total"), "code"),
@@ -47,12 +48,13 @@ FLEET: Panels = {
         },
     ),
     "Failures of environments": Panel(
-        good="0, or rare and spread over the pods. The table below says which pods, their logs say why.",
+        good="Good: 0, or rare and spread over the pods. The table below shows the pods, and their logs contain the "
+        "reasons.",
         unit="ops",
         queries={"{{kind}}": total(rate("kubebeast_envserver_env_failures_total"), "kind")},
     ),
     "Restarts and quarantine": Panel(
-        good="0. What is quarantined stays away until its pod is replaced.",
+        good="Good: 0. A quarantined environment or stream stays away until its pod is replaced.",
         queries={
             "environments, in an hour": total("increase(kubebeast_envserver_env_restarts_total{%s}[1h])"),
             "streams, in an hour": total("increase(kubebeast_envserver_stream_restarts_total{%s}[1h])"),
@@ -61,8 +63,8 @@ FLEET: Panels = {
         },
     ),
     "Time of environments": Panel(
-        good="Level, and p99 near p50. All pods slower: the environments or the CPU. A wide gap: see which pod, in "
-        "the table below.",
+        good="Good: level, and p99 near p50. If all pods are slower, check the environments and the CPU. If the gap "
+        "is wide, the table below shows the slow pod.",
         unit="s",
         queries={
             **spread("kubebeast_envserver_step_seconds", "step of {{kubebeast_group}}", by="kubebeast_group"),
@@ -70,8 +72,8 @@ FLEET: Panels = {
         },
     ),
     "Pods, the slowest first": Panel(
-        good="Pods of a group are alike. One far slower: its node, or its CPU limit; delete it, a new one comes "
-        "elsewhere. One with failures: its log.",
+        good="Good: the pods of a group are alike. If one is far slower, the cause is its node or its CPU limit: "
+        "delete it, and a new pod starts elsewhere. If one has failures, read its log.",
         kind="table",
         width=16,
         queries={

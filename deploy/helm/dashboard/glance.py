@@ -1,4 +1,4 @@
-"""The first row: in ten seconds how fast, how good, who waits for whom and what it costs."""
+"""The first row: an overview of speed, return, waits and cost."""
 
 from dashboard.cost import DELIVERED, DOLLARS_AN_HOUR, NEEDS_POD_MONITOR
 from dashboard.grafana import NONE_IS_GOOD, WAITING, Level, Panels, Stat
@@ -15,32 +15,33 @@ _LOADS = stage_loads()
 
 GLANCE: Panels = {
     "Verdict": Stat(
-        good="Balanced. Otherwise it names what holds the others up: docs/monitoring.md says what would help, the row "
-        "on the bottleneck below shows why.",
+        good="Good: balanced. Any other verdict names the bottleneck: docs/monitoring.md lists the remedies, and the "
+        "row about the bottleneck below shows the cause.",
         width=6,
         queries={"verdict": verdict()},
         texts=[*TEXTS.values()],
     ),
     "Speed": Stat(
-        good="As high as it was. Lower than before: the verdict says who is to blame.",
+        good="Good: as high as before. If it is lower, the verdict names the cause.",
         queries={"env-steps a second": of_release("kubebeast_learner_steps_per_second{%s}")},
     ),
     "Return": Stat(
-        good="Rises. Mean unclipped return of the newest episodes of each task.",
+        good="Good: rises. Mean unclipped return of the newest episodes of each task.",
         width=5,
         queries={"{{env_id}}": _RETURN},
     ),
     "Return lost since its best": Stat(
-        good="Near 0 %. Above 25 % the learning has collapsed: look at entropy, gradient norm and rho. How far a task "
-        "fell below its best of six hours, as a share of |best| + |worst|. Needs the rules, and a few minutes of "
-        "history.",
+        good="Good: near 0 %. Above 25 %, learning has collapsed: look at entropy, gradient norm and rho. The value "
+        "is the fall of a task below its best of six hours, as a share of |best| + |worst|. It needs the rules, and "
+        "a few minutes of history.",
         unit="percentunit",
         queries={"{{env_id}}": _FALL},
         levels=(Level(None, "green"), Level(0.15, "orange"), Level(0.25, "red")),
         no_data=NEEDS_RULES,
     ),
     "Alerts that fire": Stat(
-        good="0. Each has a section in docs/alerts.md: what it means, how to confirm it, what to do. Needs the rules.",
+        good="Good: 0. Each alert has a section in docs/alerts.md with its meaning, the panels that confirm it, and "
+        "the remedies. The value needs the rules.",
         width=5,
         queries={
             "{{alertname}} {{pod}}": of_release('ALERTS{%s, alertstate="firing"}', "alertname, pod", aggregate="count")
@@ -51,39 +52,40 @@ GLANCE: Panels = {
         no_data=NEEDS_RULES,
     ),
     "Learner waits for the fleet": Stat(
-        good="Below 25 %. Above 50 % most of what the learner costs is lost. Whether more env-servers would help the "
-        "verdict says.",
+        good="Good: below 25 %. Above 50 %, most of the cost of the learner is wasted. The verdict shows whether "
+        "more env-servers would help.",
         unit="percentunit",
         queries={"of the last half minute": "kubebeast_learner_starved_ratio{%s}"},
         levels=WAITING,
     ),
     "Fleet waits for the learner": Stat(
-        good="Below 25 %. Above 50 % most of what the env-servers cost is lost: take some away.",
+        good="Good: below 25 %. Above 50 %, most of the cost of the env-servers is wasted: remove some of them.",
         unit="percentunit",
         queries={"of the streams": parked_share()},
         levels=WAITING,
     ),
     "Inference at work": Stat(
-        good="Any, as long as the learner does not wait. Near 100 % while it does: inference is the limit.",
+        good="Good: any value while the learner does not wait. If the learner waits and this is near 100 %, "
+        "inference is the limit.",
         unit="percentunit",
         queries={"of the last half minute": _LOADS["inference"]},
     ),
     "CPUs of the learner": Stat(
-        good="Any, as long as the learner does not wait. Near 100 % while it does: its machine, or the limit of its "
-        "container, is the limit.",
+        good="Good: any value while the learner does not wait. If the learner waits and this is near 100 %, its "
+        "machine, or the CPU limit of its container, is the limit.",
         unit="percentunit",
         queries={"at work": _LOADS["cpu"]},
     ),
     "Dollars an hour": Stat(
-        good="What you expect to pay. Prices are the two text fields at the top; env-servers count while they are "
-        "scraped.",
+        good="Good: the cost that you expect. The two text fields at the top contain the prices. Env-servers count "
+        "while they are scraped.",
         unit="currencyUSD",
         queries={"learner and fleet": DOLLARS_AN_HOUR},
         no_data=NEEDS_POD_MONITOR,
     ),
     "A million steps cost": Stat(
-        good="Lower is better; compare before and after a change of the fleet. In dollars, of steps that the learner "
-        "took.",
+        good="Lower is better: compare the values before and after a change of the fleet. In dollars, for steps that "
+        "the learner received.",
         unit="currencyUSD",
         queries={"dollars": f"{DOLLARS_AN_HOUR} / 3600 * 1e6 / {DELIVERED}"},
         no_data=NEEDS_POD_MONITOR,

@@ -1,4 +1,4 @@
-"""Rows of panels in, Grafana's JSON out.
+"""Converts rows of panels to Grafana's JSON.
 
 https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 """
@@ -17,12 +17,12 @@ Model = dict[str, Any]
 
 
 def panel_id(title: str) -> int:
-    """The same as long as the title is: links to a panel outlive changes of the others."""
+    """Depends only on the title, so links to a panel stay valid if other panels change."""
     return zlib.crc32(title.encode()) & 0x7FFFFFFF
 
 
 def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
-    """Headings and panels, row below row. A folded row holds its panels itself. matchers: for "%s" in queries."""
+    """Headings and panels, row by row. A collapsed row contains its panels. `matchers` replaces "%s" in queries."""
     y = 0
     for row in rows:
         heading: Model = {
@@ -44,7 +44,7 @@ def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
 
 
 def _laid_out(row: Row, y: int, matchers: str) -> list[Model]:
-    """The panels from left to right, line below line."""
+    """The panels from left to right, line by line."""
     panels, x = [], 0
     for title, panel in row.panels.items():
         width = panel.width or row.width
@@ -78,7 +78,7 @@ def _panel(title: str, panel: Panel, matchers: str) -> Model:
                 "refId": ascii_uppercase[number],
                 "datasource": DATASOURCE,
                 "expr": expr.replace("%s", matchers),
-                # The job tells apart runs that share a graph, the rank several learners; a table has columns for them.
+                # In a graph, the job identifies the run and the rank the learner; a table has columns for both.
                 "legendFormat": legend if is_table else f"{{{{job}}}} {legend} {{{{rank}}}}",
                 "instant": not over_time,
                 "range": over_time,
@@ -125,7 +125,7 @@ def _options(panel: Panel) -> Model:
 
 
 def _one_table(panel: Panel) -> list[Model]:
-    """All queries side by side, each column under its legend."""
+    """All queries side by side, each in a column with its legend as the title."""
     suffix = " #{}" if len(panel.queries) > 1 else ""
     names = {"Value" + suffix.format(ascii_uppercase[number]): name for number, name in enumerate(panel.queries)}
     return [

@@ -1,4 +1,4 @@
-"""Which rows the dashboard has, from top to bottom, and what its reader can choose or fill in.
+"""The rows of the dashboard from top to bottom, and the variables that its reader can select or enter.
 
 https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 https://grafana.com/docs/grafana/latest/dashboards/variables/
@@ -17,9 +17,9 @@ from dashboard.safety import SAFETY
 from dashboard.speed import SPEED
 
 SCHEMA_VERSION = 41
-# Releases are chosen by cluster, namespace and job, which learner and env-servers share.
+# Releases are selected by cluster, namespace and job. Learner and env-servers of a release share all three.
 MATCHERS = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
-# From the question that matters most down to the one that is asked last.
+# From the most important question to the least important one.
 ROWS = (
     Row("What is going on?", GLANCE, width=4, height=4, is_open=True),
     Row("Is it learning?", LEARNING, is_open=True),
@@ -32,7 +32,7 @@ ROWS = (
 
 
 def dashboard_text() -> str:
-    """The JSON model, as the chart's file has it."""
+    """The JSON model, i.e. the content of the chart's file."""
     model = {
         "uid": "kubebeast",
         "title": "KubeBeast",
@@ -59,7 +59,7 @@ def dashboard_text() -> str:
 
 
 def _start_marks() -> Model:
-    """A vertical line wherever a learner's process started: the values of `expr` are the times."""
+    """A vertical line at each start of a learner's process: the values of `expr` are the times."""
     return {
         "name": "Learner started",
         "datasource": DATASOURCE,
@@ -74,7 +74,7 @@ def _start_marks() -> Model:
 
 
 def _label(name: str, label: str, series: str) -> Model:
-    """One, several or all values of the label `name` in a series; all is right for a label that nobody sets, too."""
+    """One, several or all values of the label `name` in a series; all also matches series without this label."""
     query = f"label_values({series}, {name})"
     return {
         "name": name,
@@ -93,7 +93,7 @@ def _label(name: str, label: str, series: str) -> Model:
 
 
 def _text(name: str, label: str, default: str) -> Model:
-    """Typed in by the reader."""
+    """A text field for the reader."""
     value = {"text": default, "value": default}
     options = [value | {"selected": True}]
     return {"name": name, "label": label, "type": "textbox", "query": default, "current": value, "options": options}

@@ -1,4 +1,4 @@
-"""The row about throughput and what it costs."""
+"""The row about throughput and its cost."""
 
 from dashboard.cost import DELIVERED, DOLLARS_AN_HOUR, NEEDS_POD_MONITOR
 from dashboard.grafana import Panel, Panels, Stat
@@ -8,15 +8,16 @@ _POD_STEPS = rate("kubebeast_envserver_env_steps_total")
 
 SPEED: Panels = {
     "Env-steps": Panel(
-        good="Sampled and delivered lie on each other, level as long as the fleet is. Sampled far above delivered: "
-        "steps are dropped, see the row on data.",
+        good="Good: sampled and delivered are equal, and level while the size of the fleet is constant. If sampled "
+        "is far above delivered, steps are dropped: see the row about data.",
         unit="ops",
         width=12,
         queries={"{{outcome}}": rate("kubebeast_steps_total", 'outcome=~"sampled|delivered"')},
     ),
     "Env-steps of an env-server": Panel(
-        good="Pods of a group are alike. A slowest far below the mean has a slow node or too little CPU: the table of "
-        "the fleet names it. All fall when the fleet grows: the learner or its inference is the limit.",
+        good="Good: the pods of a group are alike. If the slowest pod is far below the mean, its node is slow or it "
+        "has too little CPU: the table in the row about the fleet names it. If all pods get slower when the fleet "
+        "grows, the learner or its inference is the limit.",
         unit="ops",
         width=12,
         queries={
@@ -25,20 +26,20 @@ SPEED: Panels = {
         },
     ),
     "Env-steps for a dollar": Panel(
-        good="Higher is better; compare before and after a change of the fleet. Prices are the two text fields at the "
-        "top; env-servers count while they are scraped.",
+        good="Higher is better: compare the values before and after a change of the fleet. The two text fields at "
+        "the top contain the prices. Env-servers count while they are scraped.",
         queries={"delivered": f"{DELIVERED} * 3600 / {DOLLARS_AN_HOUR}"},
         no_data=NEEDS_POD_MONITOR,
     ),
     "Trained": Stat(
-        good="Grows steadily up to 100 %.",
+        good="Good: grows steadily up to 100 %.",
         unit="percentunit",
         ceiling=1,
         queries={"of all steps": of_release("kubebeast_learner_step{%s} / kubebeast_learner_total_steps{%s}")},
         width=4,
     ),
     "Time left": Stat(
-        good="Shrinks as fast as time goes by. Nothing is shown while the training stands still.",
+        good="Good: shrinks as fast as time passes. Empty while the training stands still.",
         unit="s",
         queries={
             "at the present speed": of_release(
@@ -49,8 +50,8 @@ SPEED: Panels = {
         width=4,
     ),
     "Traffic of the learner": Panel(
-        good="Well below what its network can carry. Bytes for a step that grow: compression is off, or observations "
-        "are larger than they need to be.",
+        good="Good: well below the capacity of the network. If the bytes per step grow, compression is off, or "
+        "observations are larger than necessary.",
         unit="Bps",
         queries={
             "from env-servers": rate("kubebeast_received_bytes_total"),

@@ -1,10 +1,7 @@
-"""JSON Schema of the settings that the chart passes on, from the dataclasses that define them."""
+"""JSON Schema of the settings in the chart's values, generated from their dataclasses."""
 
-import ast
 import dataclasses
-import inspect
 import json
-import textwrap
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import EvalConfig, LearnerConfig
 from kubebeast_learner.config.checks import JsonObject
+from kubebeast_learner.config.help.documentation import docstrings
 from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]
@@ -20,26 +18,33 @@ Schema = dict[str, Any]
 LEARNER_OWNED = frozenset(
     ("address", "http_address", "linger", "progress", "savedir", "tls_ca", "tls_cert", "tls_key", "token_file", "xpid")
 )
-"""Settings that the chart's templates give; they are no part of learner.config."""
-EVALUATOR_OWNED = frozenset(("checkpoint", "follow", "http_address", "json", "linger", "savedir", "xpid"))
-"""Settings that belong to the chart; they are no part of evaluator.config."""
+"""Settings that the chart's templates set; learner.config does not accept them."""
+EVALUATOR_OWNED = frozenset(
+    ("checkpoint", "follow", "http_address", "json", "linger", "savedir", "trust_checkpoint", "xpid")
+)
+"""Settings that the chart's templates set; evaluator.config does not accept them."""
 ENVSERVER_OWNED = frozenset(
     (
         *("address", "env", "env_kwargs", "env_server_id", "envs_per_stream", "http_address", "listen", "max_steps"),
-        *("num_streams", "preset", "seed", "time_limit", "tls_ca", "tls_cert", "tls_key", "tls_server_name"),
+        *("num_streams", "preset", "run", "seed", "time_limit", "tls_ca", "tls_cert", "tls_key", "tls_server_name"),
         *("token_file", "wrappers"),
     )
 )
-"""Settings that the chart's templates give, some from values of their own."""
+"""Settings that the chart's templates set, some of them from other values, e.g. num_streams from numStreams."""
 
 _TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string", Path: "string"}
 _MAY_BE_NULL = ("passthrough", "probe", "stringMap")
-"""Definitions of what an object is made without where it is null."""
+"""Definitions of values that may be null: the object is then created without them."""
+_MISSING = (
+    "required values are missing, see the other lines. helm upgrade --reuse-values keeps the defaults of the previous "
+    "chart, --reset-then-reuse-values (Helm 3.14) uses the defaults of this chart. A null removes a value"
+)
+"""Helm shows this next to the names of required values."""
 
 
 def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
-    """The chart's values.schema.json with what follows from elsewhere: the definitions of settings, and what of the
-    default values must not be missing. The rest is kept.
+    """The chart's values.schema.json with its generated parts: the definitions of settings, and the default values that
+    are required. The rest is unchanged.
     """
     schema: Schema = json.loads(schema_text)
     schema["$defs"] |= {
@@ -51,14 +56,16 @@ def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
     }
     _require(schema, values)
     _require(schema["$defs"]["envserverDefaults"], values["envserverDefaults"], depth=1)
+    # If a constant does not match, Helm prints its expected value.
+    schema["if"], schema["else"] = _presence(schema, schema["$defs"]), {"const": _MISSING}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _require(node: Schema, values: Mapping[str, Any], depth: int = 9) -> None:
-    """Sets what is required of an object and, to that depth, of those in it: all that is not empty by default.
+    """Sets the required keys of an object, and of the objects in it down to `depth`: all that are not empty by default.
 
-    Helm takes a key with null out of the values, and templates would make 0, false or nothing of it. Definitions that
-    others share stay as they are: an entry of a list of groups says only what it changes.
+    Helm removes a key with null from the values, and templates would turn it into 0, false or an empty string. Shared
+    definitions are unchanged, because an entry of envservers contains only the values that it changes.
     """
     node["required"] = [key for key, value in values.items() if value and not _may_be_null(node["properties"][key])]
     if not node["required"]:
@@ -69,14 +76,25 @@ def _require(node: Schema, values: Mapping[str, Any], depth: int = 9) -> None:
             _require(child, value, depth - 1)
 
 
+def _presence(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """The parts of a schema that list the required keys, including those of nested maps."""
+    node = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), node)
+    inner = {key: _presence(child, definitions) for key, child in node.get("properties", {}).items()}
+    inner = {key: child for key, child in inner.items() if child}
+    return {
+        **({"required": node["required"]} if "required" in node else {}),
+        **({"properties": inner} if inner else {}),
+    }
+
+
 def _may_be_null(schema: Schema) -> bool:
     return "null" in schema.get("type", ()) or schema.get("$ref") in [f"#/$defs/{name}" for name in _MAY_BE_NULL]
 
 
 def settings_schema(config_type: type, owned: frozenset[str]) -> Schema:
-    """An object of a configuration's settings, flat and without those in `owned`.
+    """The settings of a configuration as one flat object, without those in `owned`.
 
-    ValueError for an owned setting that does not exist, or a field whose type has no schema.
+    ValueError if an owned setting does not exist, or if the type of a field has no schema.
     """
     settings = _settings(config_type)
     unknown = owned - settings.keys()
@@ -93,10 +111,10 @@ def settings_schema(config_type: type, owned: frozenset[str]) -> Schema:
 
 
 def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
-    """Setting name to type and description, over all sections."""
+    """Type and description of each setting by name, over all sections."""
     settings: dict[str, tuple[Any, str]] = {}
     hints = get_type_hints(config_type, include_extras=True)
-    documented = {name: text for base in _dataclasses(config_type) for name, text in _docstrings(base).items()}
+    documented = docstrings(config_type)
     for field in dataclasses.fields(config_type):
         kind = hints[field.name]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
@@ -106,13 +124,8 @@ def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
     return settings
 
 
-def _dataclasses(config_type: type) -> list[type]:
-    """The class and those that it inherits settings from."""
-    return [base for base in config_type.__mro__ if dataclasses.is_dataclass(base)]
-
-
 def _type_schema(kind: Any) -> Schema:
-    """KeyError for a type that settings do not have so far."""
+    """KeyError if no setting has had this type so far."""
     if kind == JsonObject:
         return {"type": ["object", "string"]}
     if get_origin(kind) is Literal:
@@ -121,18 +134,6 @@ def _type_schema(kind: Any) -> Schema:
         return {"type": "array", "items": _type_schema(get_args(kind)[0])}
     if get_origin(kind) in (Union, types.UnionType):
         (inner,) = (part for part in get_args(kind) if part is not type(None))
-        # Helm drops a null under some of its merges; the learner reads the word as well.
+        # Helm drops a null in some of its merges, so the learner accepts the word "none" too.
         return {"anyOf": [{"type": [_TYPES[inner], "null"]}, {"const": "none"}]}
     return {"type": _TYPES[kind]}
-
-
-def _docstrings(config_type: type) -> dict[str, str]:
-    """Field name to the string below it, on one line."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config_type))).body
-    assert isinstance(definition, ast.ClassDef)
-    found = {}
-    for field, below in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            assert isinstance(field.target, ast.Name)
-            found[field.target.id] = " ".join(str(below.value.value).split())
-    return found

@@ -1,7 +1,7 @@
-"""The README's table of values, from the `# --` comments of values.yaml, in the form of helm-docs.
+"""The README's table of values, from the `# --` comments of values.yaml, in the format of helm-docs.
 
-A `# --` comment documents the key below it, with the comment lines that follow. A documented map is one row, any other
-map is rows of its own.
+A `# --` comment, together with the comment lines that follow it, documents the key below. A documented map is one row;
+any other map has a row for each of its keys.
 """
 
 import json
@@ -15,7 +15,7 @@ _MAX_DEFAULT = 60
 
 
 def with_table(readme: str, values: str) -> str:
-    """The README with the table between its marks replaced. ValueError when a mark or a value's comment is missing."""
+    """The README with a new table between its marks. ValueError if a mark, or the comment of a value, is missing."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -24,7 +24,7 @@ def with_table(readme: str, values: str) -> str:
 
 
 def table(values: str) -> str:
-    """Markdown rows of all values in their order. ValueError when one has no comment."""
+    """Markdown rows of all values in their order. ValueError if a value has no comment."""
     root = yaml.compose(values, yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode)
     rows = ["| Value | Default | Description |", "|---|---|---|"]
@@ -34,7 +34,7 @@ def table(values: str) -> str:
 
 
 def _walk(node: yaml.MappingNode, prefix: str, lines: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Path, default and description."""
+    """Yields path, default and description."""
     for key, child in node.value:
         path = f"{prefix}{key.value}"
         description = _comment_above(key.start_mark.line, lines)
@@ -49,7 +49,7 @@ def _walk(node: yaml.MappingNode, prefix: str, lines: list[str]) -> Iterator[tup
 
 
 def _comment_above(line: int, lines: list[str]) -> str:
-    """The `# --` comment that ends right above `line`, as one line; "" when there is none."""
+    """The `# --` comment that ends directly above `line`, as one line; "" if there is none."""
     words: list[str] = []
     for text in reversed(lines[:line]):
         match = re.fullmatch(r"\s*# (?P<mark>-- )?(?P<text>.*)", text)

@@ -1,9 +1,10 @@
-/* Environments of a C program, or of any language that calls C, played by a KubeBeast learner.
+/* Client library for environments of a C program, or any language that calls C, that a KubeBeast learner plays.
  *
- * The functions are those of kubebeast/client.h, which explains them: a stream of environments in lock-step; each
- * environment gives a row and waits for its reply, in turn. Thread-safe. Nothing blocks but where it says so.
+ * The functions are those of kubebeast/client.h, which describes them: a stream of environments in lock-step; each
+ * environment gives a row and waits for its reply, in turn. Thread-safe. No function blocks unless its comment says
+ * so.
  *
- * Every function that can fail returns a code; kubebeast_message() tells more about the calling thread's last one.
+ * Every function that can fail returns a code; kubebeast_message() describes the calling thread's last failure.
  */
 #ifndef KUBEBEAST_CLIENT_H_
 #define KUBEBEAST_CLIENT_H_
@@ -27,11 +28,11 @@ typedef struct kubebeast_stream kubebeast_stream;
 
 enum {
   KUBEBEAST_OK = 0,
-  KUBEBEAST_PENDING = 1, /* the reply is not there yet; a row that was given is not taken */
+  KUBEBEAST_PENDING = 1, /* the reply is not there yet; a new row is not taken */
   KUBEBEAST_LOST = 2,    /* the connection broke: the episode is over, and the next row is a start */
-  KUBEBEAST_MISUSE = 3,  /* an argument that cannot be used, or a row that does not fit; nothing has changed */
-  KUBEBEAST_REFUSED = 4, /* the learner does not take these environments. For ever */
-  KUBEBEAST_CLOSED = 5,  /* kubebeast_close was called. For ever */
+  KUBEBEAST_MISUSE = 3,  /* an invalid argument, or a row that does not fit; nothing has changed */
+  KUBEBEAST_REFUSED = 4, /* the learner does not accept these environments. Permanent */
+  KUBEBEAST_CLOSED = 5,  /* kubebeast_close was called. Permanent */
   KUBEBEAST_INTERNAL = 6 /* no memory, or a bug of the library */
 };
 typedef int32_t kubebeast_code;
@@ -47,25 +48,25 @@ enum {
   KUBEBEAST_BOOL = 8 /* one byte, 0 or 1 */
 };
 
-/* How an episode ended. */
+/* End of an episode. */
 enum { KUBEBEAST_TERMINATED = 0, KUBEBEAST_TRUNCATED = 1, KUBEBEAST_BOTH = 2 };
 
-/* Why a stream is closed. */
+/* Reason for the end of a stream. */
 enum { KUBEBEAST_SHUTDOWN = 1, KUBEBEAST_ALL_TERMINATED = 2, KUBEBEAST_ENVIRONMENT_FAILED = 3 };
 
 /* One array of an observation or action. Zeros are defaults: a scalar of numbers without a stack. */
 typedef struct kubebeast_leaf {
-  const char* path; /* where it stands in the structure; NULL or "" where it is the only one */
+  const char* path; /* its place in the structure; NULL or "" if it is the only one */
   int32_t dtype;
   uint32_t num_dims;
-  const int64_t* shape; /* num_dims entries: of one environment, without the stack axis */
-  uint32_t frame_stack; /* k: the learner sees the newest k frames; the program passes the newest alone */
-  int32_t bounded;      /* of an action of floats: they lie in [-1, 1] */
+  const int64_t* shape; /* num_dims entries: for one environment, without the stack axis */
+  uint32_t frame_stack; /* k: the learner sees the newest k frames; the program passes only the newest */
+  int32_t bounded;      /* action of floats: they lie in [-1, 1] */
   int64_t num_categories;
   int32_t is_action_mask;
 } kubebeast_leaf;
 
-/* Set all to zero first. Strings may be NULL; everything is copied. */
+/* Options of a stream. Set all to zero first. Strings may be NULL; all values are copied. */
 typedef struct kubebeast_options {
   size_t struct_size;  /* sizeof(kubebeast_options) */
   const char* address; /* of the learner: "host:port", "unix:/path" */
@@ -75,7 +76,7 @@ typedef struct kubebeast_options {
   const char* tls_server_name;
   const char* token_file;
   const char* env_server_id; /* NULL: the host's name */
-  const char* instance_id;   /* NULL: drawn at random */
+  const char* instance_id;   /* NULL: random */
   const char* env_id;
   const char* env_config;
   const kubebeast_leaf* observation;
@@ -88,18 +89,19 @@ typedef struct kubebeast_options {
       report_episodes; /* the program calls kubebeast_report_episode; else episodes are counted from their rewards */
   int32_t progress_thread;
   uint32_t welcome_timeout_ms; /* 0: 300 000 */
-  /* One line for people, a call at a time; must not call the library. May be NULL. */
+  /* Receives one log line per call, one call at a time; must not call the library. May be NULL. */
   void (*log)(void* user, const char* line);
   void* log_user;
+  const char* run; /* the only run (xpid) that the environments play for; NULL: any */
 } kubebeast_options;
 
-/* Makes a stream, which kubebeast_free destroys. Does not wait for the learner. */
+/* Creates a stream, which kubebeast_free destroys. Does not wait for the learner. */
 KUBEBEAST_API kubebeast_code kubebeast_open(const kubebeast_options* options, kubebeast_stream** stream);
 
-/* Waits until the learner has accepted the environments; KUBEBEAST_PENDING after timeout_ms. */
+/* Blocks until the learner has accepted the environments; returns KUBEBEAST_PENDING after timeout_ms. */
 KUBEBEAST_API kubebeast_code kubebeast_wait_until_connected(kubebeast_stream* stream, uint32_t timeout_ms);
 
-/* Rows. leaves: for each observation leaf its newest frame, as large as the spec says. */
+/* Give a row. leaves: for each observation leaf its newest frame, of the size in the spec. */
 KUBEBEAST_API kubebeast_code kubebeast_start(kubebeast_stream* stream, uint32_t env, const void* const* leaves);
 KUBEBEAST_API kubebeast_code kubebeast_observe(kubebeast_stream* stream, uint32_t env, const void* const* leaves,
                                                float reward);
@@ -108,29 +110,29 @@ KUBEBEAST_API kubebeast_code kubebeast_end(kubebeast_stream* stream, uint32_t en
 KUBEBEAST_API kubebeast_code kubebeast_interrupt(kubebeast_stream* stream, uint32_t env);
 KUBEBEAST_API kubebeast_code kubebeast_absent(kubebeast_stream* stream, uint32_t env);
 
-/* Waits for the reply to the environment's row, at most timeout_ms; 0 asks without waiting. Where the row has an action
- * (a start or an observe), it is copied to `leaves`: for each action leaf memory as large as the spec says. leaves may
- * be NULL where the action does not matter. */
+/* Blocks until the reply to the environment's row is there, at most timeout_ms; with 0, never blocks. If the row has an
+ * action (a start or an observe), it is copied to `leaves`: for each action leaf memory of the size in the spec. leaves
+ * may be NULL if the action is not needed. */
 KUBEBEAST_API kubebeast_code kubebeast_wait(kubebeast_stream* stream, uint32_t env, uint32_t timeout_ms,
                                             void* const* leaves);
 
 KUBEBEAST_API kubebeast_code kubebeast_report_episode(kubebeast_stream* stream, uint32_t env, float episode_return,
                                                       uint64_t length);
 
-/* A planned end: tells the learner and waits until it knows; KUBEBEAST_PENDING where it may not after timeout_ms. Wakes
- * who waits. detail may be NULL. */
+/* Ends the stream as planned: sends a Bye and blocks until the learner has received it; KUBEBEAST_PENDING if it may not
+ * have after timeout_ms. Wakes all waiters. detail may be NULL. */
 KUBEBEAST_API kubebeast_code kubebeast_close(kubebeast_stream* stream, int32_t reason, const char* detail,
                                              uint32_t timeout_ms);
 
-/* Closes the stream, unless it is closed, waits at most 2 s, and frees it. No other call may be under way. NULL:
- * nothing. */
+/* Closes the stream, unless it is closed, blocks for at most 2 s, and frees it. No other call may be under way. Does
+ * nothing if the stream is NULL. */
 KUBEBEAST_API void kubebeast_free(kubebeast_stream* stream);
 
-/* "ok", "pending", ... */
+/* Returns "ok", "pending", ... */
 KUBEBEAST_API const char* kubebeast_code_name(kubebeast_code code);
 
-/* What the calling thread's last function says for people; empty where it returned KUBEBEAST_OK. Valid until the
- * thread's next call. */
+/* Returns a description of the calling thread's last failure; empty if the last function returned KUBEBEAST_OK. Valid
+ * until the thread's next call. */
 KUBEBEAST_API const char* kubebeast_message(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// A learner that breaks the contract.
+// Tests of a learner that breaks the contract.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,7 +9,7 @@
 namespace kubebeast::client {
 namespace {
 
-// What a learner may not do. Each one ends its stream, and the next one is played.
+// A violation by the learner. Each one ends its stream, and the next stream is played.
 struct Breach {
   const char* name;
   void (*commit)(FakeStream& stream);
@@ -24,7 +24,7 @@ TEST_P(BreachTest, EndsTheStreamAndTheNextOneIsPlayed) {
       GetParam().commit(stream);
       while (stream.Read().has_value()) {
       }
-      return grpc::Status::OK;  // nobody hears it: the client has ended the stream
+      return grpc::Status::OK;  // not received: the client has ended the stream
     }
     stream.Welcome();
     stream.AnswerAll();

@@ -1,4 +1,4 @@
-// A received message, piece by piece.
+// Reader of a received message, piece by piece.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -6,13 +6,13 @@
 
 namespace kubebeast::client {
 
-// The message must outlive its reader.
+// A reader of one message, which must outlive it.
 class ByteBufferReader final : public grpc::ProtoBufferReader {
  public:
   explicit ByteBufferReader(grpc::ByteBuffer* message) : grpc::ProtoBufferReader(message) {}
 
-  // Whether gRPC compressed the message, so that its bytes mean nothing as they are. They are never inflated: gRPC
-  // would do so without a bound, before it looks at the size.
+  // Returns true if gRPC compressed the message, so that its bytes are meaningless as they are. They are never
+  // inflated: gRPC would do so without a bound, before it checks the size.
   bool compressed() { return reader()->buffer_in->data.raw.compression != GRPC_COMPRESS_NONE; }
 };
 

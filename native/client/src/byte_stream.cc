@@ -28,7 +28,7 @@ void ByteStream::Send(grpc::Slice message, bool is_last) {
 
 ByteStream::Received ByteStream::Receive(Clock::time_point deadline) {
   const MutexLock lock(mutex_);
-  // Not before: what a read makes gRPC tell the learner travels with what was sent.
+  // Read only now, so that gRPC's frames for it go out together with the sent message.
   if (started_) Read();
   while (!over()) {
     mutex_.Unlock();
@@ -60,7 +60,7 @@ bool ByteStream::OnEvent(void* tag, bool ok) {
       return false;
     case Call::Event::kWritten:
       writing_ = false;
-      if (ok) TryWrite();  // else the read tells why
+      if (ok) TryWrite();  // else the read returns the reason
       return false;
     case Call::Event::kRead:
       reading_ = false;

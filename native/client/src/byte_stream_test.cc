@@ -1,4 +1,4 @@
-// What a session that is written elsewhere sees of its call.
+// Tests of the call of a session that is implemented elsewhere.
 #include "byte_stream.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The functions of kubebeast_client.h: no exception leaves them.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -20,12 +21,15 @@ struct kubebeast_stream {
 
   client::Stream stream;
   std::vector<client::Environment> envs;
-  std::vector<std::size_t> frame_bytes;  // of each observation leaf
+  std::vector<std::size_t> frame_bytes;  // per observation leaf
 };
 
 namespace {
 
 constexpr std::size_t kItemBytes[] = {0, 1, 1, 2, 4, 8, 4, 8, 1};  // by dtype
+
+// Size in programs that were compiled before `run` was added: the missing fields are zero.
+constexpr std::size_t kSizeWithoutRun = offsetof(kubebeast_options, run);
 
 std::string& Message() {
   thread_local std::string message;
@@ -41,7 +45,7 @@ kubebeast_code Tell(const client::Status& status) {
   return Tell(static_cast<kubebeast_code>(status.code), status.message);
 }
 
-// Runs what may throw.
+// Runs a body that may throw.
 template <typename Body>
 kubebeast_code Guarded(Body body) noexcept {
   try {
@@ -84,6 +88,7 @@ client::Options ToOptions(const kubebeast_options& given) {
       .instance_id = Text(given.instance_id),
       .env_id = Text(given.env_id),
       .env_config = Text(given.env_config),
+      .run = Text(given.run),
       .num_envs = std::max(given.num_envs, 1U),
       .observation = ToSpecs(given.observation, given.num_observation),
       .action = ToSpecs(given.action, given.num_action),
@@ -100,14 +105,14 @@ client::Options ToOptions(const kubebeast_options& given) {
   return options;
 }
 
-// Of a valid spec.
+// Returns the bytes of one frame; the spec must be valid.
 std::size_t FrameBytes(const client::LeafSpec& leaf) {
   std::size_t bytes = kItemBytes[static_cast<std::size_t>(leaf.dtype)];
   for (const std::int64_t dim : leaf.shape) bytes *= static_cast<std::size_t>(dim);
   return bytes;
 }
 
-// Calls give(environment, frames) where the arguments can be used.
+// Calls give(environment, frames) if the arguments are valid.
 template <typename Give>
 kubebeast_code Post(kubebeast_stream* stream, std::uint32_t env, const void* const* leaves, Give give) {
   return Guarded([&] {
@@ -138,10 +143,13 @@ kubebeast_code kubebeast_open(const kubebeast_options* options, kubebeast_stream
   return Guarded([&] {
     if (options == nullptr || stream == nullptr) return Tell(KUBEBEAST_MISUSE, "options or stream is NULL");
     *stream = nullptr;
-    if (options->struct_size != sizeof(kubebeast_options)) {
+    const std::size_t size = options->struct_size;
+    if (size != sizeof(kubebeast_options) && size != kSizeWithoutRun) {
       return Tell(KUBEBEAST_MISUSE, "options.struct_size is not sizeof(kubebeast_options): zeros first, then the size");
     }
-    const client::Options checked = ToOptions(*options);
+    kubebeast_options given{};
+    std::memcpy(&given, options, size);
+    const client::Options checked = ToOptions(given);
     auto made = std::make_unique<kubebeast_stream>(checked);
     const client::Status status = made->stream.status();
     if (!status.ok()) return Tell(status);

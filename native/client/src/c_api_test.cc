@@ -48,6 +48,26 @@ TEST(CApiTest, MisuseIsACodeAndAText) {
   kubebeast_free(nullptr);
 }
 
+TEST(CApiTest, OptionsOfAProgramThatWasCompiledBeforeTheRunHaveNone) {
+  kubebeast_leaf leaf;
+  std::memset(&leaf, 0, sizeof(leaf));
+  leaf.dtype = KUBEBEAST_FLOAT32;
+  kubebeast_options options;
+  std::memset(&options, 0, sizeof(options));
+  options.struct_size = offsetof(kubebeast_options, run);
+  const std::string too_long(254, 'r');
+  options.run = too_long.c_str();
+  options.address = "unix:/nobody-listens-here";
+  options.observation = options.action = &leaf;
+  options.num_observation = options.num_action = 1;
+  kubebeast_stream* stream = nullptr;
+  EXPECT_EQ(kubebeast_open(&options, &stream), KUBEBEAST_OK) << kubebeast_message();
+  kubebeast_free(stream);
+  options.struct_size = sizeof(options);
+  EXPECT_EQ(kubebeast_open(&options, &stream), KUBEBEAST_MISUSE);
+  EXPECT_STREQ(kubebeast_message(), "run: 254 bytes, at most 253");
+}
+
 TEST(CApiTest, EveryCodeHasAName) {
   EXPECT_STREQ(kubebeast_code_name(KUBEBEAST_OK), "ok");
   EXPECT_STREQ(kubebeast_code_name(KUBEBEAST_CLOSED), "closed");

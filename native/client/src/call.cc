@@ -30,7 +30,7 @@ void Call::WriteLast(const grpc::Slice& message) {
 
 void Call::Finish() { stream_->Finish(&status_, Begin(Event::kFinished)); }
 
-// The tag of an event is its number: one of a kind is under way at a time.
+// The tag of an event is its number: one of each kind is under way at a time.
 void* Call::Begin(Event event) {
   ++num_under_way_;
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(event));  // NOLINT(performance-no-int-to-ptr)

@@ -14,8 +14,8 @@
 
 namespace kubebeast::client {
 
-// Its events come out of the completion queue, one for each operation; what it refers to must live until `idle`. One
-// call at a time uses a queue. Not thread-safe.
+// A call with events in a completion queue, one per operation; the objects that it refers to must live until `idle`. A
+// queue serves one call at a time. Not thread-safe.
 class Call {
  public:
   enum class Event : std::uint8_t { kStarted, kRead, kWritten, kFinished };
@@ -24,23 +24,23 @@ class Call {
   Call(std::shared_ptr<grpc::Channel> channel, const std::optional<std::string>& authorization,
        grpc::CompletionQueue* queue);
 
-  // Event::kRead, false at the end of what the learner sends; one at a time.
+  // Begins to read; leads to Event::kRead, with ok false at the end of the learner's messages. One at a time.
   void Read();
   grpc::ByteBuffer* message() { return &message_; }
-  // Event::kWritten; one at a time.
+  // Begins to write; leads to Event::kWritten. One at a time.
   void Write(const grpc::Slice& message);
-  // Write, and nothing after it.
+  // Writes the last message and half-closes.
   void WriteLast(const grpc::Slice& message);
-  // Event::kFinished with the status; after a failed start or the end of what the learner sends.
+  // Requests the status; leads to Event::kFinished. After a failed start or the end of the learner's messages.
   void Finish();
-  // All events come at once.
+  // Cancels the call: all events come at once.
   void Cancel() { context_.TryCancel(); }
 
-  // Takes an event out of the queue.
+  // Returns the event with this tag of the queue.
   Event Take(void* tag);
-  // Nothing is under way.
+  // Returns true if no operation is under way.
   bool idle() const { return num_under_way_ == 0; }
-  // After Event::kFinished.
+  // Valid after Event::kFinished.
   const grpc::Status& status() const { return status_; }
 
  private:
@@ -55,7 +55,7 @@ class Call {
   int num_under_way_ = 0;
 };
 
-// A deadline as a completion queue takes it.
+// Converts a deadline for a completion queue.
 gpr_timespec ToGrpc(Clock::time_point deadline);
 
 }  // namespace kubebeast::client

@@ -1,4 +1,4 @@
-// What comes from the learner: the messages of ActResponse. Nothing it sends is trusted.
+// Messages from the learner: ActResponse. None of its input is trusted.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -30,13 +30,13 @@ struct Actions {
 
 using Response = std::variant<Welcome, Actions>;
 
-// The actions of a step, at the same place for every step.
+// Memory for the actions of a step, at the same place for every step.
 class ActionMemory {
  public:
   // leaves: of the action, valid ones.
   ActionMemory(std::vector<kubebeast::LeafSpec> leaves, std::uint32_t num_envs);
 
-  // The leaves of an environment.
+  // Returns the leaves of an environment.
   std::span<const std::span<const std::byte>> of(std::uint32_t env) const {
     return {views_.data() + env * leaves_.size(), leaves_.size()};
   }
@@ -44,18 +44,18 @@ class ActionMemory {
   std::size_t num_leaves() const { return leaves_.size(); }
   std::size_t leaf_bytes(std::size_t leaf) const { return num_envs_ * leaves_[leaf].frame_bytes(); }
   std::uint8_t* data(std::size_t leaf) { return reinterpret_cast<std::uint8_t*>(data_[leaf].get()); }
-  // InvalidArgument where what was written holds a category out of range or a number that is not finite.
+  // Returns InvalidArgument if the written leaf holds a category out of range or a number that is not finite.
   absl::Status Check(std::size_t leaf) const;
 
  private:
   const std::vector<kubebeast::LeafSpec> leaves_;
   const std::size_t num_envs_;
-  std::vector<std::unique_ptr<std::byte[]>> data_;  // aligned for every element
+  std::vector<std::unique_ptr<std::byte[]>> data_;  // aligned for every element type
   std::vector<std::span<const std::byte>> views_;   // [num_envs, leaves]
 };
 
-// Decodes a message. Actions overwrite `actions`. InvalidArgument where it breaks the contract, as far as the
-// message alone tells.
+// Decodes a message. Actions overwrite `actions`. Returns InvalidArgument if it breaks the contract, as far as the
+// message alone shows.
 absl::StatusOr<Response> DecodeResponse(grpc::ByteBuffer* message, ActionMemory* actions);
 
 }  // namespace kubebeast::client

@@ -1,4 +1,4 @@
-// The environments of a stream: which row each may give next, and the rows of the step that is being put together.
+// Lock-step of a stream's environments: the rows that each may give next, and the step that is being assembled.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace kubebeast::client {
 
-// The rows of the contract's table (protos/kubebeast_protos/v1/actor_pool.proto).
+// Rows of the contract's table (protos/kubebeast_protos/v1/actor_pool.proto).
 enum class Row : std::uint8_t { kFirst, kInner, kTerminated, kTruncated, kBoth, kInterrupted, kAbsent };
 
 // A finished game.
@@ -25,7 +25,7 @@ struct Episode {
 
 // One vector step; row i belongs to environment i in every field.
 struct StepRows {
-  std::vector<std::vector<std::uint8_t>> frames;  // of each leaf: [num_envs, frame], the newest ones
+  std::vector<std::vector<std::uint8_t>> frames;  // per leaf: [num_envs, frame], the newest ones
   std::vector<float> rewards;
   std::vector<std::uint8_t> terminated;
   std::vector<std::uint8_t> truncated;
@@ -34,34 +34,34 @@ struct StepRows {
   std::vector<Episode> episodes;
 };
 
-// Keeps the contract whatever the program does. Rows and replies alternate. Not thread-safe.
+// State machine that keeps the contract under any calls of the program. Rows and replies alternate. Not thread-safe.
 class Lockstep {
  public:
   // leaves: of the observation, valid ones.
   Lockstep(std::vector<kubebeast::LeafSpec> leaves, std::uint32_t num_envs, bool count_episodes);
 
-  // Takes a row of an environment. frames: of every leaf, none where the row only keeps a place. Not ok: nothing
+  // Takes a row of an environment. frames: of every leaf, or none if the row only keeps a place. If not ok, nothing has
   // changed.
   Status Post(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
-  // Reported with the next row of the environment.
+  // Sets an episode to report with the next row of the environment.
   Status Report(std::uint32_t env, float episode_return, std::uint64_t length);
 
-  // Whether each environment has given its row, and they are not sent.
+  // Returns true if each environment has given its row, and the step is not sent yet.
   bool complete() const { return num_posted_ == envs_.size(); }
-  // The rows, when complete; valid until the next Post.
+  // Returns the rows, if complete; valid until the next Post.
   const StepRows& rows();
-  // The least minor version of a learner that knows these rows.
+  // Returns the lowest minor version of a learner that knows these rows.
   std::uint32_t minor() const;
-  // They are on their way.
+  // Records that the rows are under way.
   void MarkSent();
-  // The learner has replied to what was sent.
+  // Records the learner's reply to the sent step.
   void MarkAnswered();
-  // The stream is lost: episodes are over. Rows that can as well be the first ones of another stream stay.
+  // Records the loss of the stream: episodes are over. Rows that may as well be the first ones of another stream stay.
   void MarkLost();
 
-  // kOk: replied to; kPending; kLost: over, by MarkLost; kMisuse: there was no row.
+  // Returns kOk: replied to; kPending; kLost: over, by MarkLost; kMisuse: there was no row.
   Code reply(std::uint32_t env) const;
-  // Whether the environment's next row depends on the action of the reply.
+  // Returns true if the environment's next row depends on the action of the reply.
   bool acts(std::uint32_t env) const;
   std::size_t num_envs() const { return envs_.size(); }
 

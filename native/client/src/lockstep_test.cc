@@ -23,7 +23,7 @@ class LockstepTest : public testing::Test {
     const std::array<Frame, 2> frames{Frame(kNumbers), Frame(kFlag)};
     return lockstep_.Post(env, row, frames, reward).code;
   }
-  // One step of both environments, and its answer.
+  // Takes one step of both environments, and its answer.
   void Step(Row first, Row second, float reward = 0) {
     ASSERT_EQ(Post(0, first, reward), Code::kOk);
     ASSERT_EQ(Post(1, second, reward), Code::kOk);

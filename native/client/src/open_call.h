@@ -1,4 +1,4 @@
-// A call as the options of a stream say.
+// Opening of a call with the options of a stream.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -11,7 +11,7 @@
 
 namespace kubebeast::client {
 
-// Reads the files of token and TLS. Unavailable where one cannot be used.
+// Reads the files of token and TLS, and opens a call. Returns Unavailable if a file cannot be used.
 absl::StatusOr<std::unique_ptr<Call>> OpenCall(const Settings& settings, grpc::CompletionQueue* queue);
 
 }  // namespace kubebeast::client

@@ -19,12 +19,12 @@ static_assert(std::endian::native == std::endian::little, "array data is little-
 
 constexpr std::size_t kMaxDetailCharacters = 200;
 
-// Of ActRequest.
+// Fields of ActRequest.
 constexpr std::uint32_t kHello = 1;
 constexpr std::uint32_t kObservations = 2;
 constexpr std::uint32_t kBye = 3;
 
-// A small message, field after field; what has the default value is left out.
+// Writer of a small message, field after field; fields with the default value are omitted.
 class Message {
  public:
   void Varint(std::uint32_t field, std::uint64_t value) {
@@ -32,7 +32,7 @@ class Message {
     Append(Tag(field, WireType::kVarint));
     Append(value);
   }
-  // Also where it is empty: an element of a repeated field.
+  // Writes even an empty element of a repeated field.
   void Element(std::uint32_t field, std::string_view bytes) {
     Append(Tag(field, WireType::kBytes));
     Append(bytes.size());
@@ -80,7 +80,7 @@ grpc::Slice Request(std::uint32_t payload, const Message& message) {
   return grpc::Slice(request.text());
 }
 
-// Of UTF-8: continuation bytes are 0b10xxxxxx.
+// Returns the first characters of UTF-8 text: continuation bytes are 0b10xxxxxx.
 std::string_view FirstCharacters(std::string_view text, std::size_t count) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U) continue;
@@ -99,7 +99,7 @@ std::uint8_t* WriteBytes(std::uint32_t field, const void* data, std::size_t size
   return out + size;
 }
 
-// Everything but the leaves: a few bytes an environment.
+// Encodes all fields but the leaves: a few bytes per environment.
 std::string EncodeFlags(std::uint64_t step, const StepRows& rows, std::uint64_t env_us) {
   const auto text = [](const auto& array) {
     return std::string_view(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(array[0]));
@@ -141,6 +141,7 @@ grpc::Slice EncodeHello(const Settings& settings) {
   hello.Packed(8, offered);
   hello.Varint(9, kProtocolMinor);
   hello.Bytes(10, settings.spec.env_config);
+  hello.Bytes(11, settings.run);
   return Request(kHello, hello);
 }
 
@@ -165,7 +166,7 @@ grpc::Slice ObservationsEncoder::Encode(std::uint64_t step, const StepRows& rows
   }
 
   grpc::Slice slice(FieldSize(size));
-  // Its bytes are this function's until it returns.
+  // The slice has no other owner until this function returns.
   auto* out = const_cast<std::uint8_t*>(slice.begin());
   out = WriteBytes(kObservations, nullptr, size, out);
   out = std::copy(flags.begin(), flags.end(), out);
@@ -196,7 +197,7 @@ ObservationsEncoder::Payload ObservationsEncoder::Prepare(std::size_t leaf, cons
   return {block.data(), static_cast<std::size_t>(written)};
 }
 
-// Every row's frames, oldest first: a first one fills its stack. Returns the end.
+// Gathers the frames of every row, oldest first: a first frame fills its stack. Returns the end.
 std::uint8_t* ObservationsEncoder::Gather(std::size_t leaf, const StepRows& rows, std::uint8_t* to) const {
   const std::size_t bytes = leaves_[leaf].frame_bytes();
   if (bytes == 0) return to;

@@ -1,5 +1,5 @@
-// What goes to the learner: the messages of ActRequest, written without the generated classes, of which a process may
-// hold one copy only.
+// Messages to the learner: ActRequest, written without the generated classes, as a process may hold only one copy of
+// them.
 #pragma once
 
 #include <grpcpp/support/slice.h>
@@ -20,17 +20,17 @@ grpc::Slice EncodeHello(const Settings& settings);
 // detail: cut off after 200 characters.
 grpc::Slice EncodeBye(std::uint8_t reason, std::string_view detail);
 
-// Encodes the steps of one stream, each straight into the slice that gRPC sends. Not thread-safe.
+// Encoder of the steps of one stream, each straight into the slice that gRPC sends. Not thread-safe.
 class ObservationsEncoder {
  public:
-  // compression: one entry a leaf.
+  // compression: one entry per leaf.
   ObservationsEncoder(const std::vector<kubebeast::LeafSpec>& leaves, std::vector<Compression> compression);
 
-  // env_us: 0 where nobody asked.
+  // env_us: 0 if not requested.
   grpc::Slice Encode(std::uint64_t step, const StepRows& rows, std::uint64_t env_us);
 
  private:
-  // One leaf as it travels: `size` bytes at `data`; null where frames are gathered straight into the slice.
+  // One leaf as sent: `size` bytes at `data`; null if frames are gathered straight into the slice.
   struct Payload {
     const std::uint8_t* data;
     std::size_t size;
@@ -40,9 +40,9 @@ class ObservationsEncoder {
 
   const std::vector<kubebeast::LeafSpec> leaves_;
   const std::vector<Compression> compression_;
-  std::vector<Payload> payloads_;                  // of the step
-  std::vector<std::uint8_t> stacks_;               // gathered, before it is compressed
-  std::vector<std::vector<std::uint8_t>> blocks_;  // of each leaf, compressed
+  std::vector<Payload> payloads_;                  // leaves of the step
+  std::vector<std::uint8_t> stacks_;               // gathered frames, before compression
+  std::vector<std::vector<std::uint8_t>> blocks_;  // per leaf: the compressed frames
 };
 
 }  // namespace kubebeast::client

@@ -24,6 +24,7 @@ Options ScreenOptions() {
           .instance_id = "1",
           .env_id = "Screen-v0",
           .env_config = R"({"preset":"none"})",
+          .run = "screens",
           .num_envs = 2,
           .observation = {{.path = "screen", .dtype = DType::kUint8, .shape = {32, 32}, .frame_stack = 3},
                           {.path = "mask", .dtype = DType::kBool, .shape = {4}, .is_action_mask = true}},
@@ -37,7 +38,8 @@ TEST(OutgoingTest, HelloSaysAllThatTheOptionsSay) {
   const v1::ActRequest request = Parse(EncodeHello(*settings));
   const v1::Hello& hello = request.hello();
   EXPECT_EQ(hello.protocol_version(), 1U);
-  EXPECT_EQ(hello.protocol_minor(), 4U);
+  EXPECT_EQ(hello.protocol_minor(), 5U);
+  EXPECT_EQ(hello.run(), "screens");
   EXPECT_EQ(hello.env_server_id(), "host");
   EXPECT_EQ(hello.instance_id(), "1");
   EXPECT_EQ(hello.env_id(), "Screen-v0");

@@ -1,4 +1,4 @@
-// A stream as its program sees it: always there, whoever breaks the connection.
+// The persistent stream of a program, which survives broken connections.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -21,8 +21,8 @@
 
 namespace kubebeast::client::internal {
 
-// Dials, plays, dials again. Of the threads that wait, one moves the stream on: it takes the events of the call out of
-// gRPC's queue, so that a step costs no change of threads; the others wait for it. Thread-safe.
+// Player that dials, plays, and dials again. One of the waiting threads drives the stream: it takes the events of the
+// call out of gRPC's queue, so that a step costs no switch of threads; the others wait for it. Thread-safe.
 class Player {
  public:
   explicit Player(const Options& options);
@@ -30,7 +30,7 @@ class Player {
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  // The same as the methods of Environment and Stream.
+  // The methods of Environment and Stream.
   Status Post(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
   Status Report(std::uint32_t env, float episode_return, std::uint64_t length);
   Reply Wait(std::uint32_t env, Clock::time_point deadline);
@@ -39,38 +39,38 @@ class Player {
   Status Close(Reason reason, std::string_view detail, Clock::time_point deadline);
 
  private:
-  // What exists where the options can be used.
+  // Members that exist if the options are valid.
   struct Parts {
     explicit Parts(Settings checked);
     const Settings settings;
     Lockstep lockstep;
     ActionMemory actions;
     Redial redial;
-    std::unique_ptr<Session> session;  // while there is a call
+    std::unique_ptr<Session> session;  // null without a call
   };
 
-  // What a thread waits for.
+  // Condition that a thread waits for.
   struct Goal {
     enum class Kind : std::uint8_t {
-      kReply,      // of the environment
-      kConnected,  // or nothing is played any more, as the first
+      kReply,      // reply of the environment, or the end of play
+      kConnected,  // Welcome, or the end of play
       kNoCall,
-      kEnd,  // of everything
+      kEnd,  // end of play, without a call
     };
     Kind kind;
     std::uint32_t env = 0;
   };
   bool Reached(const Goal& goal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves the stream on, or waits for the thread that does, until the goal or the deadline; false at the deadline.
+  // Drives the stream, or waits for the thread that does, until the goal; returns false at the deadline.
   bool MoveUntil(const Goal& goal, Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One move. False where there was none until the deadline.
+  // Makes one move. Returns false if there was none before the deadline.
   bool Move(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeEvent(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Dial() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteEnd(const absl::Status& end, Clock::duration played) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Log(std::string line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Outside of the lock, for as long as it takes.
+  // Releases the lock for the duration of the writes.
   void WriteLog() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool connected() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -80,12 +80,12 @@ class Player {
 
   Mutex mutex_;
   CondVar changed_;
-  bool moving_ ABSL_GUARDED_BY(mutex_) = false;  // a thread moves the stream on
-  Status final_ ABSL_GUARDED_BY(mutex_);         // not ok: nothing is played any more
+  bool moving_ ABSL_GUARDED_BY(mutex_) = false;  // true while a thread drives the stream
+  Status final_ ABSL_GUARDED_BY(mutex_);         // not ok after the final end of play
   bool said_bye_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Parts> parts_ ABSL_GUARDED_BY(mutex_);
-  std::string why_not_ ABSL_GUARDED_BY(mutex_);             // there is no stream
-  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);  // for the log
+  std::string why_not_ ABSL_GUARDED_BY(mutex_);             // reason for which there is no stream
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);  // lines for the log
 };
 
 }  // namespace kubebeast::client::internal

@@ -1,4 +1,4 @@
-// A thousand connections leave nothing behind.
+// Test that a thousand connections leave nothing behind.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ std::ptrdiff_t CountEntries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// Open files and threads of this process, whose fake learner has some too.
+// Open files and threads of this process, including those of its fake learner.
 struct Held {
   std::ptrdiff_t files = CountEntries("/proc/self/fd");
   std::ptrdiff_t threads = CountEntries("/proc/self/task");
@@ -45,7 +45,7 @@ TEST(ReconnectsTest, AThousandLeaveNoFileAndNoThread) {
   const Held before;
   reconnect(kReconnects);
   const Held after;
-  // As many as come and go in gRPC and in the learner beside it.
+  // Tolerance for files and threads that come and go in gRPC and in the learner of this process.
   constexpr int kSpare = 16;
   EXPECT_LE(after.files, before.files + kSpare);
   EXPECT_LE(after.threads, before.threads + kSpare);

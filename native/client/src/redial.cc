@@ -13,9 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr unsigned kMaxDoublings = 10;
-// A stream that was played for so long makes the next wait a short one; being welcomed alone does not.
+// A stream that was played for this time makes the next wait a short one; a Welcome alone does not.
 constexpr std::chrono::seconds kSteady{5};
-// So many that end in the same way in a row are no accident.
+// This many equal failures in a row are no accident.
 constexpr unsigned kHintAfter = 3;
 
 std::string Text(const absl::Status& status) {
@@ -43,7 +43,7 @@ std::string Redial::NoteFailure(const std::string& reason) {
     return absl::StrCat("the learner at ", settings_.address, " does not let this program in: it ", hint, " (", reason,
                         ")");
   }
-  // A long wait stays a short log.
+  // Powers of two only: a long wait stays a short log.
   if (!std::has_single_bit(num_failures_)) return "";
   return absl::StrCat("waiting for the learner at ", settings_.address, ": ", reason);
 }
@@ -59,7 +59,7 @@ absl::string_view HintFor(const TlsFiles& tls, absl::string_view reason) {
     return std::any_of(spellings.begin(), spellings.end(),
                        [reason](absl::string_view spelling) { return absl::StrContains(reason, spelling); });
   };
-  // As OpenSSL and BoringSSL say it.
+  // Texts of OpenSSL and BoringSSL.
   if (says({"certificate verify failed", "CERTIFICATE_VERIFY_FAILED"})) {
     return "has a certificate of no authority in tls.authorities";
   }

@@ -1,4 +1,4 @@
-// When a learner is dialed again, and what is said about it.
+// Times of new dials to a learner, and the log lines about them.
 #pragma once
 
 #include <random>
@@ -11,16 +11,16 @@
 
 namespace kubebeast::client {
 
-// The same rules as of the env-server in Python (kubebeast_envserver/stream/dialer.py). Not thread-safe.
+// The rules of the env-server in Python (kubebeast_envserver/stream/dialer.py). Not thread-safe.
 class Redial {
  public:
   explicit Redial(const Settings& settings) : settings_(settings) {}
 
-  // A stream has ended, or none came about. played: since its Welcome, zero without one.
-  // Returns the line for people; empty where it is no news.
+  // Records a stream that has ended or could not be opened. played: time since its Welcome, zero without one.
+  // Returns the line for the log; empty if it is no news.
   std::string NoteEnd(const absl::Status& end, Clock::duration played);
 
-  // Drawn at NoteEnd: jittered, from a range that doubles up to the longest one.
+  // Time drawn by NoteEnd: jittered, from a range that doubles up to the longest one.
   Clock::time_point due() const { return due_; }
 
  private:
@@ -28,16 +28,16 @@ class Redial {
   std::string NoteFailure(const std::string& reason);
 
   const Settings& settings_;
-  unsigned num_delays_ = 0;    // since a stream was played for a while
+  unsigned num_delays_ = 0;    // delays since a stream was last played for a while
   unsigned num_failures_ = 0;  // dials without a Welcome, in a row
-  absl::string_view hint_;     // what probably keeps it out, of the last failures
-  unsigned num_hints_ = 0;     // in a row, for the same
+  absl::string_view hint_;     // probable cause of the last failures
+  unsigned num_hints_ = 0;     // number of failures in a row with this hint
   Clock::time_point due_;
   std::minstd_rand random_{std::random_device{}()};
 };
 
-// What probably keeps the dialer out: a side that refuses in a TLS handshake closes the connection and says no more.
-// Empty where nobody has refused.
+// Returns the probable cause of a refusal, as a side that refuses in a TLS handshake closes the connection without a
+// reason; empty if there was no refusal.
 absl::string_view HintFor(const TlsFiles& tls, absl::string_view reason);
 
 }  // namespace kubebeast::client

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace kubebeast::client {
@@ -15,7 +16,7 @@ absl::Status ToAbsl(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 
-// The learner will not take these environments however often they come.
+// Returns true for codes with which the learner refuses these environments for good.
 bool IsFinal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition || code == absl::StatusCode::kInvalidArgument ||
          code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied ||
@@ -62,7 +63,7 @@ void Session::OnStarted(bool ok) {
 
 void Session::OnWritten(bool ok) {
   writing_ = false;
-  if (!ok || finishing_) return;  // where it failed, the read tells why
+  if (!ok || finishing_) return;  // if it failed, the read returns the reason
   if (bye_.has_value()) {
     writing_ = true;
     call_->WriteLast(*bye_);
@@ -103,6 +104,12 @@ absl::Status Session::OnWelcome(const Welcome& welcome) {
   if (welcome.protocol_version != kProtocolVersion) {
     GiveUp(absl::FailedPreconditionError(
                absl::StrCat("welcome.protocol_version is ", welcome.protocol_version, ", expected ", kProtocolVersion)),
+           true);
+    return absl::OkStatus();
+  }
+  if (!settings_.run.empty() && welcome.run_id != settings_.run) {  // from a learner that ignores Hello.run
+    GiveUp(absl::FailedPreconditionError(absl::StrCat("welcome.run_id is \"", absl::Utf8SafeCHexEscape(welcome.run_id),
+                                                      "\", expected \"", settings_.run, "\"")),
            true);
     return absl::OkStatus();
   }
@@ -147,7 +154,7 @@ void Session::TrySend() {
   writing_ = true;
   awaiting_actions_ = true;
   call_->Write(encoder_->Encode(step_, lockstep_.rows(), EnvMicroseconds()));
-  // Not before: what a read makes gRPC tell the learner then travels with the step.
+  // Read only now, so that gRPC's frames for it go out together with the step.
   Read();
   lockstep_.MarkSent();
 }

@@ -17,33 +17,33 @@
 
 namespace kubebeast::client {
 
-// Driven by the events of its call. Not thread-safe.
+// Session driven by the events of its call. Not thread-safe.
 class Session {
  public:
-  // What it refers to must outlive it.
+  // The objects that it refers to must outlive it.
   Session(const Settings& settings, std::unique_ptr<Call> call, Lockstep* lockstep, ActionMemory* actions);
 
-  // An event came out of the call's queue.
+  // Handles an event from the call's queue.
   void OnEvent(void* tag, bool ok);
-  // When OnDeadline is due.
+  // Returns the time at which OnDeadline is due.
   Clock::time_point deadline() const { return deadline_; }
   void OnDeadline();
 
-  // Sends the step, where it is complete and due.
+  // Sends the step if it is complete and due.
   void TrySend();
-  // Ends the stream as planned; at once where it was never welcomed.
+  // Ends the stream as planned; at once if it was never welcomed.
   void SayBye(std::uint8_t reason, std::string_view detail);
   void Cancel();
 
   bool welcomed() const { return welcomed_at_.has_value(); }
   const std::string& run_id() const { return run_id_; }
-  // All events are in: the stream is over, and this can be destroyed.
+  // Returns true if all events are in: the stream is over, and this object may be destroyed.
   bool over() const { return finished_ && call_->idle(); }
-  // How the stream ended: the learner's status, or what it did wrong.
+  // Returns the result of the stream: the learner's status, or its violation of the contract.
   absl::Status end() const;
-  // Whether another stream cannot go better.
+  // Returns true if another stream would be refused, too.
   bool refused() const;
-  // Since the Welcome; 0 before.
+  // Returns the time since the Welcome; 0 before.
   Clock::duration played() const;
 
  private:
@@ -53,7 +53,7 @@ class Session {
   void OnWritten(bool ok);
   absl::Status OnWelcome(const Welcome& welcome);
   absl::Status OnActions(const Actions& actions);
-  // The rest of the stream does not matter.
+  // Ignores the rest of the stream.
   void GiveUp(const absl::Status& reason, bool refused = false);
   std::uint64_t EnvMicroseconds() const;
 
@@ -66,14 +66,14 @@ class Session {
   std::optional<Clock::time_point> welcomed_at_;
   std::string run_id_;
   std::uint64_t learner_minor_ = 0;
-  std::unique_ptr<ObservationsEncoder> encoder_;  // from the Welcome on
-  std::uint64_t step_ = 0;                        // the next one to send, or the one under way
+  std::unique_ptr<ObservationsEncoder> encoder_;  // set by the Welcome
+  std::uint64_t step_ = 0;                        // the next step to send, or the one under way
   bool awaiting_actions_ = false;
   bool writing_ = false;
   bool reading_ = false;
   bool traced_ = false;
-  Clock::time_point acted_at_;      // of a traced step
-  std::optional<grpc::Slice> bye_;  // not written yet
+  Clock::time_point acted_at_;      // time of the actions of a traced step
+  std::optional<grpc::Slice> bye_;  // empty, or not written yet
   bool ending_ = false;
   bool finishing_ = false;
   bool finished_ = false;

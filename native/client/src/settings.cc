@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxIdCharacters = 253;
 constexpr std::size_t kMaxEnvConfigCharacters = 8192;
+constexpr std::size_t kMaxRunBytes = 253;
 // Leaves of fewer bytes are not worth compressing.
 constexpr std::size_t kLz4MinBytes = 1024;
 
@@ -62,6 +63,9 @@ absl::Status CheckTexts(const Settings& settings) {
   if (status.ok()) status = CheckText("instance_id", settings.instance_id, kMaxIdCharacters);
   if (status.ok()) status = CheckText("env_id", settings.spec.env_id, kMaxIdCharacters);
   if (status.ok()) status = CheckText("env_config", settings.spec.env_config, kMaxEnvConfigCharacters);
+  if (status.ok() && settings.run.size() > kMaxRunBytes) {
+    return Invalid("run: ", settings.run.size(), " bytes, at most ", kMaxRunBytes);
+  }
   return status;
 }
 
@@ -91,6 +95,7 @@ absl::StatusOr<Settings> CheckOptions(const Options& options) {
       .token_file = options.token_file,
       .env_server_id = options.env_server_id.empty() ? HostName() : options.env_server_id,
       .instance_id = options.instance_id.empty() ? RandomId() : options.instance_id,
+      .run = options.run,
       .spec = {.env_id = options.env_id,
                .env_config = options.env_config,
                .observation = ToCore(options.observation),

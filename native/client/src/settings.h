@@ -1,4 +1,4 @@
-// The options of a stream, checked once.
+// Checked options of a stream.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ struct Settings {
   std::string token_file;
   std::string env_server_id;
   std::string instance_id;
+  std::string run;  // if empty, any
   EnvSpec spec;
   std::uint32_t num_envs = 1;
-  std::vector<Compression> offered;  // one entry an observation leaf
+  std::vector<Compression> offered;  // one entry per observation leaf
   std::chrono::milliseconds welcome_timeout{};
   std::chrono::milliseconds first_backoff{};
   std::chrono::milliseconds longest_backoff{};
   bool count_episodes = true;
 };
 
-// InvalidArgument names the option and the value.
+// Returns InvalidArgument with the option and the value if an option is invalid.
 absl::StatusOr<Settings> CheckOptions(const Options& options);
 
 }  // namespace kubebeast::client

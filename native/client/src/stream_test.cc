@@ -1,4 +1,4 @@
-// What a program sees of a stream, whatever the learner does.
+// Tests of a stream from the program's side, with all kinds of learners.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -49,6 +49,35 @@ TEST(StreamTest, PlaysEpisodesAndSaysBye) {
   EXPECT_EQ(bye->reason(), v1::Bye::REASON_ENVIRONMENT_FAILED);
   EXPECT_EQ(bye->detail(), "broken");
   EXPECT_EQ(env.Observe(kNumbers, 0).status().code, Code::kClosed);
+}
+
+TEST(StreamTest, SaysWhichRunItPlaysFor) {
+  std::promise<std::string> run;
+  FakeLearner learner([&](FakeStream& stream) {
+    stream.Welcome();
+    run.set_value(stream.hello().run());
+    stream.AnswerAll();
+    return grpc::Status::OK;
+  });
+  Options options = SmallOptions(learner.address());
+  options.run = "run";
+  Stream stream(options);
+  EXPECT_TRUE(stream.WaitUntilConnected(kPatience).ok());
+  EXPECT_EQ(run.get_future().get(), "run");
+}
+
+TEST(StreamTest, RefusesALearnerOfAnotherRunThatDoesNotLook) {
+  FakeLearner learner([&](FakeStream& stream) {
+    stream.Welcome(/*minor=*/4, /*lz4=*/false, "another");
+    stream.AnswerAll();
+    return grpc::Status::OK;
+  });
+  Options options = SmallOptions(learner.address());
+  options.run = "run";
+  Stream stream(options);
+  const Status status = stream.WaitUntilConnected(kPatience);
+  EXPECT_EQ(status.code, Code::kRefused);
+  EXPECT_NE(status.message.find(R"(welcome.run_id is "another", expected "run")"), std::string::npos) << status.message;
 }
 
 TEST(StreamTest, AReplyThatIsNotThereIsPendingAndTheNextRowIsNotTaken) {

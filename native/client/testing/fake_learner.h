@@ -1,4 +1,4 @@
-// A learner of the tests, in this process: plays each stream as its script says, also against the contract.
+// A learner for tests, in this process, that plays each stream by a script, even against the contract.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,7 +19,7 @@
 
 namespace kubebeast::client {
 
-// Longer than any test: a wait that takes so long has failed.
+// A time longer than any test takes: a wait of this length has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
 // The learner's end of one stream.
@@ -28,7 +28,7 @@ class FakeStream {
   FakeStream(grpc::ServerContext* context, grpc::ServerReaderWriter<v1::ActResponse, v1::ActRequest>* stream)
       : context_(context), stream_(stream) {}
 
-  // The next message; none at the end of the stream.
+  // Returns the next message, or nullopt at the end of the stream.
   std::optional<v1::ActRequest> Read() {
     v1::ActRequest request;
     if (!stream_->Read(&request)) return std::nullopt;
@@ -36,14 +36,14 @@ class FakeStream {
   }
   void Write(const v1::ActResponse& response) { stream_->Write(response); }
 
-  // Reads the Hello and accepts it. False at the end of the stream.
-  bool Welcome(std::uint32_t minor = 4, bool lz4 = false) {
+  // Reads the Hello and accepts it. Returns false at the end of the stream.
+  bool Welcome(std::uint32_t minor = 5, bool lz4 = false, const std::string& run_id = "run") {
     const auto request = Read();
     if (!request.has_value()) return false;
     hello_ = request->hello();
     v1::ActResponse response;
     v1::Welcome& welcome = *response.mutable_welcome();
-    welcome.set_run_id("run");
+    welcome.set_run_id(run_id);
     welcome.set_protocol_version(1);
     welcome.set_protocol_minor(minor);
     for (int i = 0; i < hello_.observation_size(); ++i) {
@@ -54,7 +54,7 @@ class FakeStream {
     return true;
   }
 
-  // An answer to `step`: the action of environment i is choice + i.
+  // Returns an answer to `step`: the action of environment i is choice + i.
   v1::ActResponse Actions(std::uint64_t step, std::int64_t choice = 0) const {
     std::vector<std::int64_t> choices(hello_.num_envs());
     for (std::size_t env = 0; env < choices.size(); ++env) choices[env] = choice + static_cast<std::int64_t>(env);
@@ -94,7 +94,7 @@ class FakeStream {
   v1::Hello hello_;
 };
 
-// Listens until it is destroyed; the script runs once a stream, in a thread of the server.
+// A server that listens until destroyed; the script runs once per stream, in a thread of the server.
 class FakeLearner final : public v1::ActorPool::Service {
  public:
   using Script = std::function<grpc::Status(FakeStream&)>;
@@ -130,7 +130,7 @@ class FakeLearner final : public v1::ActorPool::Service {
   std::string address_;
 };
 
-// A small environment: two float32 numbers, four actions.
+// Returns options of a small environment: two float32 numbers, four actions.
 inline Options SmallOptions(const std::string& address, std::uint32_t num_envs = 1) {
   return {.address = address,
           .env_server_id = "tests",

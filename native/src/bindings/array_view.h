@@ -1,4 +1,4 @@
-// Native arrays as numpy arrays, and back.
+// Conversions between native arrays and numpy arrays.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -15,7 +15,7 @@
 
 namespace kubebeast {
 
-// A writable numpy view; it keeps the memory alive.
+// Returns a writable numpy view, which keeps the memory alive.
 inline pybind11::array AsNumpy(const Array& array) {
   using Owner = std::shared_ptr<std::uint8_t[]>;
   const pybind11::capsule owner(new Owner(array.data), [](void* held) { delete static_cast<Owner*>(held); });
@@ -28,8 +28,8 @@ inline pybind11::list AsNumpy(const std::vector<Array>& arrays) {
   return views;
 }
 
-// The data of a C-contiguous array of exactly this dtype and shape; ValueError that names the argument otherwise. Valid
-// as long as `array`.
+// Returns the data of a C-contiguous array of exactly this dtype and shape, valid as long as `array`; otherwise throws
+// a ValueError with the argument's name.
 inline const std::uint8_t* CheckedData(const std::string& name, const pybind11::array& array, DType dtype,
                                        const std::vector<std::int64_t>& shape) {
   const std::vector<std::int64_t> actual(array.shape(), array.shape() + array.ndim());

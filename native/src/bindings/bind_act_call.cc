@@ -23,10 +23,10 @@ namespace {
 
 using client::ByteStream;
 
-// How long a signal may wait for its handler in Python, which no system call but Python itself runs.
+// Maximum delay of a signal before its Python handler, which runs in the interpreter and not in system calls.
 constexpr std::chrono::milliseconds kSignalPeriod{100};
 
-// Destroyed without the GIL: the end of its call is waited for.
+// Deleter that releases the GIL, as the destructor blocks until the call has ended.
 struct Destroy {
   void operator()(ByteStream* stream) const {
     const py::gil_scoped_release release;
@@ -37,14 +37,15 @@ using StreamHolder = std::unique_ptr<ByteStream, Destroy>;
 
 StreamHolder Dial(const std::string& address, std::string tls_ca, std::string tls_cert, std::string tls_key,
                   const std::string& tls_server_name, const std::optional<std::string>& authorization,
-                  std::int64_t connect_timeout_ms) {
+                  std::int64_t connect_timeout_ms, std::optional<bool> use_proxy) {
   if (connect_timeout_ms < 1 || connect_timeout_ms > INT32_MAX) {
     throw py::value_error("connect_timeout_ms = " + std::to_string(connect_timeout_ms) + ": must be positive");
   }
   const client::Pem pem{std::move(tls_ca), std::move(tls_cert), std::move(tls_key)};
   const std::chrono::milliseconds timeout(connect_timeout_ms);
   return WithoutGil([&] {
-    return StreamHolder(new ByteStream(client::OpenChannel(address, pem, tls_server_name, timeout), authorization));
+    auto channel = client::OpenChannel(address, pem, tls_server_name, timeout, use_proxy);
+    return StreamHolder(new ByteStream(std::move(channel), authorization));
   });
 }
 
@@ -81,7 +82,7 @@ void BindActCall(const py::module_& module) {
   py::class_<ByteStream, StreamHolder>(module, "ActCall")
       .def(py::init(&Dial), py::arg("address"), py::kw_only(), py::arg("tls_ca") = "", py::arg("tls_cert") = "",
            py::arg("tls_key") = "", py::arg("tls_server_name") = "", py::arg("authorization") = py::none(),
-           py::arg("connect_timeout_ms") = client::kConnectTimeout.count())
+           py::arg("connect_timeout_ms") = client::kConnectTimeout.count(), py::arg("use_proxy") = py::none())
       .def("send", &Send, py::arg("message"), py::kw_only(), py::arg("is_last") = false)
       .def("receive", &Receive)
       .def("cancel", &ByteStream::Cancel, py::call_guard<py::gil_scoped_release>())

@@ -18,7 +18,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Closing waits for transport threads.
+// Deleter that releases the GIL, as the pool waits for transport threads.
 struct DeleteWithoutGil {
   void operator()(ActorPool* pool) const {
     WithoutGil([pool] { delete pool; });
@@ -27,7 +27,7 @@ struct DeleteWithoutGil {
 using PoolHolder = std::unique_ptr<ActorPool, DeleteWithoutGil>;
 
 std::chrono::milliseconds Milliseconds(const char* name, std::int64_t value) {
-  // Longer than anyone waits, and far from the clock's overflow.
+  // Longer than any wait, and far from the clock's overflow.
   constexpr std::int64_t kMax = std::int64_t{365} * 24 * 3600 * 1000;
   if (value < 0) throw py::value_error(absl::StrCat(name, " = ", value, ": must not be negative"));
   return std::chrono::milliseconds(std::min(value, kMax));
@@ -77,7 +77,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   return PoolHolder(pool->release());
 }
 
-// Calls `wait` without the GIL; nullopt at the timeout.
+// Calls `wait` without the GIL; returns nullopt at the timeout.
 template <typename Wait>
 auto OrNone(const Wait& wait) {
   auto result = WithoutGil(wait);
@@ -122,6 +122,12 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
           "expect",
           [](ActorPool& self, const EnvSpec& spec) { ThrowIfError(WithoutGil([&] { return self.Expect(spec); })); },
           py::arg("spec"))
+      .def(
+          "refuse_env_spec",
+          [](ActorPool& self, const std::string& reason) {
+            ThrowIfError(WithoutGil([&] { return self.RefuseEnvSpec(reason); }));
+          },
+          py::arg("reason"))
       .def("open", &Open, py::arg("num_logits"), py::arg("core_state_size"),
            py::arg("interleaved") = std::vector<bool>(), py::arg("single_frames") = false)
       .def(

@@ -1,4 +1,4 @@
-// One function an area of the module.
+// Binding functions, one per area of the module.
 #pragma once
 
 #include <pybind11/pybind11.h>

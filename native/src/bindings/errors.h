@@ -1,4 +1,4 @@
-// The core's calls as Python sees them: without the GIL, and their statuses as exceptions.
+// Helpers for calls from Python into the core: release of the GIL, and exceptions for statuses.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,7 +10,7 @@
 
 namespace kubebeast {
 
-// kubebeast_native._core.ClosedError.
+// Exception translated to kubebeast_native._core.ClosedError.
 class ClosedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -33,7 +33,7 @@ inline void ThrowIfError(const absl::Status& status) {
   }
 }
 
-// What `call` returns; other Python threads go on meanwhile.
+// Returns the result of `call`, which runs without the GIL.
 template <typename Call>
 auto WithoutGil(const Call& call) {
   const pybind11::gil_scoped_release release;

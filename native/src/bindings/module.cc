@@ -1,10 +1,10 @@
-// The Python module kubebeast_native._core; its face is described in _core.pyi.
+// The Python module kubebeast_native._core; its interface is described in _core.pyi.
 #include "bindings.h"
 #include "google/protobuf/stubs/common.h"
 #include "sync/deadlock_detection.h"
 #include "wire/protocol.h"
 
-// Known only after a header of protobuf and of the C library.
+// Defined only after a header of protobuf and of the C library.
 #if GOOGLE_PROTOBUF_VERSION < 4022000
 #include "google/protobuf/stubs/logging.h"
 #endif
@@ -15,7 +15,7 @@
 namespace {
 
 // Blocks of some 100 KB come and go with every message: glibc would map, unmap and trim them each time, which costs a
-// third of the server's CPU time in page faults. 32 MiB is the largest threshold that glibc takes.
+// third of the server's CPU time in page faults. 32 MiB is the largest threshold that glibc accepts.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -23,7 +23,7 @@ void KeepFreedMemory() {
 #endif
 }
 
-// protobuf before 22 prints a line for each string of a peer that is not UTF-8: a peer could fill the log.
+// protobuf before 22 prints a line for each string that is not UTF-8: a peer could fill the log.
 void SilenceProtobuf() {
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);

@@ -1,4 +1,4 @@
-// What peers say, as Python's text.
+// Conversion of texts from peers to Python strings.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,7 +7,7 @@
 
 namespace kubebeast {
 
-// A peer's words are UTF-8 if it keeps to the contract.
+// Decodes UTF-8, with replacement characters if a peer breaks the contract.
 inline pybind11::str AsText(const std::string& bytes) {
   PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<pybind11::ssize_t>(bytes.size()), "replace");
   if (text == nullptr) throw pybind11::error_already_set();

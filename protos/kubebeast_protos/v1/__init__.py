@@ -3,7 +3,7 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 4
+PROTOCOL_MINOR = 5
 """Minor version: which additions of the contract this side knows."""
 
 ABSENT_MINOR = 4

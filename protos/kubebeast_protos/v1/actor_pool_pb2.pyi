@@ -83,7 +83,7 @@ class LeafSpec(_message.Message):
     def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ..., bounded: bool = ..., role: _Optional[_Union[Role, str]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor", "env_config")
+    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor", "env_config", "run")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     ENV_SERVER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,7 @@ class Hello(_message.Message):
     OFFERED_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     ENV_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     env_server_id: str
     instance_id: str
@@ -104,7 +105,8 @@ class Hello(_message.Message):
     offered_compression: _containers.RepeatedScalarFieldContainer[Compression]
     protocol_minor: int
     env_config: str
-    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ...) -> None: ...
+    run: str
+    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ..., run: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor")

@@ -47,6 +47,7 @@ in the Hello, which is sent before that is known.
   minor 2: Actions.traced, Observations.env_us.
   minor 3: Hello.env_config, LeafSpec.bounded, LeafSpec.role.
   minor 4: the row absent.
+  minor 5: Hello.run.
 """
 
 import abc

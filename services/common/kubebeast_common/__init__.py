@@ -1,1 +1,1 @@
-"""What env-servers and learner have in common: logs, metrics, access, the code of users."""
+"""Common code of env-servers and learner: logs, metrics, access control, import of users' code."""

@@ -1,16 +1,17 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Atomic writing of files: a file is complete or does not exist, even after a crash."""
 
 import os
 from pathlib import Path
 
 SUFFIX = ".tmp"
-"""Of a file that is being written; one that a killed process left is of no use to anybody."""
+"""Suffix of a file during writing. Such a file left by a killed process is useless."""
 
 
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
-    """Replaces `path` by `content`, on the disk when this returns.
+    """Replaces the file `path` by `content`, durably on disk at return.
 
-    A crash at any moment leaves the old file or the new one. OSError when the disk is full; nothing new is left then.
+    A crash at any moment leaves the old file or the new one. Raises OSError, e.g. if the disk is full, and removes the
+    unfinished file.
     """
     unfinished = path.with_name(path.name + SUFFIX)
     try:
@@ -26,7 +27,7 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
 
 
 def _fsync_folder(folder: Path) -> None:
-    """Makes a rename inside `folder` last through a power cut."""
+    """Makes a rename inside `folder` durable, even after a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""When what failed is tried again, when it is given up, and which failures are worth a line in the log."""
+"""Retries after failures: delays, limits, and suppression of repeated log lines."""
 
 import random
 import time
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 STEADY_STEPS = 20
-"""What fails after so many steps is worth another try: failures before it do not count any more."""
+"""A failure after at least this number of steps resets the count of earlier failures."""
 
 
 class Backoff:
-    """Jittered exponential delays in seconds: drawn from the upper half of a range that doubles up to the limit."""
+    """Jittered exponential delays in seconds, drawn from the upper half of a range that doubles up to limit_s."""
 
     def __init__(self, first_s: float = 0.25, limit_s: float = 8.0) -> None:
         self._first_s = first_s
@@ -29,16 +29,16 @@ class Backoff:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultPolicy:
-    """When an environment, or a process that hosts some, is given up."""
+    """Limit of failures after which an environment, or a process that hosts environments, is given up."""
 
     max_failures: int = 5
-    """So many failures ..."""
+    """Number of failures within failure_window_s, each after fewer than STEADY_STEPS steps."""
     failure_window_s: float = 60.0
-    """... within so many seconds, each after fewer than STEADY_STEPS steps."""
+    """Length of the window in seconds."""
 
 
 class Retries:
-    """Of one thing that fails now and then. Nothing here waits."""
+    """Retry state of an environment or process that may fail. Its methods never block."""
 
     def __init__(self, policy: FaultPolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self._policy = policy
@@ -49,14 +49,14 @@ class Retries:
         self.num_failures = 0
 
     def note_success(self) -> None:
-        """It has done what it is for: its failures so far do not count any more."""
+        """Resets the count of failures and the delay."""
         self._failed_at.clear()
         self._backoff.reset()
 
     def note_failure(self, num_steps: int = 0) -> float | None:
-        """Counts one failure. Seconds until the next try, with a jittered back-off; None: it is given up.
+        """Counts one failure. Returns the jittered delay until the next try in seconds; None to give up.
 
-        num_steps: made since the failure before.
+        num_steps is the number of steps since the previous failure.
         """
         now, window_s = self._clock(), self._policy.failure_window_s
         if num_steps >= STEADY_STEPS or (self._failed_at and now - self._failed_at[-1] > window_s):
@@ -71,12 +71,12 @@ class Retries:
 
     @property
     def is_due(self) -> bool:
-        """Whether the wait after the last failure is over."""
+        """True if the delay after the last failure is over."""
         return self._clock() >= self._retry_at
 
 
 class Repetitions:
-    """Lets a text pass when it differs from the one before, or when that is long ago."""
+    """A filter of repeated texts: it passes a text that differs from the last one, or repeats it after interval_s."""
 
     def __init__(self, interval_s: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval_s = interval_s

@@ -1,4 +1,4 @@
-"""How an environment is made, beside its id: what Hello.env_config tells, and what evaluation makes it by again."""
+"""Configuration of an environment in addition to its id, sent in Hello.env_config and reused by evaluation."""
 
 import json
 import math
@@ -8,32 +8,41 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 MAX_CHARACTERS = 8192
-"""Of Hello.env_config."""
+"""Maximum length of Hello.env_config."""
 MAX_DEPTH = 32
-"""Objects and arrays inside each other: those who copy and write them later call themselves for each."""
+"""Maximum nesting of objects and arrays, because code that copies and writes them recurses."""
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 """module:Name"""
 
 
+STATISTICS_KEEPERS = frozenset({"NormalizeObservation", "NormalizeReward"})
+"""Names of gymnasium's wrappers that keep statistics, for single and vector environments."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A callable that takes an environment and returns one: name(env, **kwargs)."""
+    """A callable that wraps an environment: name(env, **kwargs)."""
 
     name: str
     """module:Name"""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """As JSON has them."""
+    """Keyword arguments, as JSON values."""
 
     def __str__(self) -> str:
         return f"{self.name} {json.dumps(self.kwargs, sort_keys=True)}" if self.kwargs else self.name
 
+    @property
+    def keeps_statistics(self) -> bool:
+        """True if the name is one of STATISTICS_KEEPERS."""
+        return self.name.rpartition(":")[2] in STATISTICS_KEEPERS
+
     def to_plain(self) -> str | dict[str, Any]:
-        """The name or, with arguments, {name: arguments}."""
+        """Returns the name or, with arguments, {name: arguments}."""
         return {self.name: dict(self.kwargs)} if self.kwargs else self.name
 
     @classmethod
     def from_plain(cls, value: object) -> "Wrapper":
-        """The inverse of `to_plain`. ValueError says what is wrong."""
+        """Inverse of `to_plain`. Raises ValueError with the reason."""
         entry = {value: {}} if isinstance(value, str) else value
         if not isinstance(entry, dict) or len(entry) != 1:
             raise ValueError(f'{value!r} is neither "module:Name" nor {{"module:Name": {{arguments}}}}')
@@ -46,9 +55,9 @@ class Wrapper:
 
 
 def parse_wrappers(text: str) -> tuple[Wrapper, ...]:
-    """Of a setting, in the order in which they are applied: names separated by commas, or a JSON list of `to_plain`.
+    """Parses a setting with wrappers in order of application: names separated by commas, or a JSON list of `to_plain`.
 
-    ValueError says what is wrong.
+    Raises ValueError with the reason.
     """
     if not text.strip().startswith("["):
         return tuple(Wrapper.from_plain(name.strip()) for name in text.split(",")) if text.strip() else ()
@@ -56,7 +65,7 @@ def parse_wrappers(text: str) -> tuple[Wrapper, ...]:
 
 
 def format_wrappers(wrappers: Sequence[Wrapper]) -> str:
-    """What `parse_wrappers` reads: JSON only where there is no other way."""
+    """Inverse of `parse_wrappers`: names separated by commas; JSON if a wrapper has arguments or there is none."""
     if not wrappers or any(wrapper.kwargs for wrapper in wrappers):
         return json.dumps([wrapper.to_plain() for wrapper in wrappers], sort_keys=True)
     return ",".join(wrapper.name for wrapper in wrappers)
@@ -65,13 +74,13 @@ def format_wrappers(wrappers: Sequence[Wrapper]) -> str:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvConfig:
     preset: str
-    """The Atari preset that is applied, "none" without; never "auto"."""
+    """The Atari preset, or "none"; never "auto"."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the environment or overrides of the preset, as JSON has them."""
+    """Arguments of the environment or overrides of the preset, as JSON values."""
     wrappers: tuple[Wrapper, ...] = ()
-    """Around each environment, the innermost first."""
+    """Wrappers of each environment, the innermost first."""
     time_limit: int = 0
-    """Steps after which an episode is truncated; 0: after as many as the environment itself says."""
+    """Steps after which an episode is truncated; 0: the environment's own limit."""
 
     def __str__(self) -> str:
         parts = [f"preset {self.preset}"]
@@ -84,7 +93,7 @@ class EnvConfig:
         return ", ".join(parts)
 
     def to_plain(self) -> dict[str, Any]:
-        """What JSON and checkpoints hold; wrappers and time limit only where there are some."""
+        """Returns the form for JSON and checkpoints; wrappers and time limit are included only if set."""
         plain: dict[str, Any] = {"kwargs": dict(self.kwargs), "preset": self.preset}
         if self.time_limit:
             plain["time_limit"] = self.time_limit
@@ -93,7 +102,7 @@ class EnvConfig:
         return plain
 
     def to_json(self) -> str:
-        """Canonical: equal configurations give equal text. ValueError for arguments that JSON has not."""
+        """Returns canonical JSON: equal configurations give equal text. Raises ValueError if arguments are not JSON."""
         try:
             return json.dumps(self.to_plain(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         except (TypeError, RecursionError) as error:
@@ -101,7 +110,7 @@ class EnvConfig:
 
     @classmethod
     def from_plain(cls, value: object) -> "EnvConfig":
-        """The inverse of `to_plain`; keys of newer versions are passed over. ValueError says what is wrong."""
+        """Inverse of `to_plain`; unknown keys of newer versions are ignored. Raises ValueError with the reason."""
         if not isinstance(value, dict):
             raise ValueError("not a JSON object")
         preset, kwargs, time_limit = value.get("preset"), value.get("kwargs", {}), value.get("time_limit", 0)
@@ -115,7 +124,7 @@ class EnvConfig:
 
     @classmethod
     def from_json(cls, text: str) -> "EnvConfig":
-        """`from_plain` of what another process sent. ValueError says what is wrong."""
+        """Parses JSON from another process. Raises ValueError with the reason."""
         return cls.from_plain(_loaded(text))
 
 
@@ -140,7 +149,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(number: str) -> float:
-    """Of a number's text: JSON has some that are too large for a float, which Python reads as infinite."""
+    """Parses a number. Raises ValueError if it is too large for a float, which Python would read as infinite."""
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number} is no finite number")

@@ -1,4 +1,4 @@
-"""Distributions in shared memory: fixed buckets, as Prometheus's histograms have them, and the newest values."""
+"""Distributions in shared memory: histograms with fixed buckets, as in Prometheus, and the newest values."""
 
 import ctypes
 from bisect import bisect_left
@@ -9,19 +9,19 @@ SECONDS_BOUNDS = (
     *(1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-"""From a step of a toy to an environment that loads a level."""
+"""Bounds from a step of a toy environment to the loading of a level, in seconds."""
 LENGTH_BOUNDS = tuple(float(2**exponent) for exponent in range(18))
-"""Steps of an episode: 1 to 131,072."""
+"""Bounds of the number of steps of an episode: 1 to 131,072."""
 NUM_NEWEST = 100
 
 
 class Histogram(ctypes.Structure):
-    """Counts by bucket, the sum of all values. One writer; a reader may see the sum one observation late."""
+    """A histogram: counts by bucket and the sum of all values. One writer; a reader may see the sum one value late."""
 
     bounds: ClassVar[tuple[float, ...]]
-    """Upper bounds of all buckets but the last, which has none; a value on a bound belongs below it."""
+    """Upper bounds of all buckets except the last, which has none; a bound belongs to the bucket below it."""
     counts: "ctypes.Array[ctypes.c_uint64]"
-    """Values in each bucket alone."""
+    """Number of values in each bucket, not cumulative."""
     sum: float
 
     def observe(self, value: float) -> None:
@@ -52,5 +52,5 @@ class Newest(ctypes.Structure):
         self.num_added += 1
 
     def values(self) -> list[float]:
-        """In no particular order."""
+        """Returns the values in no particular order."""
         return list(self.slots[: min(self.num_added, NUM_NEWEST)])

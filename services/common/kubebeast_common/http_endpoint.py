@@ -1,7 +1,7 @@
-"""An HTTP server for probes and scrapes: /healthz, /readyz, /metrics, and pages of JSON.
+"""HTTP server for probes and scrapes: /healthz, /readyz, /metrics, and JSON pages.
 
-Kubernetes asks the first two (https://kubernetes.io/docs/concepts/workloads/pods/probes/), Prometheus the third
-(https://prometheus.io/docs/instrumenting/exposition_formats/). Nothing is encrypted and anybody may ask.
+Kubernetes requests the first two (https://kubernetes.io/docs/concepts/workloads/pods/probes/), Prometheus the third
+(https://prometheus.io/docs/instrumenting/exposition_formats/). There is no encryption and no access control.
 """
 
 import contextlib
@@ -18,26 +18,28 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from kubebeast_common.access.addresses import bindable
+
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 16
-"""Open at a time. One more cuts the oldest off: a probe that is answered takes milliseconds."""
+"""Maximum number of open connections. One more cuts off the oldest: an answered probe takes only milliseconds."""
 CONNECTION_S = 5.0
-"""How long a connection may last, in seconds, however busy its client is."""
+"""Maximum duration of a connection in seconds, even if its client is active."""
 POLL_S = 0.1
-"""How often that is looked at."""
+"""Interval in seconds at which the age of connections is checked."""
 
 Probe = Callable[[], str]
-"""Says what is wrong, "" when nothing is. Called from threads of the endpoint; must not block."""
+"""Returns the problem, or "" if there is none. Called from threads of the endpoint; must not block."""
 Page = Callable[[], bytes]
-"""One JSON value. Called as a Probe is."""
+"""Returns one JSON value. Called from the same threads as a Probe; must not block."""
 
 
 class HttpEndpoint:
-    """Answers GET and HEAD from the constructor to `close`, in daemon threads. A context manager.
+    """An HTTP server that answers GET and HEAD in daemon threads until `close`. A context manager.
 
-    /healthz and /readyz are 200, or 503 with what their probe says as text; /metrics is the registry in Prometheus's
-    text format; anything else that is not a page is 404.
+    /healthz and /readyz return 200, or 503 with the text of their probe. /metrics returns the registry in Prometheus's
+    text format. Paths that are not pages return 404.
     """
 
     def __init__(
@@ -49,8 +51,12 @@ class HttpEndpoint:
         registry: CollectorRegistry,
         pages: Mapping[str, Page] | None = None,
     ) -> None:
-        """address: "host:port"; port 0 picks one. pages: by path. OSError when the address cannot be bound."""
-        host, _, port = address.rpartition(":")
+        """Starts the server.
+
+        address is "host:port"; port 0 picks a free port, and "[::]" means all addresses, including IPv4. pages are
+        keyed by path. Raises OSError if the address cannot be bound.
+        """
+        host, _, port = bindable(address).rpartition(":")
         probes = {"/healthz": health, "/readyz": readiness}
         self._server = _Server(host.strip("[]"), int(port), probes, registry, pages or {})
         self.port: int = self._server.server_address[1]
@@ -58,7 +64,7 @@ class HttpEndpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops listening and cuts off who is still there. Idempotent."""
+        """Stops listening and cuts off open connections. Idempotent."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -71,7 +77,7 @@ class HttpEndpoint:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    # Not http.server's: binding that one asks the DNS for the host's name.
+    # http.server.ThreadingHTTPServer resolves the host's name by DNS when it binds.
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 4 * MAX_CONNECTIONS
@@ -88,8 +94,14 @@ class _Server(socketserver.ThreadingTCPServer):
         self.address_family = family
         super().__init__(where[:2], _Handler)  # type: ignore[arg-type]
 
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            is_everywhere = self.server_address[0] == "::"
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if is_everywhere else 1)
+        super().server_bind()
+
     def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
-        """Status, content type and body for one path."""
+        """Returns status, content type and body for one path."""
         text = "text/plain; charset=utf-8"
         if path == "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
@@ -110,7 +122,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Called by serve_forever, every POLL_S or more often."""
+        """Cuts off connections past their deadline. serve_forever calls it every POLL_S or more often."""
         with self._lock:
             while self._open and next(iter(self._open.values())) <= time.monotonic():
                 self._cut_oldest()
@@ -127,11 +139,11 @@ class _Server(socketserver.ThreadingTCPServer):
                 self._cut_oldest()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # who hangs up is nobody's error
+        if not isinstance(sys.exception(), OSError):  # a client that hangs up is no error
             logger.exception("an HTTP request failed")
 
     def _cut_oldest(self) -> None:
-        """Wakes the connection's thread, which then closes it."""
+        """Shuts the oldest connection down, which wakes its thread to close it. The caller holds the lock."""
         request = next(iter(self._open))
         del self._open[request]
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Logging of env-server and learner: one line an event, for people on a terminal and as JSON elsewhere."""
+"""Logging of env-server and learner: one line per event, as text on a terminal and as JSON elsewhere."""
 
 import json
 import logging
@@ -12,37 +12,37 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "text"]
 
 _COLOURS = {"DEBUG": 2, "WARNING": 33, "ERROR": 31, "CRITICAL": 31}
-"""Of levels: SGR parameters of ECMA-48, faint, yellow and red."""
+"""SGR parameters of ECMA-48 by level: faint, yellow and red."""
 
 _MAX_TRACEBACK = 20_000
-"""Characters."""
+"""Maximum number of characters of a traceback."""
 
 _noted: dict[str, str] = {}
 
 
 def note(**values: str) -> None:
-    """Gives every later JSON line of this process these fields; an empty value takes a field away."""
+    """Adds fields to all later JSON lines of this process; an empty value removes a field."""
     _noted.update(values)
 
 
 def fields(**values: object) -> Mapping[str, object]:
-    """`extra` of a logging call: the JSON fields of this line alone; an empty value takes a field away."""
+    """Returns `extra` of a logging call: JSON fields of this line only; an empty value removes a field."""
     return {"fields": values}
 
 
 def line(
     name: str, message: str, write: Callable[[logging.LogRecord], str], level: int = logging.INFO, /, **values: object
 ) -> str:
-    """What a logger of that name would write at `level`, for lines that go another way.
+    """Returns the line that the logger `name` would write at `level`, for output that bypasses logging.
 
-    write: the `format` of a handler or a formatter. values: fields of the line.
+    write is the `format` of a handler or formatter. values are fields of the line.
     """
     record = {"name": name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
     return write(logging.makeLogRecord({**record, **fields(**values)}))
 
 
 class _Formatter(logging.Formatter):
-    """Of a traceback that is too long, for the texts of its errors, the middle is left out."""
+    """A formatter that omits the middle of a traceback that is too long, e.g. because of long error messages."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
         text = super().formatException(ei)
@@ -52,7 +52,7 @@ class _Formatter(logging.Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object a line: time (RFC 3339, UTC), level, logger, process, message, fields, traceback if any."""
+    """A formatter of JSON lines: time (RFC 3339, UTC), level, logger, process, message, fields, traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -71,7 +71,7 @@ class JsonFormatter(_Formatter):
 
 
 class TextFormatter(_Formatter):
-    """Time, level, process and message; trouble stands out where there are colours."""
+    """A formatter of time, level, process and message, with colors by level if `coloured`."""
 
     def __init__(self, coloured: bool) -> None:
         super().__init__("%(asctime)s %(levelname)s %(processName)s %(message)s")
@@ -84,9 +84,10 @@ class TextFormatter(_Formatter):
 
 
 def make_handler(level: LogLevel, log_format: LogFormat) -> "logging.StreamHandler[TextIO]":
-    """To standard error, of records from `level` on. auto is text on a terminal and JSON elsewhere.
+    """Returns a handler that writes records of at least `level` to standard error.
 
-    Text is coloured on a terminal unless NO_COLOR is set (https://no-color.org).
+    log_format "auto" means text on a terminal and JSON elsewhere. Text on a terminal is colored unless NO_COLOR is set
+    (https://no-color.org).
     """
     handler = logging.StreamHandler(sys.stderr)
     is_terminal = sys.stderr.isatty()
@@ -99,7 +100,7 @@ def make_handler(level: LogLevel, log_format: LogFormat) -> "logging.StreamHandl
 
 
 def configure(level: LogLevel, log_format: LogFormat = "auto") -> logging.Handler:
-    """Sends this process's log, and what is said by `warnings`, to standard error. Returns what writes it."""
+    """Sends the log of this process and the messages of `warnings` to standard error. Returns the handler."""
     handler = make_handler(level, log_format)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)

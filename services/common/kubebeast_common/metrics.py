@@ -1,6 +1,6 @@
-"""Metrics as tables: a row names one and says where its values come from.
+"""Metrics as tables: each row has the name of a metric and the source of its values.
 
-Names and units follow https://prometheus.io/docs/practices/naming/; a counter's "_total" is added by the client.
+Names and units follow https://prometheus.io/docs/practices/naming/. The client adds the "_total" of counters.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +14,15 @@ from prometheus_client.utils import floatToGoString
 
 
 class Distribution(Protocol):
-    """A histogram: histogram.Histogram, kubebeast_native.Histogram."""
+    """A histogram: histogram.Histogram or kubebeast_native.Histogram."""
 
     @property
     def bounds(self) -> Sequence[float]:
-        """Upper ones of all buckets but the last, ascending."""
+        """Upper bounds of all buckets except the last, ascending."""
 
     @property
     def counts(self) -> Iterable[int]:
-        """Values in each bucket alone."""
+        """Number of values in each bucket, not cumulative."""
 
     @property
     def sum(self) -> float: ...
@@ -33,33 +33,33 @@ Family = type[CounterMetricFamily] | type[GaugeMetricFamily] | type[HistogramMet
 
 Labelled = Mapping[tuple[str, ...], float]
 Value = float | Distribution | Labelled | None
-"""Labelled: of a metric whose labels' values are known only while it runs; there must be few of them."""
+"""Value of a metric. Labelled is for label values that are known only at run time; there must be few of them."""
 Values = Mapping[str, Value]
 
 
 class Row(NamedTuple):
-    """One metric and where its samples come from."""
+    """A metric and the source of its samples."""
 
     family: Family
     name: str
     help: str
     source: str | Mapping[str, str]
-    """The value's name, or for a metric with one label of known values the value's name for each of these."""
+    """Name of the value; for a metric with one label of known values, names of values by label value."""
     labels: tuple[str, ...] = ()
 
 
 def sample_names(row: Row) -> list[str]:
-    """What its samples are called in a scrape."""
+    """Returns the names of a row's samples in a scrape."""
     if row.family is HISTOGRAM:
         return [f"{row.name}_{part}" for part in ("bucket", "sum", "count")]
     return [f"{row.name}_total" if row.family is COUNTER else row.name]
 
 
 class TableCollector(Collector):
-    """The rows of a table, filled at every scrape; what has no value is left out."""
+    """A collector of the rows of a table. It reads values at each scrape and omits samples without a value."""
 
     def __init__(self, table: Sequence[Row], read: Callable[[], Values]) -> None:
-        """read: the values by name, from any thread."""
+        """read returns the values by name; any thread may call it."""
         self._table = table
         self._read = read
 
@@ -69,7 +69,7 @@ class TableCollector(Collector):
 
 
 class Labelling(Collector):
-    """Another collector's metrics, every sample of them with further labels."""
+    """A collector that adds labels to all samples of another collector."""
 
     def __init__(self, collector: Collector, **labels: str) -> None:
         self._collector = collector
@@ -98,7 +98,7 @@ def _filled(row: Row, values: Values) -> Metric:
 
 
 def _add_distribution(family: HistogramMetricFamily, labels: Sequence[str], value: Value) -> None:
-    """Prometheus's buckets are cumulative."""
+    """Adds cumulative buckets, as Prometheus requires. Ignores a value that is no distribution."""
     if value is None or isinstance(value, (int, float, Mapping)):
         return
     bounds = [*map(floatToGoString, value.bounds), "+Inf"]

@@ -1,11 +1,11 @@
-"""Seeds of environments that must not play what others, or their own earlier lives, have played."""
+"""Seeds of environments that must not repeat the episodes of others or of their own earlier processes."""
 
 import numpy as np
 
 
 def derived_seed(*entropy: int) -> int:
-    """A seed for these numbers, none of them negative; another number gives another seed.
+    """Returns a seed derived from nonnegative numbers; different numbers give different seeds.
 
-    Below 2**30, so that environments may count up from it and stay within MAX_SEED.
+    It is below 2**30, so that seeds counted up from it stay within MAX_SEED.
     """
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 2)

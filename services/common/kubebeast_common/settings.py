@@ -1,4 +1,4 @@
-"""Settings from a file and from the environment, and how one says that it cannot be used."""
+"""Settings from files and environment variables, and the error for invalid values."""
 
 import difflib
 import re
@@ -10,20 +10,20 @@ from kubebeast_common.variables import PREFIX
 
 
 class ConfigError(Exception):
-    """A configuration value that cannot be used; the message names the field, the value and the reason.
+    """An invalid configuration value. The message has the field, the value and the reason.
 
-    No ValueError: tyro would take it for its own and draw a box around it.
+    It is no ValueError, because tyro would catch that and print it in a box.
     """
 
 
 def require(condition: bool, name: str, value: object, reason: str) -> None:
-    """ConfigError unless `condition` holds; `reason` says what the value must be."""
+    """Raises ConfigError unless `condition` is true; `reason` states the requirement on the value."""
     if not condition:
         raise ConfigError(f"{name} = {value!r}: {reason}")
 
 
 def require_at_least(least: int, config: object, *names: str) -> None:
-    """ConfigError unless each of these settings is; None is well."""
+    """Raises ConfigError unless each of these settings is None or at least `least`."""
     reason = f"must be at least {least}" if least else "must not be negative"
     for name in names:
         value = getattr(config, name)
@@ -31,19 +31,19 @@ def require_at_least(least: int, config: object, *names: str) -> None:
 
 
 def require_positive(config: object, *names: str) -> None:
-    """ConfigError unless each of these settings is; None is well."""
+    """Raises ConfigError unless each of these settings is None or positive."""
     for name in names:
         value = getattr(config, name)
         require(value is None or value > 0, name, value, "must be positive")
 
 
 def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
-    """Flat `name: value` lines of YAML; scalars stay text, so that `xpid: 007` is what it says. Those within a mapping
-    have their types.
+    """Reads flat `name: value` lines of YAML. Scalars stay text, so that `xpid: 007` keeps its zeros; scalars within a
+    mapping are typed.
 
-    names: the settings that there are. ConfigError names the file, or a setting that there is not.
+    names are the known settings. Raises ConfigError for an unreadable file and for an unknown setting.
     """
-    import yaml  # processes that read no file do without
+    import yaml  # not imported by processes that read no file
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -66,7 +66,9 @@ def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
 
 
 def _typed_loader() -> Any:
-    """YAML 1.2's core schema, which JSON is a part of. PyYAML's own is 1.1's: `1e-5` is a text and `on` is true."""
+    """Returns a loader of YAML 1.2's core schema, a superset of JSON's. In PyYAML's YAML 1.1, `1e-5` is text and `on`
+    is true.
+    """
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -87,6 +89,6 @@ _CORE_SCHEMA = {
 
 
 def read_environment(environ: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    """KUBEBEAST_<NAME> of known settings; others are passed over, as Kubernetes sets some for each of its services."""
+    """Returns KUBEBEAST_<NAME> of known settings. Others are ignored, as Kubernetes sets variables for each Service."""
     variables = {name: PREFIX + name.upper() for name in names}
     return {name: environ[variable] for name, variable in variables.items() if variable in environ}

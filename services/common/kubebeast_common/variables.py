@@ -1,4 +1,4 @@
-"""KUBEBEAST_* variables that no program reads: they are probably misspelt."""
+"""Detection of KUBEBEAST_* variables that no program reads, probably because of a typo."""
 
 import difflib
 import re
@@ -8,14 +8,14 @@ PREFIX = "KUBEBEAST_"
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _OF_A_SERVICE = re.compile(r"(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 _SLIP = 0.9
-"""Similarity of a word and its slip of the pen. Settings of different programs are less similar."""
+"""Minimum similarity of a word and its typo. Settings of different programs are less similar."""
 
 
 def unknown_variables(environ: Mapping[str, str], known: Collection[str], *, slips_only: bool = False) -> list[str]:
-    """A sentence about each variable that sets none of the settings `known`, with the nearest one.
+    """Returns a sentence for each variable that sets none of the settings `known`, with the most similar setting.
 
-    Variables that Kubernetes sets for each of its Services are passed over. slips_only: so is what is not almost a
-    setting, for a program that may share its environment with others and does not know their settings.
+    Variables that Kubernetes sets for its Services are ignored. With slips_only, only likely typos are reported, for a
+    program that may share its environment with programs of unknown settings.
     """
     sentences = []
     for variable in sorted(environ):

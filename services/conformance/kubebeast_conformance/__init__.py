@@ -1,1 +1,6 @@
-"""Whether a peer keeps the wire contract: the other side of env-servers and of learners, rule by rule."""
+"""Conformance suite of the wire contract: plays the other side to an env-server or a learner and checks each rule."""
+
+import os
+
+# gRPC reads it at import. At INFO it logs each connection that a peer ends with an error code.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

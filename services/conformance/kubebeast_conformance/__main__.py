@@ -1,4 +1,4 @@
-"""Command line of the suite: `kubebeast-conformance`, or `python -m kubebeast_conformance`."""
+"""Command line of the suite: `kubebeast-conformance` or `python -m kubebeast_conformance`."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ from kubebeast_common.access.tls_files import TlsError, TlsFiles
 from kubebeast_common.access.token_file import TokenFileError
 from kubebeast_common.process.verdict import end_with
 from kubebeast_common.settings import ConfigError
+from kubebeast_common.text import replace_what_cannot_be_shown
 from kubebeast_conformance.check import Check, Result, Subject, run_checks
 from kubebeast_conformance.contract.hello import check_hello
 from kubebeast_conformance.contract.violation import ViolationError
@@ -29,11 +30,12 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 PASSED, FAILED, USAGE = 0, 1, 2
 """Exit statuses."""
 _UNUSABLE = (TlsError, TokenFileError, OSError, RuntimeError, json_format.ParseError, ViolationError, ConfigError)
-"""What is raised because of flags, files and addresses."""
+"""Errors caused by flags, files and addresses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the checks; returns the exit status, with which the process is to end."""
+    """Runs the checks and returns the exit status of the process."""
+    replace_what_cannot_be_shown()
     flags = parser().parse_args(arguments)
     status: list[int] = []
     end_with(lambda: status[0] if status else None)
@@ -86,6 +88,7 @@ def _of_learner(flags: argparse.Namespace, common: dict[str, Any]) -> Iterator[R
         max_message_mib=flags.max_message_mib,
         max_streams=flags.max_streams,
         total_steps=flags.total_steps,
+        floods=flags.floods,
         **common,
     )
     if flags.listen:
@@ -99,7 +102,7 @@ def _of_learner(flags: argparse.Namespace, common: dict[str, Any]) -> Iterator[R
 
 
 def _read_hello(path: Path) -> pb.Hello:
-    """Raises OSError, ParseError for what is no Hello in JSON, and ViolationError for one that breaks a rule."""
+    """Reads a Hello in JSON. Raises OSError, ParseError for an invalid text, and ViolationError for a broken rule."""
     hello = json_format.Parse(path.read_text(encoding="utf-8"), pb.Hello())
     hello.instance_id = hello.instance_id or "conformance"
     check_hello(hello)
@@ -114,7 +117,7 @@ def _chosen(checks: Sequence[Check[Subject]], only: Sequence[str]) -> list[Check
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the command line."""
+    """Returns the parser of the command line."""
     top = argparse.ArgumentParser(
         "kubebeast-conformance", description="Says which rules of KubeBeast's wire contract a peer breaks."
     )
@@ -143,6 +146,8 @@ def _add_learner(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=f"the learner's; default: {default:g}")
     for name in ("max-streams", "total-steps"):
         parser.add_argument(f"--{name}", type=int, default=0, help="the learner's; without it a check is skipped")
+    floods = "checks, too, that flood it as an attacker without a token does"
+    parser.add_argument("--floods", action="store_true", help=floods)
     _add_common(parser)
 
 

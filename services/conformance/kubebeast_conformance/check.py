@@ -1,4 +1,4 @@
-"""Checks of a peer: one after the other, each with its verdict."""
+"""Checks of a peer, run in sequence, and their results."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,41 +15,41 @@ Subject = TypeVar("Subject")
 
 
 class SkippedError(Exception):
-    """The check does not apply to this peer, or the suite has not been given what it takes."""
+    """The check does not apply to this peer, or requires a flag that is not set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[Subject]):
-    """One thing that is done to the peer."""
+    """A test of the peer."""
 
     name: str
-    """For people, and for --only."""
+    """Name in reports and for --only."""
     rules: tuple[str, ...]
-    """Ids of rules that it looks at."""
+    """Ids of the rules that it checks."""
     run: Callable[[Subject], None]
-    """Raises ViolationError or SkippedError."""
+    """Runs the check. Raises ViolationError or SkippedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one check."""
+    """Result of one check."""
 
     check: str
     rules: tuple[str, ...]
     outcome: Outcome
     seconds: float
     rule: str = ""
-    """Id of the rule that is broken."""
+    """Id of the broken rule."""
     reason: str = ""
-    """Where in the message and how it is broken, or why the check was skipped."""
+    """Place in the message and description of the violation, or reason for skipping the check."""
     evidence: str = ""
-    """A dump of the offending bytes; empty where none are to blame."""
+    """Dump of the offending bytes; empty if the violation is not in a message."""
 
 
 def run_checks(
     checks: Sequence[Check[Subject]], subject: Subject, message: type[Message], *, stop_at_failure: bool = False
 ) -> Iterator[Result]:
-    """The results, as they come; blocks for each. message: of what the peer sends."""
+    """Yields results one by one and blocks for each. message is the type of the peer's messages."""
     for check in checks:
         result = _result(check, subject, message)
         yield result

@@ -1,4 +1,4 @@
-"""Whether a peer's pings keep to T5, on a connection that is silent."""
+"""Check of rule T5: the pings of a peer on an idle connection."""
 
 import time
 
@@ -10,15 +10,15 @@ from kubebeast_conformance.wire.relay import Relay
 SHORTEST_INTERVAL_S = 10.0
 ANSWER_S = 10.0
 _EARLY_S = 0.5
-"""What a timer and two networks may make of an interval."""
+"""Tolerance for timers and networks that shorten an interval."""
 _LATE_S = 5.0
 _SILENCE_S = 45.0
-"""Longest wait for a ping: twice what the contract calls a good choice, and more."""
+"""Longest wait for a ping, more than twice the interval that the contract recommends."""
 LONGEST_S = 2 * _SILENCE_S + ANSWER_S + _LATE_S
 
 
 def require_visible_pings(access: Access, address: str) -> None:
-    """Raises SkippedError where nobody between the two peers could read what they send."""
+    """Raises SkippedError if a relay cannot read the traffic between the peers."""
     if access.tls:
         raise SkippedError("with TLS nobody between the two can see pings")
     if address.startswith("unix:"):
@@ -26,9 +26,9 @@ def require_visible_pings(access: Access, address: str) -> None:
 
 
 def check_keepalive(relay: Relay) -> None:
-    """Blocks for at most LONGEST_S seconds, in which the suite sends nothing and is sent nothing.
+    """Blocks for at most LONGEST_S seconds. During this time, neither side may send messages.
 
-    Raises ViolationError, and SkippedError where the peer sends no pings.
+    Raises ViolationError, and SkippedError if the peer sends no pings.
     """
     if not relay.pings(1, _SILENCE_S):
         raise SkippedError(f"it sent no ping within {_SILENCE_S:g} s")

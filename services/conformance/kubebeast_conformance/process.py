@@ -1,4 +1,4 @@
-"""The process of the peer under test, where the suite starts it."""
+"""The process of the peer under test, if the suite starts it."""
 
 import contextlib
 import os
@@ -8,26 +8,26 @@ from collections.abc import Sequence
 
 
 class Process:
-    """A command of the user's, in a session of its own so that all of it can be ended."""
+    """A command of the user in its own session, so that all its processes can be killed."""
 
     def __init__(self, command: Sequence[str], *, show_output: bool) -> None:
-        """Raises OSError where it cannot be started."""
+        """Starts the command. Raises OSError if that fails."""
         output = None if show_output else subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
 
     def terminate(self) -> None:
-        """SIGTERM to the command itself."""
+        """Sends SIGTERM to the command, not to its children."""
         self._process.terminate()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit status; None where it runs on after timeout_s seconds. Blocks."""
+        """Returns the exit status; None if the command still runs after timeout_s seconds. Blocks."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """SIGKILL to all processes of the session. Idempotent; blocks until the command has ended."""
+        """Sends SIGKILL to all processes of the session and blocks until the command has ended. Idempotent."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

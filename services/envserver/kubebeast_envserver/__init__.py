@@ -1,9 +1,9 @@
 """Hosts gymnasium and Atari environments and streams them to a KubeBeast learner (kubebeast_protos.v1).
 
-As a library it makes vectors of environments, `make_vector_env`, that yield the rows which a learner is sent. What is
-exported here is what other code may rely on; kubebeast_envserver.catch:Catch-v0 is an environment to try it with.
+As a library, the package makes vectors of environments (`make_vector_env`) that yield the rows of the protocol. The
+exported names are its public interface. kubebeast_envserver.catch:Catch-v0 is an environment for first tests.
 
-Importing this package loads nothing else: a name is imported when it is first used.
+Importing the package loads nothing else: a name is imported on first use.
 """
 
 from importlib import import_module

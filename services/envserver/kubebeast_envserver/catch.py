@@ -1,6 +1,7 @@
-"""Catch: a ball falls through a 10 × 5 board and a paddle must be below it.
+"""Catch: a ball falls through a 10 × 5 board, and a paddle must be below it.
 
-The game of bsuite (Osband et al. 2020, https://arxiv.org/abs/1908.03568). Importing this module registers Catch-v0.
+The game is that of bsuite (Osband et al. 2020, https://arxiv.org/abs/1908.03568). Importing this module registers
+Catch-v0.
 """
 
 from typing import Any
@@ -11,14 +12,17 @@ from numpy.typing import NDArray
 
 ROWS, COLUMNS = 10, 5
 CELL_SIZE = 16
-"""Pixels of a rendered cell."""
+"""Side of a rendered cell in pixels."""
 BACKGROUND, BALL, PADDLE = (24, 26, 32), (230, 159, 0), (86, 180, 233)
 
 Board = NDArray[np.float32]
 
 
 class Catch(gymnasium.Env[Board, np.int64]):
-    """Actions: 0 left, 1 stay, 2 right. An episode takes 9 decisions; the last reward is 1 for a catch, else -1."""
+    """The game of Catch. Actions: 0 left, 1 stay, 2 right.
+
+    An episode takes 9 decisions; the last reward is 1 for a catch, else -1.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012 - as gymnasium declares it
 
@@ -45,7 +49,7 @@ class Catch(gymnasium.Env[Board, np.int64]):
         return self._board(), reward, landed, False, {}
 
     def render(self) -> NDArray[np.uint8]:
-        """The board in colour, CELL_SIZE pixels a cell; a caught ball covers the paddle."""
+        """Returns the board in color, CELL_SIZE pixels per cell; a caught ball covers the paddle."""
         cells = np.full((ROWS, COLUMNS, 3), BACKGROUND, np.uint8)
         cells[ROWS - 1, self._paddle] = PADDLE
         cells[self._ball_row, self._ball_column] = BALL

@@ -1,15 +1,17 @@
-"""The settings of an env-server: defaults < YAML file < KUBEBEAST_* environment < flags."""
+"""Settings of an env-server: defaults < YAML file < KUBEBEAST_* environment < flags."""
 
 import argparse
+import difflib
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from kubebeast_common.access.addresses import MAX_PORT, is_host_ports
+from kubebeast_common.access.addresses import MAX_PORT, absolute_socket, is_host_ports
+from kubebeast_common.access.proxy import ProxyUse
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.env_config import Wrapper, parse_wrappers
 from kubebeast_common.log import LogFormat, LogLevel
@@ -29,25 +31,32 @@ _CHOICES = {
     "preset": Preset,
     "compression": CompressionName,
     "transport": TransportName,
+    "use_proxy": ProxyUse,
     "log_level": LogLevel,
     "log_format": LogFormat,
 }
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
+PATHS = ("tls_cert", "tls_key", "tls_ca", "token_file")
+"""Settings that are paths. They are made absolute, as files are read again while environments run, and these may change
+the working directory.
+"""
 UNIX, DNS = "unix:", "dns:"
-"""What an address may begin with: a socket's path follows, or a name each of whose addresses is a learner."""
+"""Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses."""
+MAX_RUN_BYTES = 253
+"""Maximum length of Hello.run."""
 MAX_SEED = 2**31 - 1
-"""Emulators take a C int."""
+"""Largest seed: emulators take a C int."""
 
 
 def _option(default: Any, text: str) -> Any:
-    """A field of the configuration and what --help says of it."""
+    """Returns a field of the configuration with its --help text."""
     return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvServerConfig:
-    """Everything `kubebeast-envserver` needs; each field is a flag, a KUBEBEAST_<FIELD> and a line of --config."""
+    """Configuration of `kubebeast-envserver`: each field is a flag, a KUBEBEAST_<FIELD> and a line of --config."""
 
     env: str = _option("", "environment: a gymnasium id, module:Id, pettingzoo/..., an Atari id, or Mock")
     address: str = _option(
@@ -55,6 +64,7 @@ class EnvServerConfig:
         'the learner to dial: "host:port" or "unix:/path"; of several learners all, separated by commas, of which each '
         'stream takes one: also "host:first-last", and "dns:host:port" for every address of a name',
     )
+    run: str = _option("", "the run (xpid) that this env-server serves; empty: any")
     listen: str = _option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
     num_streams: int = _option(1, "streams to the learner; each steps its environments in a process of its own")
     envs_per_stream: int = _option(
@@ -78,6 +88,11 @@ class EnvServerConfig:
     compression: CompressionName = _option("lz4", "offered to the learner for uint8 leaves of 1 KiB and more")
     transport: TransportName = _option(
         "auto", "what carries the streams it dials; auto: kubebeast-native where it is installed, else grpcio"
+    )
+    use_proxy: ProxyUse = _option(
+        "auto",
+        "dial through the HTTP proxy of grpc_proxy, https_proxy or http_proxy, unless no_proxy lists the learner; "
+        "auto: not to this machine, nor to a Service of the cluster, NAME.NAMESPACE.svc",
     )
     tls_cert: str = _option("", "PEM file: the certificate that the env-server shows")
     tls_key: str = _option("", "PEM file: the private key of tls_cert")
@@ -113,6 +128,8 @@ class EnvServerConfig:
         require(isinstance(self.env_kwargs, dict), "env_kwargs", self.env_kwargs, "must be a JSON object")
         valid_id = 1 <= len(self.env_server_id) <= 253 and self.env_server_id.isprintable()
         require(valid_id, "env_server_id", self.env_server_id, "must be 1 to 253 printable characters")
+        is_name = len(self.run.encode(errors="replace")) <= MAX_RUN_BYTES and self.run.isprintable()
+        require(is_name, "run", self.run, f"must be printable and of at most {MAX_RUN_BYTES} bytes")
         self._check_addresses()
         self._check_files()
 
@@ -122,7 +139,7 @@ class EnvServerConfig:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The parts of `address`: UNIX and a path, or "host:port" or "host:first-last", maybe with DNS before it."""
+        """Parts of `address`: UNIX and a path, or "host:port" or "host:first-last", with or without DNS before it."""
         return tuple(part.strip() for part in self.address.split(","))
 
     def _check_addresses(self) -> None:
@@ -149,7 +166,7 @@ class EnvServerConfig:
             for name in ("tls_cert", "tls_server_name"):
                 value = getattr(self, name)
                 require(not value or self.tls_ca != "", name, value, "needs tls_ca to verify the learner by")
-        for name in ("tls_cert", "tls_key", "tls_ca", "token_file"):
+        for name in PATHS:
             if path := getattr(self, name):
                 try:
                     with open(path, "rb"):
@@ -174,7 +191,7 @@ _CONVERTERS: dict[Any, Callable[[str], Any]] = {
     dict[str, Any]: json.loads,
     tuple[Wrapper, ...]: parse_wrappers,
 }
-"""By the type of the field; the others are texts."""
+"""Converters by the type of a field; other fields are strings."""
 
 
 def _convert(option: Field[Any], value: object) -> Any:
@@ -186,21 +203,44 @@ def _convert(option: Field[Any], value: object) -> Any:
         raise ConfigError(f"{name} = {value!r}: {error}") from error
 
 
+def _hint(unknown: Sequence[str], names: Iterable[str]) -> str:
+    """Returns a suggestion of flags that resemble the unknown ones; empty if there are none."""
+    flags = [f"--{name.replace('_', '-')}" for name in names]
+    words = [word.partition("=")[0].replace("_", "-") for word in unknown if word.startswith("--")]
+    near = [match for word in words for match in difflib.get_close_matches(word, flags, n=1)]
+    return f"; did you mean {', '.join(near)}?" if near else ""
+
+
+def _with_absolute_paths(config: EnvServerConfig) -> EnvServerConfig:
+    paths: dict[str, Any] = {name: str(Path(path).absolute()) for name in PATHS if (path := getattr(config, name))}
+    return replace(config, address=",".join(map(absolute_socket, config.addresses)), **paths)
+
+
 def parse(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> EnvServerConfig:
-    """The configuration of a command line; flags take hyphens or underscores. Raises ConfigError.
+    """Parses a command line into a configuration. Flags take hyphens or underscores. Raises ConfigError.
 
     --help and unknown flags end the process as argparse does.
     """
-    parser = argparse.ArgumentParser("kubebeast-envserver", description="Hosts environments for a KubeBeast learner.")
+    parser = argparse.ArgumentParser(
+        "kubebeast-envserver",
+        description="Hosts environments for a KubeBeast learner.",
+        epilog="example: kubebeast-envserver --env CartPole-v1 --address learner.example:4431",
+        usage="%(prog)s --env ENV [options]",
+    )
     config_help = "YAML file of settings, name: value; KUBEBEAST_<NAME> variables and flags override it"
     parser.add_argument("--config", metavar="FILE", help=config_help)
     options = {option.name: option for option in fields(EnvServerConfig)}
     for name, option in options.items():
         spellings = dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}"))
         parser.add_argument(*spellings, dest=name, metavar="VALUE", help=option.metadata["help"])
-    flags = vars(parser.parse_args(arguments))
+    known, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_hint(unknown, options)}")
+    flags = vars(known)
     file = flags.pop("config")
     settings = read_file(Path(file).expanduser(), options) if file else {}
     settings |= read_environment(environ, options)
     settings |= {name: text for name, text in flags.items() if text is not None}
-    return EnvServerConfig(**{name: _convert(options[name], value) for name, value in settings.items()})
+    return _with_absolute_paths(
+        EnvServerConfig(**{name: _convert(options[name], value) for name, value in settings.items()})
+    )

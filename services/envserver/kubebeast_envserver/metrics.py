@@ -1,4 +1,4 @@
-"""The metrics of an env-server for Prometheus: sums over its streams, so that no label grows with them.
+"""Prometheus metrics of an env-server: sums over its streams, so that no label grows with them.
 
 Counters start at 0 with the env-server and outlive the processes of its streams.
 """
@@ -23,16 +23,27 @@ from kubebeast_envserver.rows.stream_status import (
 )
 
 ENVSERVER = (
-    Row(GAUGE, "kubebeast_envserver_streams", "Streams that are configured.", "streams"),
-    Row(GAUGE, "kubebeast_envserver_envs", "Environments that are configured.", "envs"),
-    Row(GAUGE, "kubebeast_envserver_streams_connected", "Streams that a learner has welcomed.", "connected"),
-    Row(GAUGE, "kubebeast_envserver_streams_quarantined", "Streams that were given up.", "streams_quarantined"),
-    Row(GAUGE, "kubebeast_envserver_envs_quarantined", "Environments that were given up.", "envs_quarantined"),
-    Row(COUNTER, "kubebeast_envserver_env_steps", "Actions that environments took.", "env_steps"),
+    Row(GAUGE, "kubebeast_envserver_streams", "Configured streams.", "streams"),
+    Row(GAUGE, "kubebeast_envserver_envs", "Configured environments.", "envs"),
+    Row(GAUGE, "kubebeast_envserver_streams_connected", "Streams that a learner has accepted.", "connected"),
+    Row(
+        GAUGE,
+        "kubebeast_envserver_streams_quarantined",
+        "Quarantined streams: they failed too often and are not started again.",
+        "streams_quarantined",
+    ),
+    Row(
+        GAUGE,
+        "kubebeast_envserver_envs_quarantined",
+        "Quarantined environments: they failed too often and are not created again.",
+        "envs_quarantined",
+    ),
+    Row(COUNTER, "kubebeast_envserver_env_steps", "Actions that environments executed.", "env_steps"),
     Row(
         COUNTER,
         "kubebeast_envserver_episodes",
-        "Whole games that ended: by their own rules, cut off, or by a failure of their environment.",
+        "Whole games by their end: terminated by their own rules, truncated, or interrupted by a failure of the "
+        "environment.",
         {end: f"episodes_{end}" for end in EPISODE_ENDS},
         ("end",),
     ),
@@ -49,47 +60,52 @@ ENVSERVER = (
         {kind: f"failures_{kind}" for kind in FAILURE_KINDS},
         ("kind",),
     ),
-    Row(COUNTER, "kubebeast_envserver_env_restarts", "Environments made again after a failure.", "env_restarts"),
-    Row(COUNTER, "kubebeast_envserver_stream_restarts", "Stream processes that were replaced.", "stream_restarts"),
+    Row(COUNTER, "kubebeast_envserver_env_restarts", "Environments created again after a failure.", "env_restarts"),
+    Row(COUNTER, "kubebeast_envserver_stream_restarts", "Replaced stream processes.", "stream_restarts"),
     Row(
         COUNTER,
         "kubebeast_envserver_connects",
-        "What became of connections.",
+        "Connections by outcome. A lost connection also counts as welcomed.",
         {outcome: f"connects_{outcome}" for outcome in CONNECT_OUTCOMES},
         ("outcome",),
     ),
     Row(
         COUNTER,
         "kubebeast_envserver_disconnects",
-        "Connections that ended unasked or failed, by gRPC status.",
+        "Connections that failed or ended unexpectedly, by gRPC status.",
         {code: f"disconnects_{code}" for code in GRPC_CODES},
         ("code",),
     ),
     Row(COUNTER, "kubebeast_envserver_received_bytes", "Bytes of messages from the learner.", "received_bytes"),
     Row(COUNTER, "kubebeast_envserver_sent_bytes", "Bytes of messages to the learner.", "sent_bytes"),
-    Row(HISTOGRAM, "kubebeast_envserver_step_seconds", "One step of all environments of a stream.", "step_seconds"),
+    Row(
+        HISTOGRAM,
+        "kubebeast_envserver_step_seconds",
+        "Time of one step of all environments of a stream.",
+        "step_seconds",
+    ),
     Row(
         HISTOGRAM,
         "kubebeast_envserver_reset_seconds",
-        "The reset of one environment; Atari games are reset in a step.",
+        "Time to reset one environment. Atari games are reset within a step.",
         "reset_seconds",
     ),
     Row(
         HISTOGRAM,
         "kubebeast_envserver_action_wait_seconds",
-        "From Observations sent to Actions received: the way to the learner, its inference, and the way back.",
+        "Time from Observations sent to Actions received: the network in both directions and the learner's inference.",
         "action_wait_seconds",
     ),
     Row(
         HISTOGRAM,
         "kubebeast_envserver_episode_length_steps",
-        "Decisions in a whole game that ended.",
+        "Decisions per whole game.",
         "episode_lengths",
     ),
     Row(
         GAUGE,
         "kubebeast_envserver_build_info",
-        "1, with what runs here as labels.",
+        "Always 1; the labels hold the versions and the environment id.",
         "build",
         ("version", "python", "env_id"),
     ),
@@ -102,9 +118,9 @@ _HISTOGRAMS = {name: kind for name, kind, *_ in StreamStatus._fields_ if issubcl
 def make_registry(
     statuses: Sequence[StreamStatus], num_quarantined: Callable[[], int], *, env_id: str = "", envs_per_stream: int = 0
 ) -> CollectorRegistry:
-    """The metrics of one env-server and of its supervisor's process; without statuses every counter is 0.
+    """Returns the metrics of one env-server and of its supervisor's process; without statuses every counter is 0.
 
-    num_quarantined: streams that were given up; from any thread.
+    `num_quarantined` returns the number of streams that were given up; it is called from any thread.
     """
     build: Labelled = {(version("kubebeast-envserver"), platform.python_version(), env_id): 1.0}
 
@@ -124,7 +140,7 @@ def make_registry(
 
 
 class _Merged(NamedTuple):
-    """One histogram of several."""
+    """Merger of several histograms into one."""
 
     bounds: Sequence[float]
     counts: Sequence[int]

@@ -1,4 +1,4 @@
-"""A fleet of env-servers as a vector environment: they dial in, come and go; whoever trains steps what is there."""
+"""Vector environments of a fleet of env-servers, which dial in and may leave at any time."""
 
 from kubebeast_fleet.async_vector_env import AsyncFleetVectorEnv
 from kubebeast_fleet.errors import FleetTimeoutError

@@ -1,4 +1,4 @@
-"""The fleet as an asynchronous vector environment, with EnvPool's semantics: nobody waits for the slowest."""
+"""An asynchronous vector environment of a fleet, with the semantics of EnvPool: no wait for the slowest environment."""
 
 from typing import Any, Self, Unpack
 
@@ -14,18 +14,27 @@ from kubebeast_native import Episode, StreamInfo
 
 
 class AsyncFleetVectorEnv:
-    """`recv` gives the rows that are ready first, `send` takes the actions for any rows that were received.
+    """A vector environment with `recv` for the rows that are ready first and `send` for actions of received rows.
 
         while True:
             observations, rewards, terminated, truncated, info = envs.recv()
             envs.send(policy(observations), info["env_id"])
 
-    Environments, spaces and losses are as in FleetVectorEnv. The environments of one stream step together, when each of
-    them has its action. For one thread.
+    Environments, spaces and lost rows are as in FleetVectorEnv. The environments of a stream step together, as soon as
+    each has an action. Not thread-safe, except `stats` and `streams`.
     """
 
     def __init__(self, address: str, num_envs: int, batch_size: int, **options: Unpack[FleetOptions]) -> None:
-        """As FleetVectorEnv; batch_size: rows of `recv`, at most num_envs."""
+        """Listens, and blocks until the first env-server sends its Hello.
+
+        Args:
+            address: As in FleetVectorEnv.
+            num_envs: Number of environments.
+            batch_size: Default number of rows of `recv`, at most num_envs.
+            **options: See FleetOptions.
+
+        Raises the errors of FleetVectorEnv.
+        """
         self._playing = Playing(address, num_envs, batch_size=batch_size, split_streams=True, **options)
         self.num_envs, self.batch_size = num_envs, batch_size
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -37,13 +46,19 @@ class AsyncFleetVectorEnv:
     def recv(
         self, batch_size: int | None = None
     ) -> tuple[Batch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Blocks until batch_size rows are ready, by default the constructor's, and hands out the oldest.
+        """Blocks until batch_size rows are ready, and returns the oldest.
 
-        Returns observations, rewards float32 [M], terminated, truncated, and info with "env_id", int64 [M]: which
-        environment each is of; "is_first", bool [M]: it begins an episode; and "lost", bool [M].
+        Args:
+            batch_size: Number of rows M; default: the constructor's.
 
-        FleetTimeoutError after fleet_timeout_s without a row. ValueError for more rows than can come, as those that
-        were received and not answered keep their environments waiting.
+        Returns:
+            Observations, rewards float32 [M], terminated, truncated, and info with int64 [M] "env_id", the indices of
+                the environments; bool [M] "is_first" for the first row of an episode; and bool [M] "lost".
+
+        Raises:
+            ValueError: Fewer than batch_size rows can arrive, because environments with a received and unanswered row
+                wait for an action.
+            FleetTimeoutError: No row arrived within fleet_timeout_s.
         """
         rows = self._playing.exchange
         ids = rows.receive(self.batch_size if batch_size is None else batch_size)
@@ -52,33 +67,38 @@ class AsyncFleetVectorEnv:
         return observation, rows.rewards[ids], rows.terminated[ids], rows.truncated[ids], info
 
     def send(self, actions: Any, env_id: ArrayLike) -> None:
-        """Acts in the environments env_id [M], whose rows were received and not answered; never blocks.
+        """Acts in environments with a received and unanswered row. Never blocks.
 
-        ValueError for actions that are not of the space, and for an environment whose row is not out.
+        Args:
+            actions: Batch of M actions.
+            env_id: Indices of the environments, int [M].
+
+        Raises:
+            ValueError: The actions do not fit the action space, or a row was not received or is answered already.
         """
         ids = np.asarray(env_id)
         self._playing.exchange.answer(self._playing.action_leaves(actions, ids.size), ids)
 
     @property
     def address(self) -> str:
-        """Where env-servers are listened for, with the port that was picked."""
+        """Address that the fleet listens on, with the actual port."""
         return self._playing.address
 
     @property
     def http_port(self) -> int | None:
-        """The port of http_address; None without one."""
+        """Actual port of http_address; None if it is not set."""
         return self._playing.http_port
 
     def stats(self) -> dict[str, int]:
-        """As FleetVectorEnv.stats."""
+        """Returns the same values as FleetVectorEnv.stats. Thread-safe."""
         return self._playing.stats()
 
     def streams(self) -> list[StreamInfo]:
-        """The streams that play. From any thread."""
+        """Returns the active streams. Thread-safe."""
         return self._playing.streams()
 
     def take_episodes(self) -> list[Episode]:
-        """As FleetVectorEnv.take_episodes."""
+        """Returns the same episodes as FleetVectorEnv.take_episodes."""
         return self._playing.take_episodes()
 
     def close(self) -> None:

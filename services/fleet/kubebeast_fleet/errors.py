@@ -1,5 +1,5 @@
-"""What can go wrong beside wrong arguments."""
+"""Errors of a fleet."""
 
 
 class FleetTimeoutError(TimeoutError):
-    """No env-server played for so long that waiting on makes no sense; the message says who is there."""
+    """No row arrived from any env-server within fleet_timeout_s. The message has the number of environments."""

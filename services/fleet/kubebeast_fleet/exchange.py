@@ -1,9 +1,9 @@
-"""Rows out, actions in: what each environment of a vector environment shows next.
+"""Exchange of rows and actions between the pool and a vector environment.
 
-The place of an environment is its slot in the pool. On the wire a row follows on the action for the one before; when
-an environment is lost, the next row of its place is the first of another one's episode. Whoever trains must see the end
-of the old episode before: a row that is truncated and lost, with the last observation once more. Until it has been seen
-and answered, the stream that came waits.
+The place of an environment is its slot in the pool. On the wire, each row follows the action for the previous row; if
+an environment is lost, the next row of its place is the first of another environment's episode. The trainer must see
+the end of the old episode before it: a truncated and lost row that repeats the last observation. Until the trainer has
+received and answered this row, the new stream waits.
 """
 
 from dataclasses import dataclass
@@ -18,24 +18,25 @@ from kubebeast_native import EnvSpec, InferenceBatch
 
 @dataclass(eq=False, slots=True)
 class _Part:
-    """Rows that are answered together."""
+    """Rows of a batch that are answered together."""
 
     batch: InferenceBatch
     slots: NDArray[np.int32]
     num_open: int
-    """Of its rows, those without an action."""
+    """Number of its rows without an action."""
     is_early: bool = False
-    """Its places have to see a loss first."""
+    """True if its places must show a lost row first."""
 
 
 class Exchange:
-    """The newest row of every place, [num_envs, ...], and the way of its action. For one thread.
+    """The newest row of each place, [num_envs, ...], and the actions for them. Not thread-safe.
 
-    A place is on its way, ready (its row may be handed out), or out (its row was, and waits for an action).
+    A place waits for a row, is ready (its row can be returned), or is out (its row was returned and waits for an
+    action).
     """
 
     def __init__(self, fleet: Fleet, spec: EnvSpec, *, split_streams: bool) -> None:
-        """split_streams: actions of one stream never wait for those of another; takes longer where there are many."""
+        """split_streams: True if actions of a stream must not wait for other streams; slower if there are many."""
         num_envs = fleet.num_envs
         self.observation: list[Array] = [np.zeros((num_envs, *leaf.row_shape), leaf.dtype) for leaf in spec.observation]
         self.rewards = np.zeros(num_envs, np.float32)
@@ -43,21 +44,21 @@ class Exchange:
         self.truncated = np.zeros(num_envs, np.bool_)
         self.is_first = np.zeros(num_envs, np.bool_)
         self.lost = np.zeros(num_envs, np.bool_)
-        """The row only keeps the place: its environment has failed or gone, and the observation is an old one."""
+        """True if the environment of the row has failed or left; the observation is an old one."""
         self.num_rows = {"first": 0, "step": 0, "lost": 0}
-        """Handed out, by kind."""
+        """Number of returned rows by kind."""
         self._fleet = fleet
         self._split_streams = split_streams
         self._actions: list[Array] = [np.zeros((num_envs, *leaf.shape), leaf.dtype) for leaf in spec.action]
-        self._due = np.ones(num_envs, np.bool_)  # an episode has to begin
+        self._due = np.ones(num_envs, np.bool_)  # the next row must begin an episode
         self._out = np.zeros(num_envs, np.bool_)
         self._ready: list[int] = []
         self._parts: list[_Part | None] = [None] * num_envs
 
     def receive(self, count: int) -> NDArray[np.int64]:
-        """Hands out `count` rows; returns their places, oldest first. Blocks; raises what Fleet.next_batch raises.
+        """Blocks until `count` rows are ready, and returns their places, oldest first.
 
-        ValueError where fewer places are not out: no row would come to the others.
+        Raises the errors of Fleet.next_batch, and ValueError if fewer than `count` places are not out.
         """
         if not 1 <= count <= self._out.size - self._out.sum():
             raise ValueError(f"batch_size = {count}: {self._out.sum()} of {self._out.size} rows wait for an action")
@@ -73,7 +74,7 @@ class Exchange:
         return places
 
     def answer(self, leaves: list[Array], places: NDArray[np.integer]) -> None:
-        """The actions [M, *shape] for rows that are out. Never blocks. ValueError where a place is not out."""
+        """Takes actions [M, *shape] for rows that are out. Never blocks. Raises ValueError if a place is not out."""
         if np.unique(places).size != places.size or not self._out[places].all():
             raise ValueError(f"env_id = {places.tolist()}: an action answers a row that was received, and once")
         self._out[places] = False
@@ -99,7 +100,7 @@ class Exchange:
                 self._show(taken)
 
     def _show(self, part: _Part) -> None:
-        """The part's rows are ready."""
+        """Makes the rows of the part ready."""
         batch, slots = part.batch, part.slots
         lost = batch.interrupted
         shown = slice(None) if not lost.any() else ~lost
@@ -114,7 +115,7 @@ class Exchange:
         self._ready += slots.tolist()
 
     def _lose(self, slots: NDArray[np.int32]) -> None:
-        """Rows that say the loss are ready."""
+        """Makes lost rows ready for these slots."""
         self.rewards[slots] = 0.0
         self.terminated[slots] = False
         self.truncated[slots] = True
@@ -124,7 +125,7 @@ class Exchange:
         self._ready += slots.tolist()
 
     def _finish(self, part: _Part) -> None:
-        """All of its rows are answered."""
+        """Handles a fully answered part: replies to its batch, or shows its rows after the lost ones."""
         if part.is_early:
             part.is_early, part.num_open = False, part.slots.size
             self._show(part)

@@ -1,9 +1,9 @@
-"""The env-servers that dial in: the native pool without rollouts, its log, and patience with those who are away."""
+"""A fleet of env-servers that dial in: the native pool without rollouts, its log, and the timeout of a wait."""
 
 import logging
 import time
 
-from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.addresses import bindable, is_local
 from kubebeast_common.access.tls_files import TlsFiles, read_pem
 from kubebeast_common.access.token_file import authorization
 from kubebeast_common.pool.stream_log import StreamLog
@@ -13,17 +13,17 @@ from kubebeast_native import ActorPool, EnvSpec, InferenceBatch
 logger = logging.getLogger(__name__)
 
 _POLL_MS = 100
-"""How often a wait comes up for signals, in milliseconds."""
+"""Interval in milliseconds at which a blocking wait handles signals."""
 _TELL_INTERVAL_S = 1.0
 _FLUSH_MS = 10
-"""How long rows wait for as many as are wanted at once."""
+"""Maximum time in milliseconds that rows wait for a full batch."""
 
 
 class Fleet:
-    """Slots 0 .. num_envs - 1, filled by the environments of streams, a stream as a whole or not at all.
+    """A pool with slots 0 .. num_envs - 1. The environments of a stream get slots all together or not at all.
 
-    A stream that finds too few free slots waits in reserve. One thread calls `spec`, `next_batch` and `close`; any may
-    use `pool`.
+    A stream waits in reserve if there are too few free slots. Only one thread may call `spec`, `next_batch` and
+    `close`; `pool` is thread-safe.
     """
 
     def __init__(
@@ -41,9 +41,10 @@ class Fleet:
         tls_ca: str = "",
         token_file: str = "",
     ) -> None:
-        """Listens. batch_size: rows wanted at once. The others: see FleetOptions.
+        """Starts to listen. batch_size is the preferred number of rows per batch; for the others, see FleetOptions.
 
-        ValueError names a bad argument, OSError an address that cannot be bound, TlsError and TokenFileError a file.
+        Raises ValueError for an invalid argument, OSError if the address cannot be bound, and TlsError or
+        TokenFileError for an unusable file.
         """
         if not 1 <= batch_size <= num_envs:
             raise ValueError(f"batch_size = {batch_size}: must be 1 to num_envs = {num_envs}")
@@ -54,7 +55,7 @@ class Fleet:
         self._log = StreamLog()
         self._tell_at = 0.0
         self.pool = ActorPool(
-            address=address,
+            address=bindable(address),
             run_id="fleet",
             unroll_length=0,
             batch_size=1,
@@ -76,7 +77,7 @@ class Fleet:
             _warn_about_access(self.pool.address, tls=bool(tls_cert), locked=bool(token_file or tls_ca))
 
     def spec(self) -> EnvSpec:
-        """What the first env-server brings; from then on it and its like are welcomed. Blocks; FleetTimeoutError."""
+        """Blocks until the first env-server, returns its spec, and accepts streams. Raises FleetTimeoutError."""
         logger.info("waiting for env-servers on %s", self.pool.address)
         deadline = time.monotonic() + self._timeout_s
         while (spec := self.pool.wait_env_spec(_POLL_MS)) is None:
@@ -85,7 +86,7 @@ class Fleet:
         return spec
 
     def next_batch(self) -> InferenceBatch:
-        """The next rows, those of whole streams. Blocks; FleetTimeoutError, ClosedError after `close`."""
+        """Blocks for the next rows, those of whole streams. Raises FleetTimeoutError, and ClosedError after `close`."""
         deadline = time.monotonic() + self._timeout_s
         while (batch := self.pool.next_inference(_POLL_MS)) is None:
             self._look_after(deadline)
@@ -94,7 +95,7 @@ class Fleet:
         return batch
 
     def close(self) -> None:
-        """Ends all streams, whose env-servers dial again until somebody listens. Idempotent."""
+        """Ends all streams. Their env-servers keep dialing until the address is listened on again. Idempotent."""
         self.pool.close()
         self._tell()
         self._log.flush()

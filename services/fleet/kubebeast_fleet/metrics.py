@@ -1,4 +1,4 @@
-"""The metrics of a fleet: the native pool's, and the books of what a vector environment hands out."""
+"""Metrics of a fleet: those of the native pool, and the rows that a vector environment returns."""
 
 from collections.abc import Callable
 
@@ -12,17 +12,19 @@ FLEET = (
     Row(
         COUNTER,
         "kubebeast_fleet_rows",
-        "Rows handed out: of a reset, of a step, or in place of a lost environment's; those of steps are "
-        "kubebeast_steps_total delivered.",
+        "Rows handed out: of a reset (first), of a step (step), or in place of a lost environment's row (lost). The "
+        "rows of steps are the delivered ones of kubebeast_steps_total.",
         {"first": "rows_first", "step": "rows_step", "lost": "rows_lost"},
         ("kind",),
     ),
-    Row(GAUGE, "kubebeast_fleet_streams_in_reserve", "Streams that wait for room in the fleet.", "streams_in_reserve"),
+    Row(
+        GAUGE, "kubebeast_fleet_streams_in_reserve", "Streams that wait for a place in the fleet.", "streams_in_reserve"
+    ),
 )
 
 
 def make_registry(read: Callable[[], Values]) -> CollectorRegistry:
-    """The metrics of one fleet and of this process. read: values by name, from any thread."""
+    """Returns the metrics of one fleet and of this process. read returns values by name; any thread may call it."""
     registry = CollectorRegistry()
     registry.register(TableCollector((*STEPS, *STREAMS, *INFERENCE, *FLEET), read))
     ProcessCollector(registry=registry)

@@ -1,26 +1,26 @@
-"""Who may join a fleet, and how long is waited for whom."""
+"""Options of a fleet: access control, limits and timeouts."""
 
 from typing import TypedDict
 
 
 class FleetOptions(TypedDict, total=False):
-    """Keyword arguments of FleetVectorEnv and AsyncFleetVectorEnv. Files are read again while the fleet runs."""
+    """Keyword arguments of FleetVectorEnv and AsyncFleetVectorEnv. Files are reread while the fleet runs."""
 
     env_id: str
-    """Environment of the env-server that decides the spaces; default: any. Others join where their spaces are equal."""
+    """Id of the environment that determines the spaces; default: any. Others join if their spaces are equal."""
     fleet_timeout_s: float
-    """Seconds without a single row after which FleetTimeoutError is raised, also of the first; default 300."""
+    """Seconds without any row after which FleetTimeoutError is raised, also at the start; default 300."""
     step_timeout_s: float
-    """Seconds that an env-server may take for a step before its environments count as lost; default 60."""
+    """Maximum seconds per step of an env-server, after which its environments are lost; default 60."""
     max_envs_per_stream: int
-    """Streams of more environments are refused; default 1024. With 1, each environment steps by itself."""
+    """Maximum number of environments of a stream; default 1024. With 1, each environment steps by itself."""
     tls_cert: str
-    """PEM file of the own certificate and those up to its authority; default: no TLS."""
+    """PEM file of the own certificate and the intermediate certificates; default: no TLS."""
     tls_key: str
-    """PEM file of its private key."""
+    """PEM file of the private key of tls_cert."""
     tls_ca: str
-    """PEM file of the authorities that an env-server's certificate must descend from: mutual TLS."""
+    """PEM file of the authorities that verify certificates of env-servers: mutual TLS."""
     token_file: str
-    """File of bearer tokens, one a line: an env-server must send one of them; default: none is asked for."""
+    """File of bearer tokens, one per line, of which an env-server must send one; default: no token is required."""
     http_address: str
-    """"host:port" of /healthz, /readyz and /metrics, unencrypted; port 0 picks one; default: none."""
+    """"host:port" of /healthz, /readyz and /metrics, unencrypted; port 0 picks a free port; default: no endpoint."""

@@ -1,4 +1,4 @@
-"""What both vector environments are made of: the fleet, its spaces, its exchange, its books and its endpoint."""
+"""Common parts of both vector environments: fleet, spaces, exchange, statistics and HTTP endpoint."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from kubebeast_native import Episode, StreamInfo
 
 
 class Playing:
-    """A fleet that plays, from the first Hello on. For one thread, except `stats`, `values` and `streams`."""
+    """A fleet with known spaces, after the first Hello. Not thread-safe, except `stats`, `values` and `streams`."""
 
     def __init__(
         self,
@@ -24,14 +24,14 @@ class Playing:
         http_address: str = "",
         **options: Any,
     ) -> None:
-        """Blocks for the first Hello. Raises what Fleet raises, and FleetTimeoutError."""
+        """Blocks until the first Hello. Raises the errors of Fleet, and FleetTimeoutError."""
         self._exchange: Exchange | None = None
         self._http: HttpEndpoint | None = None
         self._fleet = Fleet(address, num_envs, batch_size=batch_size, **options)
         try:
             self.registry = make_registry(self.values)
             if http_address:
-                # Ready before anybody plays: in Kubernetes only a ready pod can be dialled.
+                # Ready before the first env-server: in Kubernetes only a ready pod can be dialed.
                 self._http = HttpEndpoint(http_address, health=lambda: "", readiness=lambda: "", registry=self.registry)
             spec = self._fleet.spec()
         except BaseException:
@@ -57,7 +57,7 @@ class Playing:
         return action_leaves(self._action, actions, num_rows)
 
     def stats(self) -> dict[str, int]:
-        """ActorPool.stats, and the rows handed out by kind: rows_first, rows_step and rows_lost."""
+        """Returns ActorPool.stats and the returned rows by kind: rows_first, rows_step and rows_lost."""
         rows = {} if self._exchange is None else self._exchange.num_rows
         return self._fleet.pool.stats() | {f"rows_{kind}": count for kind, count in rows.items()}
 
@@ -71,7 +71,7 @@ class Playing:
         return self._fleet.pool.take_episodes()
 
     def close(self) -> None:
-        """Idempotent."""
+        """Stops the endpoint and the fleet. Idempotent."""
         if self._http is not None:
             self._http.close()
         self._fleet.close()

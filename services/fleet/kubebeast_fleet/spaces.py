@@ -1,7 +1,7 @@
-"""Leaves of the wire as gymnasium spaces, and batches of them as a vector environment has them.
+"""Conversion of wire leaves to gymnasium spaces, and of batches of leaves to those of a vector environment.
 
-Env-servers flatten their spaces; what comes back is as flat: one leaf is its own space, several are a Dict by path. Of
-a MultiDiscrete each element is a leaf, so that an action of such leaves alone is a MultiDiscrete again.
+Env-servers flatten their spaces, and spaces here are flat, too: one leaf is its own space, several are a Dict by path.
+Each element of a MultiDiscrete is a leaf, so an action with only such leaves becomes a MultiDiscrete again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,26 +19,26 @@ Space = spaces.Space[Any]
 
 
 def observation_space(leaves: Sequence[LeafSpec]) -> Space:
-    """Of one environment. Bounds do not travel: integers have those of their type, floats none."""
+    """Returns the space of one environment. Bounds are not sent: integers get those of their dtype, floats none."""
     return _joined(leaves, [_observation_leaf(leaf) for leaf in leaves])
 
 
 def observation_batch(leaves: Sequence[LeafSpec], arrays: Sequence[Array]) -> Batch:
-    """One array [N, *row_shape] a leaf, as `observation_space` has them."""
+    """Returns arrays [N, *row_shape], one per leaf, in the structure of `observation_space`."""
     if _is_single(leaves):
         return arrays[0]
     return {leaf.path: array for leaf, array in zip(leaves, arrays, strict=True)}
 
 
 def action_space(leaves: Sequence[LeafSpec]) -> Space:
-    """Of one environment. A Box whose bounds are finite is [-1, 1], which its env-server maps to its own."""
+    """Returns the space of one environment. A bounded Box is [-1, 1]; its env-server maps it to the original bounds."""
     if _is_multi_discrete(leaves):
         return spaces.MultiDiscrete([leaf.num_categories for leaf in leaves])
     return _joined(leaves, [_action_leaf(leaf) for leaf in leaves])
 
 
 def action_leaves(leaves: Sequence[LeafSpec], actions: Any, num_rows: int) -> list[Array]:
-    """One array [N, *shape] a leaf, of its type. ValueError for another shape, and for a category that is none."""
+    """Returns arrays [N, *shape], one per leaf, with its dtype. Raises ValueError for a wrong shape or category."""
     if _is_multi_discrete(leaves):
         columns = np.asarray(actions)
         _check_shape("actions", columns, (num_rows, len(leaves)))

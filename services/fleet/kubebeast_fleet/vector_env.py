@@ -1,4 +1,4 @@
-"""The fleet as a gymnasium vector environment: all environments step together."""
+"""A gymnasium vector environment of a fleet: all environments step together."""
 
 from typing import Any, Unpack
 
@@ -15,26 +15,35 @@ from kubebeast_native import Episode, StreamInfo
 
 
 class FleetVectorEnv(VectorEnv[Batch, Any, NDArray[Any]]):
-    """num_envs environments of the env-servers that dial in, with AutoresetMode.NEXT_STEP. For one thread.
+    """A vector environment of num_envs environments of env-servers that dial in, with AutoresetMode.NEXT_STEP.
 
-    A stream fills as many places as it has environments, together or not at all; what does not fit waits in reserve.
-    When an environment is lost (its env-server went, or it failed), its place shows one more row, with the last
-    observation, reward 0, truncated and info["lost"] set; the next row is the first of whoever takes the place.
+    A stream fills as many places as it has environments, all or none; a stream that does not fit waits in reserve. If
+    an environment is lost because it failed or its env-server left, its place shows one more row: the last observation,
+    reward 0, truncated and info["lost"] set. The next row is the first of the environment that takes the place.
 
-    Spaces are those of the first env-server, flat: Box, Discrete, MultiDiscrete, MultiBinary, or a Dict of these by the
-    leaves' paths. Bounded actions are in [-1, 1]. A stack of frames is the first axis of its leaf.
+    The spaces are those of the first env-server, flattened: Box, Discrete, MultiDiscrete, MultiBinary, or a Dict of
+    these by the paths of leaves. Bounded actions are in [-1, 1]. Stacked frames are the first axis of their leaf.
+
+    Not thread-safe, except `stats` and `streams`.
     """
 
-    _playing: Playing | None = None  # of an environment whose constructor failed
+    _playing: Playing | None = None  # None if the constructor failed
 
     def __init__(self, address: str, num_envs: int, *, copy: bool = True, **options: Unpack[FleetOptions]) -> None:
-        """Listens and blocks until the first env-server says Hello.
+        """Listens, and blocks until the first env-server sends its Hello.
 
-        address: "host:port", where port 0 picks one, or "unix:/path". copy: False returns the same arrays of
-        observations each time.
+        Args:
+            address: "host:port" or "unix:/path". Port 0 picks a free port.
+            num_envs: Number of environments.
+            copy: If False, all calls return the same observation arrays.
+            **options: See FleetOptions.
 
-        Raises ValueError for a bad argument, OSError for an address, TlsError and TokenFileError for a file, and
-        FleetTimeoutError after fleet_timeout_s without an env-server.
+        Raises:
+            ValueError: An argument is invalid.
+            OSError: The address cannot be bound.
+            TlsError: A certificate or key is unusable.
+            TokenFileError: The token file is unusable.
+            FleetTimeoutError: No env-server dialed within fleet_timeout_s.
         """
         self._playing = Playing(address, num_envs, batch_size=num_envs, split_streams=False, **options)
         self.num_envs = num_envs
@@ -48,10 +57,20 @@ class FleetVectorEnv(VectorEnv[Batch, Any, NDArray[Any]]):
         self._everywhere = np.arange(num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Batch, dict[str, Any]]:
-        """Blocks until every place has a row; at the first call that of a new episode. Raises FleetTimeoutError.
+        """Returns the current rows. The first call blocks until every place has the first row of an episode.
 
-        Environments of a fleet reset themselves at the end of an episode and are seeded by their env-servers' --seed: a
-        later call returns the rows that are there, and the episodes under way go on. options: not used.
+        Environments of a fleet reset themselves at the end of an episode, and the --seed of their env-servers seeds
+        them. Later calls return the current rows again and do not interrupt episodes.
+
+        Args:
+            seed: Seeds np_random, not the environments.
+            options: Ignored.
+
+        Returns:
+            Observations, and info with bool [N] "lost".
+
+        Raises:
+            FleetTimeoutError: No row arrived within fleet_timeout_s.
         """
         super().reset(seed=seed)
         playing = self._here()
@@ -63,11 +82,17 @@ class FleetVectorEnv(VectorEnv[Batch, Any, NDArray[Any]]):
     def step(
         self, actions: Any
     ) -> tuple[Batch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Acts in every place, except where the last row ended an episode, and blocks until every place has a new row.
+        """Acts in all places and blocks until each has a new row, which for an empty place needs a new environment.
 
-        Returns observations, rewards float32 [N], terminated, truncated, and info with bool [N] "lost". Where a place
-        is empty, waits for an environment; FleetTimeoutError after fleet_timeout_s without a row. ValueError for
-        actions that are not of the space, before any is taken.
+        If the last row of a place ended an episode, its action is ignored.
+
+        Returns:
+            Observations, rewards float32 [N], terminated, truncated, and info with bool [N] "lost".
+
+        Raises:
+            ResetNeeded: `reset` was not called before.
+            ValueError: The actions do not fit the action space. No environment has acted.
+            FleetTimeoutError: No row arrived within fleet_timeout_s.
         """
         playing = self._here()
         if not self._started:
@@ -80,24 +105,24 @@ class FleetVectorEnv(VectorEnv[Batch, Any, NDArray[Any]]):
 
     @property
     def address(self) -> str:
-        """Where env-servers are listened for, with the port that was picked."""
+        """Address that the fleet listens on, with the actual port."""
         return self._here().address
 
     @property
     def http_port(self) -> int | None:
-        """The port of http_address; None without one."""
+        """Actual port of http_address; None if it is not set."""
         return self._here().http_port
 
     def stats(self) -> dict[str, int]:
-        """The books: ActorPool.stats, and rows_first, rows_step and rows_lost that were handed out. From any thread."""
+        """Returns ActorPool.stats and the returned rows by kind: rows_first, rows_step, rows_lost. Thread-safe."""
         return self._here().stats()
 
     def streams(self) -> list[StreamInfo]:
-        """The streams that play. From any thread."""
+        """Returns the active streams. Thread-safe."""
         return self._here().streams()
 
     def take_episodes(self) -> list[Episode]:
-        """Episodes that ended since the last call, as env-servers count them: whole games, unclipped rewards."""
+        """Returns episodes ended since the last call, as env-servers count them: whole games, unclipped rewards."""
         return self._here().take_episodes()
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -7,7 +7,6 @@ Importing this package loads nothing else: a name is imported when it is first u
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module("importlib.metadata").version("kubebeast-learner")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'config')}"), name)
@@ -49,7 +50,7 @@ __all__ = [
     "RunConfig",
 ]
 
-__version__ = version("kubebeast-learner")
+__version__: str
 
 _ELSEWHERE = {
     "Actors": "actors.base",

@@ -1,7 +1,10 @@
-"""`python -m kubebeast_learner` is the `kubebeast` command."""
+"""Entry point of `python -m kubebeast_learner`, which is the `kubebeast` command."""
 
 import sys
 
-from kubebeast_learner.cli import main
+# Python puts the working directory first, and its files could shadow modules of the standard library.
+sys.path += [] if sys.flags.safe_path else [sys.path.pop(0)]
 
-sys.exit(main())
+from kubebeast_learner.console import main
+
+main()

@@ -1,6 +1,11 @@
-"""What is known of an environment before there is a model: the shapes of its leaves."""
+"""Specification of an environment's leaves, as known before there is a model."""
 
 from typing import Protocol
+
+from kubebeast_common.text import printable
+
+MAX_PATH_CHARS = 255
+"""Most characters of a leaf's path in a message; a peer may have sent the path."""
 
 
 class LeafSpec(Protocol):
@@ -18,11 +23,11 @@ class LeafSpec(Protocol):
     def num_categories(self) -> int: ...
     @property
     def bounded(self) -> bool:
-        """Of an action leaf of numbers: they lie in [-1, 1]."""
+        """True for an action leaf of numbers in [-1, 1]."""
 
     @property
     def is_action_mask(self) -> bool:
-        """Of an observation leaf, bool [n]: which categories may be chosen, those of all action leaves in order."""
+        """True for an observation leaf, bool [n], of allowed categories: those of all action leaves, in order."""
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -30,10 +35,10 @@ class LeafSpec(Protocol):
 
 
 class ModelSpecError(ValueError):
-    """A model and an environment do not fit, or a model breaks its contract; the message says what to change."""
+    """Error for a model that does not fit an environment or breaks its contract; the message names the remedy."""
 
 
 def describe_leaf(leaf: LeafSpec) -> str:
-    """For people: "image" (uint8 [84, 84])."""
+    """Returns a description for messages: "image" (uint8 [84, 84])."""
     kind = f", {leaf.num_categories} categories" if leaf.num_categories else ""
-    return f'"{leaf.path}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'
+    return f'"{printable(leaf.path, MAX_PATH_CHARS)}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'

@@ -1,4 +1,4 @@
-"""A training with nothing to compute on env-servers under fire: the native pool, a constant policy, a strict reader."""
+"""A training without computation on env-servers under fire: the native pool, a constant policy, a strict reader."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ WAIT_S = 60.0
 class NativeTraining:
     """Runs between enter and exit; serial environments may dial `address`.
 
-    Looks into the books at every batch. Its first error ends it and is raised by every wait, and at exit.
+    Checks the books at every batch. Its first error ends it and is raised by every wait, and at exit.
     """
 
     def __init__(self, *, unroll_length: int = 5, batch_size: int = 3, step_timeout_ms: int = 1000) -> None:
@@ -44,7 +44,7 @@ class NativeTraining:
         return self
 
     def open(self) -> None:
-        """Blocks until the first env-server has come, then lets it play."""
+        """Waits for the first env-server, then lets it play. Blocks."""
         assert self.pool.wait_env_spec(timeout_ms=int(WAIT_S * 1000)) is not None, "no env-server came"
         self.pool.open(num_logits=NUM_ACTIONS, core_state_size=0)
         for thread in self._threads:
@@ -67,7 +67,7 @@ class NativeTraining:
         return self.pool.address
 
     def wait_for_batches(self, num_batches: int) -> None:
-        """Returns when so many more batches were delivered; AssertionError when they don't come."""
+        """Waits for `num_batches` more batches; raises AssertionError if they do not come."""
         with self._changed:
             target = len(self._runs) + num_batches
             self._changed.wait_for(lambda: len(self._runs) >= target or self._error is not None, WAIT_S)
@@ -76,14 +76,14 @@ class NativeTraining:
             assert len(self._runs) >= target, "training stands still"
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Looks at the condition after every delivered batch; AssertionError when it stays false."""
+        """Checks the condition after every delivered batch; raises AssertionError if it stays false."""
         deadline = time.monotonic() + WAIT_S
         while not condition():
             assert time.monotonic() < deadline, f"the condition stays false: {self.pool.stats()}"
             self.wait_for_batches(1)
 
     def tally(self) -> serials.Tally:
-        """Of what was delivered so far."""
+        """Returns the tally of the batches delivered so far."""
         with self._changed:
             return serials.tally(self._runs)
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Condition:
-    """Of the network."""
+    """Condition of the network."""
 
     is_cut: bool = False
     is_stalled: bool = False
@@ -26,16 +26,16 @@ class _Condition:
 
 
 class FaultyProxy:
-    """Passes connections on to `target`, "host:port"; `address` is its own. A fault lasts until the next, or `heal`.
+    """Forwards connections to `target`, "host:port"; `address` is its own. A fault lasts until the next, or `heal`.
 
-    It runs in a thread of its own between enter and exit. Methods may come from any thread and have had their effect
-    when they return.
+    It runs in a thread of its own between enter and exit. Methods may be called from any thread and take effect before
+    they return.
     """
 
     def __init__(self, target: str) -> None:
         self.address = ""
         self.num_corrupted = 0
-        """Bytes changed so far."""
+        """Number of bytes changed so far."""
         self._target = target
         self._condition = _Condition()
         self._moves = asyncio.Event()  # cleared while stalled
@@ -64,19 +64,19 @@ class FaultyProxy:
         self._call(self._change(_Condition(is_cut=True)))
 
     def stall(self) -> None:
-        """Connections stay and carry nothing."""
+        """Keeps connections and forwards nothing."""
         self._call(self._change(_Condition(is_stalled=True)))
 
     def slow_down(self, delay_s: float, bytes_per_s: float) -> None:
-        """Every piece that is passed on waits delay_s, and for its size."""
+        """Delays every piece by delay_s, and in proportion to its size."""
         self._call(self._change(_Condition(delay_s=delay_s, bytes_per_s=bytes_per_s)))
 
     def corrupt(self, seed: int) -> None:
-        """One byte of every piece that is passed on is changed."""
+        """Changes one byte of every piece."""
         self._call(self._change(_Condition(corruption=random.Random(seed))))
 
     def heal(self) -> None:
-        """Ends the fault; what a stall held back is passed on."""
+        """Ends the fault; data held back by a stall is forwarded."""
         self._call(self._change(_Condition()))
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -110,7 +110,7 @@ class FaultyProxy:
             writer.transport.abort()
 
     async def _pass_both_ways(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Returns when one side has nothing more to say: an HTTP/2 connection does not live half-closed."""
+        """Returns when one side has no more to send: an HTTP/2 connection does not live half-closed."""
         host, _, port = self._target.rpartition(":")
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         ways = [asyncio.create_task(self._pass(*way)) for way in ((reader, far_writer), (far_reader, writer))]

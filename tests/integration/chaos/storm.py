@@ -1,4 +1,4 @@
-"""Faults drawn from a seed, and how they strike: a storm can be replayed by its seed."""
+"""Sequences of random faults: a storm is drawn from a seed and can be replayed by it."""
 
 import contextlib
 import enum
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Fault(enum.Enum):
-    """What can happen to an env-server; each lasts until it is healed."""
+    """Faults of an env-server or its network; each lasts until it is healed."""
 
     KILL = "SIGKILL, then a new process"
     STOP = "SIGSTOP, then SIGCONT"
@@ -32,13 +32,13 @@ class Event:
     fault: Fault
     place: int
     heals: bool
-    """False: it strikes."""
+    """True if the fault ends, False if it begins."""
 
 
 def draw(seed: int, num_places: int, num_faults: int, faults: Iterable[Fault] = Fault) -> list[Event]:
-    """Strikes and heals in the order in which they happen: one fault a place at a time, and at the end none.
+    """Draws strikes and heals in order: one fault per place at a time, and none at the end.
 
-    One place at least is always well, so that there is progress to count by.
+    At least one place is always healthy, so that there is progress to measure by.
     """
     generator, kinds = random.Random(seed), list(faults)
     events: list[Event] = []
@@ -73,7 +73,8 @@ class Target:
             case Fault.RESTART:
                 had_begun = self.server.has_logged
                 status = self.server.terminate()
-                # One that is still importing dies of the signal. What it logs, it logs once it listens to signals.
+                # A process that is still importing dies of the signal. Its first log line comes after it handles
+                # signals.
                 died_unborn = status == -signal.SIGTERM and not had_begun
                 assert status == 0 or died_unborn, f"asked to end, place {self.server.place} exited with {status}"
             case Fault.CUT:
@@ -96,14 +97,14 @@ class Target:
                 self.start_if_refused()
 
     def start_if_refused(self) -> None:
-        """A message that was changed on its way may look like one that breaks the contract for good."""
+        """Starts the env-server if a changed message looked to it like a final breach of the contract."""
         if self.server.exit_status() == REFUSED:
             self.server.start()
 
 
 @contextlib.contextmanager
 def fleet(address: str, folder: Path, num_places: int, num_envs: int, *, env_ms: float = 0.0) -> Iterator[list[Target]]:
-    """Env-servers that dial `address`, a proxy before each. env_ms: what a step takes an environment, asleep."""
+    """Starts env-servers that dial `address`, a proxy before each. env_ms: time that a step sleeps."""
     with contextlib.ExitStack() as stack:
         targets = []
         for place in range(num_places):
@@ -115,7 +116,7 @@ def fleet(address: str, folder: Path, num_places: int, num_envs: int, *, env_ms:
 
 
 def unleash(events: Sequence[Event], targets: Sequence[Target], wait_for_progress: Callable[[], None]) -> None:
-    """Lets the events happen one by one, each after some progress: training goes on whatever is broken."""
+    """Applies the events one by one, each after some progress: training continues whichever are broken."""
 
     def go_on() -> None:
         wait_for_progress()

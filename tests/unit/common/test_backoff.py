@@ -1,4 +1,4 @@
-"""What failed is tried again after growing waits, and given up when it keeps failing."""
+"""Failures are retried after growing waits, and too many of them within a window end the attempts."""
 
 from kubebeast_common.backoff import STEADY_STEPS, Backoff, FaultPolicy, Repetitions, Retries
 

@@ -1,4 +1,4 @@
-"""How an environment is made, told from process to process."""
+"""Settings of an environment survive the way from process to process, and malformed ones are refused."""
 
 from typing import Any
 

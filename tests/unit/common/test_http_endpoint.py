@@ -1,4 +1,4 @@
-"""Probes and scrapes over real sockets: what is answered, and that no client keeps others from being answered."""
+"""Probes and scrapes are answered over real sockets, and no client keeps others from being answered."""
 
 import contextlib
 import http.client
@@ -11,13 +11,15 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubebeast_common import http_endpoint
+from kubebeast_common.access import addresses
+from kubebeast_common.access.addresses import has_ipv6
 from kubebeast_common.http_endpoint import MAX_CONNECTIONS, HttpEndpoint
 
 PATIENCE_S = 60.0
 
 
 class Probes:
-    """What the probes say, and whether they say it at all."""
+    """Probes with settable answers that can be held back."""
 
     health = readiness = ""
 
@@ -48,8 +50,8 @@ def endpoint(probes: Probes) -> Iterator[HttpEndpoint]:
         yield endpoint
 
 
-def ask(endpoint: HttpEndpoint, path: str, method: str = "GET") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=PATIENCE_S)
+def ask(endpoint: HttpEndpoint, path: str, method: str = "GET", host: str = "127.0.0.1") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(host, endpoint.port, timeout=PATIENCE_S)
     try:
         connection.request(method, path)
         response = connection.getresponse()
@@ -63,7 +65,7 @@ def dial(endpoint: HttpEndpoint) -> socket.socket:
 
 
 def is_cut_off(connection: socket.socket) -> bool:
-    """Waits until the endpoint ends the connection; whether it did so without an answer."""
+    """Waits until the endpoint ends the connection; returns True if that happens without an answer."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -107,7 +109,7 @@ def test_nothing_can_be_changed(method: str, endpoint: HttpEndpoint) -> None:
 @pytest.mark.parametrize("sent", [b"\x00\xff\x80\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"A" * 100_000])
 def test_what_is_not_http_harms_nobody(sent: bytes, endpoint: HttpEndpoint) -> None:
     with dial(endpoint) as connection:
-        with contextlib.suppress(OSError):  # it may be refused before all is sent
+        with contextlib.suppress(OSError):  # it may be refused before all data is sent
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)
         while not is_cut_off(connection):
@@ -155,7 +157,7 @@ def test_a_client_that_waits_is_not_in_the_way_of_another(endpoint: HttpEndpoint
 
 def test_closing_frees_the_port_and_cuts_everybody_off(endpoint: HttpEndpoint) -> None:
     with dial(endpoint) as connection:
-        assert ask(endpoint, "/healthz") == (200, "ok\n")  # the connection before it is accepted by then
+        assert ask(endpoint, "/healthz") == (200, "ok\n")  # the first connection is accepted by then
         endpoint.close()
         assert is_cut_off(connection)
     registry = CollectorRegistry()
@@ -166,3 +168,22 @@ def test_closing_frees_the_port_and_cuts_everybody_off(endpoint: HttpEndpoint) -
 def test_an_address_in_use_is_refused(endpoint: HttpEndpoint) -> None:
     with pytest.raises(OSError, match="in use"):
         HttpEndpoint(f"127.0.0.1:{endpoint.port}", health=str, readiness=str, registry=CollectorRegistry())
+
+
+def test_every_address_is_of_both_families(probes: Probes) -> None:
+    registry = CollectorRegistry()
+    with HttpEndpoint(
+        "[::]:0", health=probes.ask_health, readiness=probes.ask_readiness, registry=registry
+    ) as endpoint:
+        assert ask(endpoint, "/healthz", host="127.0.0.1") == (200, "ok\n")
+        if has_ipv6():
+            assert ask(endpoint, "/healthz", host="::1") == (200, "ok\n")
+
+
+def test_without_ipv6_probes_are_answered_by_ipv4(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "has_ipv6", lambda: False)
+    registry = CollectorRegistry()
+    with HttpEndpoint(
+        "[::]:0", health=probes.ask_health, readiness=probes.ask_readiness, registry=registry
+    ) as endpoint:
+        assert ask(endpoint, "/healthz") == (200, "ok\n")

@@ -1,4 +1,4 @@
-"""Lines of the log: JSON for programs, text for people."""
+"""Log lines are JSON for programs and text for people."""
 
 import io
 import json

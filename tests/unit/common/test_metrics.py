@@ -1,4 +1,4 @@
-"""Tables of metrics, and labels that are added to all of them."""
+"""Further labels apply to all rows of a table of metrics."""
 
 from prometheus_client import CollectorRegistry
 

@@ -1,4 +1,4 @@
-"""Seeds that every environment takes, however they were made."""
+"""Every environment accepts the seeds, derived or given."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The bearer token: which calls carry it."""
+"""Only calls with a bearer token of the file are accepted; without a file all calls are."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Variables of the environment that are almost a setting are warned of, those of others are not."""
+"""Misspelled variables of the environment cause a warning; variables of other programs do not."""
 
 from dataclasses import fields
 

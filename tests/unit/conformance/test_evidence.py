@@ -1,4 +1,4 @@
-"""Of a broken rule the bytes are shown, where the field is."""
+"""Evidence of a broken rule is the bytes at the place of the field."""
 
 import pytest
 

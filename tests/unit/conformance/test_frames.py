@@ -1,4 +1,4 @@
-"""Pings are told from all else on a connection, however its bytes come."""
+"""Pings are distinguished from all other frames of a connection, in pieces of any size."""
 
 import pytest
 

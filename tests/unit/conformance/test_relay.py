@@ -1,4 +1,4 @@
-"""A relay forwards, sees keepalives, and, once it is cut, who gives a connection up."""
+"""A relay forwards bytes, records keepalives and, after a cut, the peer that gives a connection up."""
 
 import socket
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def target() -> Iterator[socket.socket]:
 
 
 def connected(relay: Relay, target: socket.socket) -> tuple[socket.socket, socket.socket]:
-    """Who dials, and the target's side."""
+    """Returns the dialing side and the target's side of a new connection."""
     host, _, port = relay.address.rpartition(":")
     near = socket.create_connection((host, int(port)), PATIENCE_S)
     far, _ = target.accept()
@@ -50,7 +50,7 @@ def test_pings_in_a_silence_are_keepalives(target: socket.socket, monkeypatch: p
     with opened(target) as relay:
         near, far = connected(relay, target)
         with near, far:
-            near.sendall(PREFACE + SETTINGS + PING)  # which measures the bandwidth
+            near.sendall(PREFACE + SETTINGS + PING)  # a ping that measures the bandwidth
             assert far.recv(len(PREFACE), socket.MSG_WAITALL) == PREFACE
             far.recv(len(SETTINGS + PING), socket.MSG_WAITALL)
             monkeypatch.setattr(relays, "_SETTLED_S", 0.0)

@@ -1,4 +1,4 @@
-"""Flags, environment variables, small parts of the process."""
+"""Settings come from flags and environment variables, and the small parts of the process work."""
 
 import json
 import logging
@@ -107,6 +107,24 @@ def test_a_status_means_try_again_or_give_up(code: grpc.StatusCode, meaning: typ
     error = status_error(code.value[0], "leaf 'image'")
     assert type(error) is meaning
     assert str(error) == f"{code.name}: leaf 'image'"
+
+
+def test_a_misspelt_flag_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse(["--env=Mock", "--num_steams=2", "--addres", "a:1", "what"], {})
+    error = capsys.readouterr().err
+    assert "unrecognized arguments: --num_steams=2 what; did you mean --num-streams?" in error
+
+
+def test_files_and_sockets_have_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("token", "cert", "key", "ca"):
+        (tmp_path / name).touch()
+    flags = ["--token-file=token", "--tls-cert=cert", "--tls-key=key", "--tls-ca=ca", "--address=unix:a, unix:/b,c:1"]
+    config = parse(["--env=Mock", *flags], {})
+    paths = (config.token_file, config.tls_cert, config.tls_key, config.tls_ca)
+    assert paths == tuple(str(tmp_path / name) for name in ("token", "cert", "key", "ca"))
+    assert config.address == f"unix:{tmp_path}/a,unix:/b,c:1"
 
 
 def test_a_shutdown_wakes_a_waiter_and_stays_requested() -> None:

@@ -1,4 +1,4 @@
-"""What an env-server tells Prometheus, from the shared memory of its streams."""
+"""An env-server exports metrics to Prometheus from the shared memory of its streams."""
 
 import multiprocessing
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ P = "kubebeast_envserver_"
 
 
 def samples(*statuses: StreamStatus) -> dict[str, float]:
-    """By name and label values; buckets by their bound."""
+    """Returns samples by name and label values; buckets by their bound."""
     text = generate_latest(make_registry(statuses, lambda: 3, env_id="Pong-v5", envs_per_stream=4)).decode()
     return {
         "/".join([sample.name, *sample.labels.values()]): sample.value
@@ -139,7 +139,7 @@ def test_names_of_any_script_fit_into_shared_memory() -> None:
 
 
 class Film:
-    """A HostedEnv of two environments that plays the rows it is given, then fails."""
+    """A HostedEnv of two environments that plays the given rows, then fails."""
 
     def __init__(self, *rows: StepRows) -> None:
         self.spec_observation, self.spec_action = [OBSERVATION], [ACTION]
@@ -161,9 +161,9 @@ class Film:
 def rows(
     terminated: Sequence[int] = (), truncated: Sequence[int] = (), first: Sequence[int] = (), broken: Sequence[int] = ()
 ) -> StepRows:
-    """Of two environments; arguments are indices.
+    """Returns rows of two environments; arguments are indices.
 
-    broken: their rows only keep their places. Others whose row is final end a game.
+    broken: environments with rows that only keep their places. Final rows of the others end a game.
     """
 
     def marked(envs: Sequence[int]) -> Array:

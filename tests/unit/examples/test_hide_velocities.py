@@ -1,4 +1,4 @@
-"""The wrapper of the examples, as the guide's commands put it around CartPole."""
+"""The wrapper of the examples hides the velocities of CartPole and leaves the positions."""
 
 from pathlib import Path
 

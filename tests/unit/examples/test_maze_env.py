@@ -52,7 +52,7 @@ def test_the_shortest_way_ends_at_the_goal_with_its_reward(maze: Env) -> None:
 
 def test_a_wall_holds_the_agent_and_the_time_limit_ends_the_episode(maze: Env) -> None:
     before, _ = maze.reset(seed=7)
-    steps = [maze.step(np.int64(0)) for _ in range(100)]  # up, from the uppermost row
+    steps = [maze.step(np.int64(0)) for _ in range(100)]  # up, from the top row
 
     assert all((observation == before).all() for observation, *_ in steps)
     assert [step[1:4] for step in steps] == [(-0.01, False, False)] * 99 + [(-0.01, False, True)]
@@ -65,7 +65,7 @@ def test_a_grid_that_cannot_be_a_maze_is_refused(maze: Env) -> None:
 
 
 def distances(walls: NDArray[np.float32], goal: NDArray[np.float32]) -> NDArray[Any]:
-    """float [H, W]: the fewest moves from a cell to the goal; infinite from walls."""
+    """Returns float [H, W]: the fewest moves from each cell to the goal; infinite for walls."""
     distance = np.where(goal == 1, 0.0, np.inf)
     for _ in range(walls.size):
         nearest = np.min([np.roll(distance, shift, axis) for shift in (-1, 1) for axis in (0, 1)], axis=0)

@@ -1,4 +1,4 @@
-"""The environment of examples/split_catch.py."""
+"""The environment of examples/split_catch.py is valid and can be won by an agent that sees ball and paddle."""
 
 import numpy as np
 import pytest

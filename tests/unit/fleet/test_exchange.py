@@ -1,4 +1,4 @@
-"""What each place shows, and whose action goes where, with a fleet that says what its test wants."""
+"""Each place shows its environment's rows, and actions return to that environment; the fleet is scripted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ FIRST, INNER, FINAL, INTERRUPTED, ABSENT = "first", "inner", "final", "interrupt
 
 @dataclass
 class Stream:
-    """Its environments hold these slots."""
+    """A stream of the environments in these slots."""
 
     slots: Sequence[int]
     answers: list[list[int]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Batch:
 
 
 class Fleet:
-    """Gives the batches that it is given."""
+    """Returns prepared batches."""
 
     def __init__(self, num_envs: int) -> None:
         self.num_envs = num_envs
@@ -101,7 +101,7 @@ class Table:
         self.exchange.answer([np.array(actions)], np.array(places))
 
     def rows(self) -> list[tuple[float, float, bool, bool, bool]]:
-        """Observation, reward, terminated, truncated and lost of each place."""
+        """Returns observation, reward, terminated, truncated and lost of each place."""
         table = self.exchange
         columns = table.observation[0], table.rewards, table.terminated, table.truncated, table.lost
         return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -1,4 +1,4 @@
-"""What the chaos harness counts with: serial numbers, and faults that a seed draws."""
+"""The chaos harness counts rows by their serial numbers, and a seed determines its faults."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ FIRST, SECOND = 7, serials.MAX_INSTANCE - 1
 
 
 def unroll(instance: int, first: int) -> NDArray[np.float32]:
-    """T + 1 rows that follow each other, float32 [T+1, 1, 4]."""
+    """Returns T + 1 consecutive rows, float32 [T+1, 1, 4]."""
     return np.stack([serials.encode(instance, first + t) for t in range(T + 1)])[:, np.newaxis]
 
 
@@ -60,6 +60,19 @@ def test_the_newest_frame_of_a_stack_counts_if_the_stack_is_whole() -> None:
     instance, t, readable = serials.decode(newest)
     assert readable.tolist() == [True, True, False, False]
     assert (instance[:2] == FIRST).all() and t[:2].tolist() == [5, 6]
+
+
+def test_huge_observations_are_steps_as_any_other_but_nobody_can_read_them(tmp_path: Path) -> None:
+    env = flaky_env.Flaky(str(tmp_path), every={"raise": 0, "nan": 0, "hang": 0}, huge_every=2)
+    env.reset(seed=1)
+    rows = [env.step(np.int64(0))[0] for _ in range(20)]
+    assert flaky_env.num_huge(tmp_path) == 0
+    flaky_env.unleash(tmp_path)
+    rows = [env.step(np.int64(0))[0] for _ in range(20)]
+    num_huge = sum(bool((row == np.float32(flaky_env.HUGE)).all()) for row in rows)
+    assert 0 < num_huge == flaky_env.num_huge(tmp_path) < 20
+    assert np.isfinite(rows).all()
+    assert serial_env.accounts(tmp_path)["decisions"].sum() == 40
 
 
 def test_flaky_environments_fail_in_their_ways_once_they_may_and_a_failed_step_is_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A port that a test was given stays its own until a server is there, and while one is started again."""
+"""A port that a test was given stays reserved until a server listens, and while one restarts."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Commands that only note their call."""
+"""Commands that only record their call."""
 
 import sys
 from types import ModuleType
@@ -11,7 +11,7 @@ from kubebeast_learner import cli
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The configurations that commands were started with."""
+    """Returns the configurations that commands were started with."""
     for name in ("UNROLL_LENGTH", "ENV", "XPID", "NAMESPACE", "RELEASE", "CONTEXT", "KUBECONFIG"):
         monkeypatch.delenv(f"KUBEBEAST_{name}", raising=False)
     configs: list[Any] = []

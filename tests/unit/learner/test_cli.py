@@ -1,10 +1,9 @@
-"""The command line, up to the function that a subcommand starts."""
+"""The command line is parsed up to the function that a subcommand starts."""
 
 import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubebeast_learner import __version__, cli
+from kubebeast_learner import cli
 from kubebeast_learner.config import ConfigError, EvalConfig, MonoConfig, PlotConfig, TrainConfig
 from kubebeast_learner.config.sources import as_settings
 
 
 def status_of(words: Sequence[str]) -> object:
-    """The exit status of a command line."""
+    """Returns the exit status of a command line."""
     try:
         return cli.main(words)
     except SystemExit as end:
@@ -35,7 +34,7 @@ def test_flags_of_torchbeast_are_understood(started: list[TrainConfig]) -> None:
     assert cli.main(["train", *words.split()]) == 0
     (config,) = started
     assert config.fleet.num_actors == 4 and config.fleet.num_servers == 2
-    assert config.run.savedir == Path("logs") and config.run.disable_checkpoint
+    assert config.run.savedir == Path("logs").absolute() and config.run.disable_checkpoint
     assert config.model.use_lstm and config.loss.reward_clipping == "none"
     assert config.optimizer.alpha == 0.9 and config.optimizer.grad_norm_clipping == 30
     assert config.pool.max_learner_queue_size == 9
@@ -57,7 +56,7 @@ def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_recip
     cli.main(["train", "--config", str(path), "--batch_size", "14"])
     (config,) = started
     assert (config.fleet.num_actors, config.rollout.unroll_length, config.rollout.batch_size) == (12, 13, 14)
-    assert config.fleet.num_servers == 3  # the recipe's
+    assert config.fleet.num_servers == 3  # from the recipe
     assert config.pool.max_inference_rows == 256  # the default
 
 
@@ -188,7 +187,7 @@ def test_a_variable_that_sets_nothing_is_named_with_the_nearest_that_does(
     started: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBEBEAST_UNROL_LENGTH", "7")
-    monkeypatch.setenv("KUBEBEAST_ENVS_PER_STREAM", "7")  # an env-server's
+    monkeypatch.setenv("KUBEBEAST_ENVS_PER_STREAM", "7")  # of an env-server
     monkeypatch.setenv("KUBEBEAST_RELEASE", "seven")  # of another command
     monkeypatch.setenv("KUBEBEAST_LEARNER_SERVICE_PORT_GRPC", "4431")  # of Kubernetes
     assert cli.main(["eval"]) == 0
@@ -206,27 +205,6 @@ def test_without_the_env_servers_package_a_variable_that_may_be_its_own_is_passe
     monkeypatch.setenv("KUBEBEAST_ENVS_PER_STREAM", "7")
     assert cli.main(["eval"]) == 0
     assert "did you mean KUBEBEAST_UNROLL_LENGTH" in capsys.readouterr().err
-
-
-def test_help_shows_the_defaults_that_recipe_file_and_environment_leave(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("KUBEBEAST_BATCH_SIZE", "13")
-    assert status_of(["train", "--env", "CartPole-v1", "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "Defaults of recipe CartPole-v1: model=mlp" in text and "Defaults of environment: batch_size=13" in text
-    assert "Transitions in an unroll (T). (default: 20)" in text
-    assert "Unrolls in a training batch (B). (default: 13)" in text
-
-
-@pytest.mark.parametrize("words", ["--help", "train --help"])
-def test_a_reader_that_goes_away_is_no_error(words: str) -> None:
-    command = [sys.executable, "-m", "kubebeast_learner", *words.split()]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 128 + signal.SIGPIPE
 
 
 def test_a_config_error_of_the_command_exits_with_2(
@@ -253,23 +231,54 @@ def test_a_missing_native_package_is_explained(
     assert "pip install ./native" in error and "kubebeast mono" in error
 
 
-def test_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_command_lists_the_known_ones_and_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["trian"]) == 2
     captured = capsys.readouterr()
-    assert "'trian'" in captured.err and "train" in captured.err and captured.out == ""
+    assert "there is no command 'trian'; did you mean train?" in captured.err and captured.out == ""
+    assert all(name in captured.err for name in cli.COMMANDS)
 
 
-def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == f"kubebeast {__version__}"
-    assert cli.main(["--help"]) == 0
-    overview = capsys.readouterr().out
-    assert all(name in overview for name in cli.COMMANDS)
+@pytest.mark.parametrize(
+    ("words", "num_servers"),
+    [
+        ("--env CartPole-v1 --num-learners 2", 2),
+        ("--env CartPole-v1 --num_learners=2", 2),
+        ("--env CartPole-v1", 1),
+        ("--env=Acrobot-v1 --recipe=none --model=mlp --num-learners=4", 4),
+        ("--env=Acrobot-v1 --recipe=none --model=mlp --num-learners=2", 3),
+        ("--task-shares=Catch-v0=1,CartPole-v1=1,Acrobot-v1=2 --num-learners=2", 6),
+        ("--env CartPole-v1 --num-learners 2 --num-servers=3", 3),
+    ],
+)
+def test_a_recipe_yields_where_more_env_servers_are_needed(
+    started: list[TrainConfig], words: str, num_servers: int
+) -> None:
+    assert cli.main(["train", *words.split()]) == 0
+    assert started[0].fleet.num_servers == num_servers
 
 
-def test_help_does_not_wait_for_torch() -> None:
-    code = "import sys; from kubebeast_learner.cli import main; main(['--help']); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+def test_fewer_env_servers_than_learners_are_refused_where_the_user_wants_them(
+    started: list[TrainConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["train", "--env=CartPole-v1", "--num-learners=2", "--num-servers=1"]) == 2
+    assert "num_servers = 1: must be at least 2" in capsys.readouterr().err
+
+
+def test_paths_of_all_commands_are_absolute(
+    started: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/somewhere")
+    files = ["--token-file=t", "--tls-cert=c", "--tls-key=k", "--tls-ca=a"]
+    cli.main(["learner", "--savedir=~/logs", "--address=unix:pool", *files])
+    cli.main(["render", "--checkpoint=run/weights.safetensors", "--out=film.gif"])
+    cli.main(["tune", "--env=CartPole-v1", "--out=settings.yaml"])
+    learner, render, tune = started
+    assert learner.run.savedir == Path("/somewhere/logs") and learner.pool.address == f"unix:{tmp_path}/pool"
+    pool = learner.pool
+    assert [pool.token_file, pool.tls_cert, pool.tls_key, pool.tls_ca] == [tmp_path / name for name in "tcka"]
+    assert (render.checkpoint, render.out) == (tmp_path / "run/weights.safetensors", tmp_path / "film.gif")
+    assert tune.tuning.out == tmp_path / "settings.yaml"
 
 
 def test_mono_takes_the_recipe_of_its_environment(started: list[MonoConfig]) -> None:

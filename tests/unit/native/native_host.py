@@ -11,7 +11,7 @@ from kubebeast_envserver.stream.transport import open_stream
 
 @contextmanager
 def hosted(env: HostedEnv, address: str) -> Iterator[None]:
-    """Steps `env` for the pool at `address`; says Bye at the end of the context."""
+    """Steps `env` for the pool at `address`; sends Bye at the end of the context."""
     identity = Identity(env_server_id="pod-0", instance_id="1", env_id="Test-v0")
     with open_stream(address) as stream:
         session = Session(stream, env, identity, lz4=True, welcome_timeout_s=60.0)

@@ -1,4 +1,4 @@
-"""Batches of the native actor pool as numpy sees them, driven by a stock gRPC client."""
+"""Batches of the native actor pool are correct in numpy; a stock gRPC client drives the pool."""
 
 import gc
 import re

@@ -1,4 +1,4 @@
-"""The life of a native actor pool as Python sees it: options, waiting, closing."""
+"""Options, waiting and closing of a native actor pool work from Python."""
 
 import threading
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_close_wakes_a_blocked_call_which_does_not_hold_the_gil(call: Callable[[
     with ThreadPoolExecutor(max_workers=1) as executor:
         waiter = executor.submit(blocked)
         assert entered.wait()
-        # With the GIL held by the waiter this thread would not come here before the call had timed out with None.
+        # If the waiter held the GIL, this thread would get here only after the call had timed out with None.
         pool.close()
         with pytest.raises(native.ClosedError, match="closed"):
             waiter.result()

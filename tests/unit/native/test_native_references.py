@@ -1,4 +1,4 @@
-"""Nobody keeps what the native pool handed out or was given: arrays, their memory, the arguments of a reply."""
+"""The native pool releases arrays, their memory and the arguments of a reply with their last reference."""
 
 import gc
 import sys
@@ -21,7 +21,7 @@ NUM_LARGE_STEPS = 200
 
 
 def assert_released(batch: Any, names: str) -> None:
-    """The attributes of `batch` called `names`, arrays or lists of arrays, die with their last reference."""
+    """Checks that the attributes of `batch` in `names`, arrays or lists of arrays, die with their last reference."""
     before = sys.getrefcount(batch)
     values = [getattr(batch, name) for name in names.split()]
     arrays = [array for value in values for array in (value if isinstance(value, list) else [value])]

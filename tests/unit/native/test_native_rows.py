@@ -1,4 +1,4 @@
-"""Batches of the native pool for somebody who wants no rollouts: answered stream by stream, and counted at once."""
+"""Without rollouts, batches of the native pool are answered stream by stream and counted at once."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.unit.native.native_client import (
 
 @pytest.fixture
 def pool() -> Iterator[native.ActorPool]:
-    """Gives out batches of two streams, or of one that is alone."""
+    """A pool with batches of two streams, or of one stream if it is alone."""
     pool = make_pool(unroll_length=0, batch_size=1, min_inference_rows=2 * NUM_ENVS)
     pool.start()
     pool.open(NUM_LOGITS, CORE_STATE_SIZE)

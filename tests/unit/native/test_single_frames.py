@@ -1,4 +1,4 @@
-"""Frames that leave the native pool once each make the stacks that the pool would make."""
+"""Single frames from the native pool are assembled to the same stacks as in the pool."""
 
 import contextlib
 from dataclasses import replace
@@ -26,7 +26,7 @@ LEAVES = [Leaf("image", "uint8", (2, 3), frame_stack=K), Leaf("speed", "float32"
 
 
 class FilmEnv(ScriptedEnv):
-    """Shows its number on a screen, too: each environment another one."""
+    """Shows its number on a screen, too, a different one for each environment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def make_film_model() -> Model:
 
 
 def rollouts(monkeypatch: pytest.MonkeyPatch, *, single_frames: bool) -> list[Rollout]:
-    """The first unrolls of a FilmEnv, sorted by environment; the actions are sampled by the same seed."""
+    """Returns the first unrolls of a FilmEnv, sorted by environment; actions are sampled with the same seed."""
     monkeypatch.setattr(actors, "takes_single_frames", lambda *devices: single_frames)
     pool = make_pool(LearnerConfig(rollout=RolloutConfig(unroll_length=T, batch_size=NUM_ENVS)), "127.0.0.1:0")
     pool.start()

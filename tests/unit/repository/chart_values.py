@@ -1,4 +1,4 @@
-"""Values of the chart that a document shows or names, against the chart's schema."""
+"""Chart values in documents, checked against the chart's schema."""
 
 import functools
 import json
@@ -20,18 +20,18 @@ def schema() -> Tree:
 
 
 def are_values(document: Any) -> bool:
-    """Whether a YAML document's keys are sections of the chart's values."""
+    """Returns True if the keys of a YAML document are sections of the chart's values."""
     return isinstance(document, dict) and set(document) <= set(schema()["properties"])
 
 
 def complaints(values: Tree) -> list[str]:
-    """What Helm would refuse in these values, on top of the chart's own."""
+    """Returns the errors that Helm would find in these values on top of the chart's own."""
     values = _over(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), values)
     return [f"{error.json_path}: {error.message}" for error in Draft7Validator(schema()).iter_errors(values)]
 
 
 def has_path(path: str) -> bool:
-    """Whether there is such a value, e.g. "learner.config.total_steps"."""
+    """Returns True if the chart has such a value, e.g. "learner.config.total_steps"."""
     nested: Any = None
     for key in reversed(path.split(".")):
         nested = {key: nested}
@@ -39,7 +39,7 @@ def has_path(path: str) -> bool:
 
 
 def _over(defaults: Any, values: Any) -> Any:
-    """Maps are merged, everything else is replaced."""
+    """Merges maps and replaces everything else."""
     if not isinstance(defaults, Mapping) or not isinstance(values, Mapping):
         return values
     return {**defaults, **{key: _over(defaults.get(key), value) for key, value in values.items()}}

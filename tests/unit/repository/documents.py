@@ -27,9 +27,9 @@ class Block:
     line: int
     language: str
     title: str
-    """What stands above it on the site: a file's name, or what it needs, e.g. "Needs a cluster"."""
+    """Title of the block on the site: the name of a file, or a requirement, e.g. "Needs a cluster"."""
     text: str
-    """Without the indentation of the fence."""
+    """The code without the indentation of the fence."""
 
     def __str__(self) -> str:
         return f"{name(self.document)}:{self.line}"
@@ -48,24 +48,24 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 def prose(document: Path) -> str:
-    """A document without its fenced blocks."""
+    """Returns a document without its fenced blocks."""
     return _FENCED.sub("", document.read_text(encoding="utf-8"))
 
 
 def links(document: Path) -> list[str]:
-    """What its links lead to within the repository."""
+    """Returns the targets of a document's links within the repository."""
     without_code = re.sub(r"`[^`\n]*`", "``", prose(document))
     return [link for link in re.findall(r"\]\(([^)\s]+)\)", without_code) if ":" not in link]
 
 
 def resolves(link: str, document: Path) -> bool:
-    """Whether a link leads to a file, and to one of its headings where it names one."""
+    """Returns True if a link leads to a file and, if it has an anchor, to one of the file's headings."""
     path, _, anchor = link.partition("#")
     target = document.parent / path if path else document
     return target.exists() and (not anchor or anchor in anchors(target))
 
 
 def anchors(document: Path) -> set[str]:
-    """Of its headings, as GitHub names them."""
+    """Returns the anchors of a document's headings in GitHub's form."""
     headings = re.findall(r"^#+ (.+)$", prose(document), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}

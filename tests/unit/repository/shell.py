@@ -1,4 +1,4 @@
-"""Commands that a document shows, word by word, and whether their programs would take them."""
+"""Commands in documents, split into words and checked against the programs' arguments."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ FLAGS = {
     "kubectl apply": NAMESPACE | {"-f"},
     "kubectl cp": NAMESPACE,
     "kubectl create": NAMESPACE | {"--from-literal", "--from-file", "--cert", "--key", "--dry-run", "-o", "--help"},
-    "kubectl delete": NAMESPACE | {"--cascade"},
+    "kubectl delete": NAMESPACE | {"--cascade", "--force"},
     "kubectl describe": NAMESPACE,
     "kubectl drain": NAMESPACE,
     "kubectl exec": NAMESPACE,
@@ -44,20 +44,20 @@ FLAGS = {
     "kubectl scale": NAMESPACE | {"--replicas"},
     "kubectl top": NAMESPACE,
 }
-"""Flags of Helm 3.8 and 4, and of kubectl 1.20 and newer; rollback --force-conflicts is of Helm 4 alone."""
+"""Flags of Helm 3.8 and 4, and of kubectl 1.20 and newer; only Helm 4 has rollback --force-conflicts."""
 EVERYWHERE = {"base64", "cd", "echo", "export", "grep", "jq", "openssl", "rm", "sleep", "tensorboard"}
-"""Programs of every machine."""
+"""Programs that every machine has."""
 ELSEWHERE = {
     *("apt-get", "argocd", "aws", "cmake", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
     *("helm", "kubectl"),
 }
-"""Programs that are not of this repository, or need what a test does not have: blocks with them say what they need."""
+"""Programs from outside this repository, or with needs that a test cannot meet; their blocks name the needs."""
 _SEPARATOR = re.compile(r" \| | && | & |; |\$\(| -- |^(?:for|done|do)\b.*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of every command of a block, alone, in a pipe, in a loop, or in a pod."""
+    """Yields the words of every command of a block: alone, in a pipe, in a loop or in a pod."""
     for line in text.replace("\\\n", " ").splitlines():
         without_comment = re.sub(r"(?<!\S)#.*", "", line.strip())
         without_comment = re.sub(r"'[^']*'", lambda quoted: quoted[0].replace(" | ", "|"), without_comment)
@@ -70,7 +70,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def _words(part: str) -> list[str]:
-    """Of half a command, too, which may open a quote that it does not close."""
+    """Splits a command, or a part of one with an unclosed quote."""
     try:
         return shlex.split(part)
     except ValueError:
@@ -78,12 +78,12 @@ def _words(part: str) -> list[str]:
 
 
 def accept(config: object) -> int:
-    """Stands for every command."""
+    """Replaces every command."""
     return 0
 
 
 def complaint(words: list[str]) -> str:
-    """Why a program would not take these words; "" where it does, or where only others could say."""
+    """Returns the reason why a program would reject these words; "" if it accepts them or cannot be asked."""
     program, *arguments = words
     checks: dict[str, Callable[[list[str]], str]] = {
         "kubebeast": _kubebeast,
@@ -136,14 +136,14 @@ def _conformance(arguments: list[str]) -> str:
 
 @functools.cache
 def make_targets() -> frozenset[str]:
-    """Targets that `make help` lists."""
+    """Returns the targets that `make help` lists."""
     command = ["make", "-C", str(ROOT), "help"]
     text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     return frozenset(line.split()[0] for line in text.splitlines() if line.startswith("  "))
 
 
 def _make(arguments: list[str]) -> str:
-    """Its targets, and the flags of `kubebeast train` in ARGS."""
+    """Checks targets, and ARGS as flags of `kubebeast train`."""
     variables = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     unknown = {argument for argument in arguments if "=" not in argument} - make_targets()
     if unknown:
@@ -153,7 +153,7 @@ def _make(arguments: list[str]) -> str:
 
 @functools.cache
 def distributions() -> dict[str, dict[str, Any]]:
-    """The `project` table of every distribution of this repository, by its name and as "./FOLDER"."""
+    """Returns the `project` table of every distribution of this repository, by name and by "./FOLDER"."""
     found: dict[str, dict[str, Any]] = {}
     for path in [*ROOT.glob("*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")]:
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
@@ -162,7 +162,7 @@ def distributions() -> dict[str, dict[str, Any]]:
 
 
 def _pip(arguments: list[str]) -> str:
-    """Distributions of this repository, by name or by folder, and extras that they have."""
+    """Checks distributions of this repository, by name or by folder, and their extras."""
     for argument in arguments:
         name, _, extras = argument.rstrip("]").partition("[")
         if name in distributions():
@@ -175,7 +175,7 @@ def _pip(arguments: list[str]) -> str:
 
 
 def _python(arguments: list[str]) -> str:
-    """A module or package of this repository, which names the flags, or a file."""
+    """Checks that a module, package or file of this repository exists and names the flags."""
     module = arguments[1] if arguments[0] == "-m" else ""
     file = ROOT / f"{module.replace('.', '/')}.py" if module else ROOT / arguments[0]
     if module == "venv":
@@ -190,7 +190,7 @@ def _python(arguments: list[str]) -> str:
 
 
 def _torchrun(arguments: list[str]) -> str:
-    """Its own flags, and those of the command of `kubebeast` that it starts."""
+    """Checks torchrun's flags, and those of the `kubebeast` command that it starts."""
     started = get_args_parser().parse_args(arguments)
     if not started.module or started.training_script != "kubebeast_learner":
         return f"starts {started.training_script}"
@@ -207,7 +207,7 @@ def _of_cluster(program: str, arguments: list[str]) -> str:
 
 
 def _values(arguments: list[str]) -> str:
-    """The chart of this repository, from the tree or from a registry, and values that it has."""
+    """Checks that the chart is this repository's, from the tree or a registry, and that it has the values."""
     charts = [word for word in arguments if re.match(r"oci://|deploy/|\./|/", word) and not word.endswith(".yaml")]
     if not all(re.fullmatch(r"deploy/helm/kubebeast|oci://\S+/charts/kubebeast", chart) for chart in charts):
         return f"which chart is {', '.join(charts)}?"

@@ -1,4 +1,4 @@
-"""The map of the repository in docs/architecture.md is complete, and what it points at exists."""
+"""The map of the repository in docs/architecture.md is complete, and its targets exist."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ PACKAGES = (
 
 
 def section(heading: str) -> str:
-    """From a heading on, to the next one of any level."""
+    """Returns the text from a heading to the next heading of any level."""
     text = GUIDE.read_text(encoding="utf-8")
     return re.split(r"^#+ ", text.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
@@ -32,7 +32,7 @@ def in_backticks(text: str) -> list[str]:
 
 
 def test_ten_typical_changes_name_files_that_exist() -> None:
-    table = rows("Ten typical changes, and the file to open")
+    table = rows("Typical changes")
     paths = [name for row in table for name in in_backticks(row) if "/" in name]
 
     assert len(table) == 10
@@ -41,7 +41,7 @@ def test_ten_typical_changes_name_files_that_exist() -> None:
 
 
 def test_what_a_typical_change_is_about_stands_in_its_file() -> None:
-    table = "\n".join(rows("Ten typical changes, and the file to open"))
+    table = "\n".join(rows("Typical changes"))
     named = re.findall(r"`([\w/.]+)`: (?:a field of |a )?`(\w+)`", table)
 
     assert len(named) > 4
@@ -49,7 +49,7 @@ def test_what_a_typical_change_is_about_stands_in_its_file() -> None:
 
 
 def test_files_beside_a_named_one_exist() -> None:
-    for row in rows("Ten typical changes, and the file to open"):
+    for row in rows("Typical changes"):
         for path, neighbours in re.findall(r"`([\w/.]+)`, or its neighbours ((?:`\w+\.py`(?:, )?)+)", row):
             folder = (ROOT / path).parent
             assert [name for name in in_backticks(neighbours) if not (folder / name).is_file()] == []
@@ -66,7 +66,7 @@ def test_every_room_has_a_row(package: str) -> None:
 
 
 def test_every_place_of_the_top_level_exists() -> None:
-    names = [name for row in rows("Where things live") + rows("Tests") for name in in_backticks(row.split("|")[1])]
+    names = [name for row in rows("Repository layout") + rows("Tests") for name in in_backticks(row.split("|")[1])]
 
     assert len(names) > 15
     assert [name for name in names if not (ROOT / name).exists()] == []

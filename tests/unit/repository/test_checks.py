@@ -1,4 +1,4 @@
-"""checks/groups.toml is complete: a change of any file makes those checks run that could notice it."""
+"""checks/groups.toml is complete: a change of any file selects all checks that depend on it."""
 
 import functools
 import operator
@@ -18,19 +18,19 @@ DISTRIBUTIONS = ("common", "conformance", "envserver", "fleet", "learner")
 MODULES = Reach(ROOT, [".", "deploy/helm", "native", "protos", *(f"services/{name}" for name in DISTRIBUTIONS)])
 NAME = operator.attrgetter("name")
 STYLE = ("set-up", "lint")
-"""Groups that notice no wrong behavior."""
+"""Groups that detect no wrong behavior."""
 PRODUCT = ("services/", "native/", "protos/", "deploy/", "docker/")
 BY_COMMAND = {
     "tests/e2e/test_first_install.py": "first-install",
     "tests/e2e": "end-to-end",
     "tests/monitoring": "monitoring",
 }
-"""Tests that a command runs."""
+"""Tests that run by the command of a group."""
 
 
 @functools.cache
 def files() -> list[str]:
-    """What is committed or would be."""
+    """Returns the names of files that are committed or would be."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
     return [name for name in names if name and (ROOT / name).exists()]
@@ -48,7 +48,7 @@ def group_of(test: str) -> Group | None:
 
 
 def unnamed(test: str, group: Group) -> Iterator[str]:
-    """Files that a test reaches and that are no inputs of its group."""
+    """Yields files that a test reaches but that are not inputs of its group."""
     yield from (str(path) for path in MODULES.of(ROOT / test) if not matches(group.inputs, str(path)))
 
 
@@ -69,7 +69,7 @@ def test_every_file_of_tests_belongs_to_a_group() -> None:
 
 @pytest.mark.parametrize("group", [each for each in GROUPS if not (each.nightly or each.always)], ids=NAME)
 def test_a_group_names_all_that_its_tests_reach(group: Group) -> None:
-    """Groups of the night leave out some on purpose."""
+    """Nightly groups omit some inputs on purpose."""
     found = {name for test in files_of_tests() if group_of(test) is group for name in unnamed(test, group)}
 
     assert sorted(found) == []

@@ -1,4 +1,4 @@
-"""Every block of code in the documents is checked, or says what it needs: a cluster, a GPU, an account."""
+"""Every block of code in the documents is checked, or names its needs: a cluster, a GPU, an account."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from tests.unit.repository.documents import DOCUMENTS, ROOT, Block, blocks
 
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 LANGUAGES = {"", "dockerfile", "ini", "json", "promql", "python", "sh", "text", "yaml"}
-"""The first and `text` are pictures, messages and formulas: nothing to run."""
+"""Languages of blocks. The first and `text` are pictures, messages and formulas, which are not run."""
 
 
 def of_language(language: str) -> list[Block]:
@@ -22,12 +22,14 @@ def of_language(language: str) -> list[Block]:
 
 
 def needs_what_a_test_has_not(block: Block) -> bool:
-    """Whether its title says so, or a comment at the top of its document, `<!-- needs: a cluster -->`."""
+    """Returns True if the block's title or a comment at the top of its document, `<!-- needs: a cluster -->`, names a
+    need.
+    """
     return block.title.startswith("Needs ") or "<!-- needs: " in block.document.read_text(encoding="utf-8")
 
 
 def values_within(document: Any) -> Iterator[Any]:
-    """Values of the chart: the document itself, or what an object of a GitOps controller holds."""
+    """Yields chart values: the document itself, or the values in an object of a GitOps controller."""
     if are_values(document):
         yield document
     elif isinstance(document, dict) and document.get("kind") == "Application":

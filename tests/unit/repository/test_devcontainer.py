@@ -1,4 +1,4 @@
-"""The container for development makes itself ready with a target of this repository."""
+"""A target of this repository sets up the development container."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.unit.repository.shell import make_targets
 
 @pytest.fixture(scope="module")
 def container() -> dict[str, Any]:
-    """devcontainer.json, which has comments on lines of their own."""
+    """Returns devcontainer.json without its comments, which are on lines of their own."""
     text = (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     return content

@@ -1,4 +1,4 @@
-"""What an index shows of the distributions, and that nothing is missing in them."""
+"""The metadata of the distributions on an index are complete and consistent."""
 
 import itertools
 import tomllib

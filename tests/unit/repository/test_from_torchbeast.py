@@ -1,4 +1,4 @@
-"""The guide for people who come from TorchBeast tells the truth: its commands, flags, defaults, names and tests."""
+"""The guide for users of TorchBeast is correct: its commands, flags, defaults, names and tests exist."""
 
 import dataclasses
 import pkgutil
@@ -23,7 +23,7 @@ TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`|`(native/[\w/]+\.cc): (\w+)\.(\w
 
 
 def without_theirs(text: str) -> str:
-    """The guide without the first column of its tables, which is TorchBeast's."""
+    """Returns the guide without the first column of its tables, which is TorchBeast's."""
     return re.sub(r"^\|(?:[^|`]|`[^`]*`)*\|", "|", text, flags=re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def runnable_lines() -> list[str]:
 
 
 def defaults() -> Iterator[tuple[str, Any]]:
-    """Name and default of every setting, once for every command that has it."""
+    """Yields name and default of every setting, once for every command that has it."""
     for field in dataclasses.fields(envserver.EnvServerConfig):
         yield field.name, field.default
     for command in COMMANDS.values():
@@ -53,7 +53,7 @@ def _defaults(config_type: Any) -> Iterator[tuple[str, Any]]:
 
 
 def written(default: object) -> str:
-    """A default as the guide writes it."""
+    """Returns a default in the notation of the guide."""
     if isinstance(default, bool):
         return "`on`" if default else "`off`"
     if default == "":
@@ -63,7 +63,7 @@ def written(default: object) -> str:
 
 
 def accept(config: object) -> int:
-    """Stands for every command."""
+    """Replaces every command."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Promises about the images and about running them on one machine."""
+"""The images, and the services on one machine that run them, are minimal, pinned and restricted."""
 
 import re
 import subprocess
@@ -20,12 +20,12 @@ COMPILERS = re.compile(r"\b(g\+\+|gcc|cmake|clang|build-essential|[\w+.-]+-dev)\
 
 
 def stages(dockerfile: Path) -> list[str]:
-    """The text of every stage, from its FROM on."""
+    """Returns the text of every stage, from its FROM on."""
     return re.split(r"^(?=FROM )", dockerfile.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
 
 def compose(**variables: str) -> dict[str, Any]:
-    """compose.yaml where these variables are set, and all others have their defaults."""
+    """Returns compose.yaml with these variables set and defaults for all others."""
     text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
     filled = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda match: variables.get(match[1], match[2]), text)
     content: dict[str, Any] = yaml.safe_load(filled)
@@ -83,7 +83,7 @@ def test_a_build_names_no_architecture(path: Path) -> None:
 
 
 def requirements(*words: str) -> set[str]:
-    """The names that locks/requirements.py prints, without their versions."""
+    """Returns the names that locks/requirements.py prints, without versions."""
     script = [sys.executable, str(ROOT / "locks" / "requirements.py")]
     printed = subprocess.run([*script, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     return {re.split(r"[<>=\[]", line)[0] for line in printed.splitlines()}

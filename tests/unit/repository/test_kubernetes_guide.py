@@ -1,4 +1,4 @@
-"""The guide to Kubernetes tells the truth: its values, settings, metrics and recipes exist."""
+"""The guide to Kubernetes is correct: its values, settings, metrics and recipes exist."""
 
 import re
 

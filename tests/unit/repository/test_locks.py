@@ -1,4 +1,4 @@
-"""The locks agree with what asks for them, pyproject files and locks/*.in, and with one another."""
+"""The locks agree with the requirements in pyproject files and locks/*.in, and with one another."""
 
 import re
 import tomllib
@@ -18,12 +18,12 @@ DISTRIBUTIONS = sorted(
 
 @pytest.fixture(autouse=True)
 def in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders of distributions are relative to it."""
+    """Changes to the root, to which the folders of distributions are relative."""
     monkeypatch.chdir(ROOT)
 
 
 def versions(lock: str) -> dict[str, set[str]]:
-    """Of every package of a lock; it has several where they depend on the Python."""
+    """Returns the versions of every package of a lock: several if they depend on the Python version."""
     found: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE):
         found.setdefault(canonicalize_name(name), set()).add(version)

@@ -1,4 +1,4 @@
-"""The generated Python of the wire contract."""
+"""The generated Python code of the wire contract fits its definition."""
 
 import importlib.metadata
 from pathlib import Path

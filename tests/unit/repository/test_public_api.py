@@ -1,4 +1,4 @@
-"""What other code may rely on: five packages, their exports, and that guides and examples rely on nothing else."""
+"""The public API is the exports of five packages, and guides and examples import nothing else."""
 
 import ast
 import re
@@ -20,11 +20,11 @@ PUBLIC = (
 )
 USERS_CODE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.py")])
 IMPORT = re.compile(r"^[ >]*((?:from|import) +kubebeast_(?!protos)\w+(?:[\w., ]+\([^)]*\)|.*))$", flags=re.MULTILINE)
-"""But of kubebeast_protos, the generated contract, which is public as a whole."""
+"""Import statements, except those of kubebeast_protos, the generated contract, which is public as a whole."""
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Package and name of everything of KubeBeast's that a file imports; "" for a package as a whole."""
+    """Yields package and name of each KubeBeast import of a file; the name is "" for a package as a whole."""
     for statement in IMPORT.findall(path.read_text(encoding="utf-8")):
         for node in ast.parse(statement).body:
             if isinstance(node, ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""What scripts/images and scripts/release/images ask of the program that builds, which is played by a script here."""
+"""scripts/images and scripts/release/images call the image builder with the right arguments."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ done
 
 
 class Builder:
-    """A program of that name, which remembers its arguments."""
+    """A script in place of the builder; it records its arguments."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Scripts of a release: what they take, what they refuse, and what they hand to the programs of others."""
+"""Scripts of a release check their arguments and pass the right ones to other programs."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 
 
 def run(script: str, *arguments: str, path: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """A script of scripts/, with the programs of `path` before all others."""
+    """Runs a script of scripts/, with the programs in `path` before all others."""
     environment = os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
     command = [str(ROOT / "scripts" / script), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def program(folder: Path, name: str) -> Path:
-    """Puts a program into the folder that writes its arguments, and what it reads, into <name>.log beside it."""
+    """Puts a program into the folder that appends its arguments and its input to <name>.log beside it."""
     log = folder / f"{name}.log"
     file = folder / name
     file.write_text(f'#!/bin/sh\necho "$@" >>"{log}"\n[ "$1" != release ] || cat >>"{log}"\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Promises about the repository itself: its README's commands exist, its files are rooms, its versions are pinned."""
+"""The commands of the documents exist, source files are short, and no file depends on one machine."""
 
 import dataclasses
 import re
@@ -17,12 +17,12 @@ from tests.unit.repository.shell import make_targets
 ROOT = Path(__file__).resolve().parents[3]
 MAX_LINES = 350
 MAX_README_LINES = 120
-# Directories of a development machine; a path below them works on that machine only.
+# Directories of a development machine; paths below them work on that machine only.
 MACHINE_PATH = re.compile(r"(?<![\w.$/~-])/(?:work|root|home/\w+|Users/\w+)/[\w.-]+")
 
 
 def repository_files() -> list[Path]:
-    """What is committed or would be: tracked files and new ones that git does not ignore."""
+    """Returns files that are committed or would be: tracked files, and new ones that git does not ignore."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]

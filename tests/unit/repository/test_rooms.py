@@ -1,6 +1,6 @@
-"""Packages import one way: from a room on the right of its distribution's order to those on its left, never back.
+"""Packages import in one direction: in the order of its distribution, each imports only those before it.
 
-Tests and benchmarks import nothing of each other, what starts learners for both imports neither.
+Tests and benchmarks do not import each other; the harness, which starts learners for both, imports neither.
 """
 
 import ast
@@ -24,7 +24,7 @@ ORDER = {
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
         "spec config machine profiling ranks distributions models algorithm run actors training play observe tune "
-        "commands cli __main__"
+        "commands cli completion console __main__"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""
@@ -35,19 +35,19 @@ FOREIGN = {
     "kubebeast_fleet": {"kubebeast_common"},
     "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver"},
 }
-"""Distributions that each may import."""
+"""Other distributions that each one may import."""
 ENVIRONMENTS = ("actors.mono", "play", "tune", "cli")
-"""Rooms of the learner that make environments; all others do without the env-server's package."""
+"""Packages of the learner that make environments; all others work without the env-server's package."""
 TREES = {"benchmarks": {"harness"}, "harness": set[str](), "tests": {"harness"}}
-"""What is no distribution, and which of the others each may name."""
+"""Folders that are not distributions, each with the other folders that it may import."""
 MODULE = re.compile(rf"(?<![\w./])(?:{'|'.join(TREES)})(?:\.\w+)+")
 MAX_FILES = 15
 CORE = ROOT / "native" / "src" / "core"
-CORE_ORDER = "sync calls tensors wire stats rollouts inference access stream transport pool testing"
+CORE_ORDER = "sync queues calls tensors wire stats rollouts inference access door stream transport pool testing"
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
-    """Dotted name below the package, and file."""
+    """Yields the dotted name below the package and the file of each module."""
     for path in SOURCES[package].rglob("*.py"):
         name = ".".join(path.relative_to(SOURCES[package]).with_suffix("").parts).removesuffix("__init__").rstrip(".")
         if name:
@@ -59,7 +59,7 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 
 def imported_names(path: Path) -> Iterator[str]:
-    """Dotted name of everything that a file imports, at its top or later."""
+    """Yields the dotted name of each import of a file, at its top or later."""
     for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -68,7 +68,7 @@ def imported_names(path: Path) -> Iterator[str]:
 
 
 def imported(path: Path) -> Iterator[tuple[str, str]]:
-    """Distribution and dotted name below it of everything that a file imports of ours."""
+    """Yields distribution and dotted name below it for each import of this repository's code."""
     for name in imported_names(path):
         distribution, _, rest = name.partition(".")
         if distribution in SOURCES:
@@ -76,7 +76,7 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def modules_in_strings(path: Path) -> Iterator[str]:
-    """Dotted names of what is no distribution, as ids of environments and the words of `python -m` have them."""
+    """Yields dotted names of modules outside of distributions in strings: ids of environments, words of `python -m`."""
     for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from MODULE.findall(node.value)

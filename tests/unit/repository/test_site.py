@@ -1,4 +1,4 @@
-"""The guides are a website without a warning, and lead somewhere wherever they are read."""
+"""The website of the guides builds without a warning, and all links of the documents resolve."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The website, built as `make docs` builds it."""
+    """Builds the website as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
     environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]

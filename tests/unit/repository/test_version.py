@@ -1,4 +1,4 @@
-"""One version for all that is released together: pyproject.toml holds it and knows every place where it stands."""
+"""All released parts have one version; the table in pyproject.toml lists every place that holds it."""
 
 import re
 import subprocess
@@ -10,9 +10,9 @@ from tests.unit.repository.test_repository import ROOT, text_files
 
 TABLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["bumpversion"]
 VERSION: str = TABLE["current_version"]
-# What another version was, is or may be: histories, measurements, locks of other packages, examples of tests.
+# Places of other versions: histories, measurements, locks of other packages, examples of tests.
 ELSEWHERE = re.compile(
-    r"CHANGELOG\.md|docs/(decisions\.md|results/)|benchmarks/|tests/|.*(requirements|constraints|lock).*\.txt"
+    r"CHANGELOG\.md|docs/(decisions\.md|design/|results/)|benchmarks/|tests/|.*(requirements|constraints|lock).*\.txt"
 )
 
 
@@ -22,7 +22,7 @@ def release_version(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def without_known_places(path: str, text: str) -> str:
-    """The text of a file after the version is taken out of every place that the table names."""
+    """Returns the text of a file without the version in the places that the table lists."""
     if path == "pyproject.toml":
         text = text.replace(f'current_version = "{VERSION}"', "")
     for place in TABLE["files"]:

@@ -36,7 +36,7 @@ def steps() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_here(command: str) -> bool:
-    """Whether a step's command is one call of a script or of a target of this repository."""
+    """Returns True if a step's command is one call of a script or of a target of this repository."""
     if target := re.fullmatch(rf"make ([a-z-]+){ARGUMENT}", command):
         return target[1] in make_targets()
     script = re.fullmatch(rf"(scripts/[\w/-]+){ARGUMENT}", command)

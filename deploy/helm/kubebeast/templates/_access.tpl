@@ -1,4 +1,4 @@
-{{/* Who may join a training: where token and certificates come from and how they reach the pods. */}}
+{{/* Access to a training: the sources of the token and the certificates, and their way to the pods. */}}
 
 {{/* Folder of the token and the certificates in every container. */}}
 {{- define "kubebeast.access.folder" -}}/etc/kubebeast/access{{- end -}}
@@ -16,8 +16,8 @@
 {{- end -}}
 
 {{/*
-The volume of token and certificates: dict "root" . "side" "learner" or "envserver". A whole folder, no subPath: the kubelet
-then brings changes of the Secrets to running pods. Nothing where neither token nor TLS is on.
+The volume of the token and the certificates: dict "root" . "side" "learner" or "envserver". It is mounted as a whole folder
+without subPath, so that the kubelet copies changes of the Secrets to running pods. Empty if token and TLS are both off.
 */}}
 {{- define "kubebeast.access.volume" -}}
 {{- if or .root.Values.token.enabled .root.Values.tls.enabled -}}
@@ -59,7 +59,7 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
 {{- end -}}
 {{- end -}}
 
-{{/* The mount of that volume. Argument: the root context. */}}
+{{/* The mount of this volume. Argument: the root context. */}}
 {{- define "kubebeast.access.mount" -}}
 {{- if or .Values.token.enabled .Values.tls.enabled -}}
 - name: access
@@ -68,7 +68,7 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
 {{- end -}}
 {{- end -}}
 
-{{/* The settings that name those files, as YAML: dict "root" . "side" "learner" or "envserver". */}}
+{{/* The settings with the paths of these files, as YAML: dict "root" . "side" "learner" or "envserver". */}}
 {{- define "kubebeast.access.settings" -}}
 {{- $folder := include "kubebeast.access.folder" .root -}}
 {{- $settings := dict -}}
@@ -83,7 +83,7 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
 {{- end -}}
 {{- $serverName := .root.Values.tls.serverName -}}
 {{- if include "kubebeast.learner.isSeveral" .root -}}
-{{- /* Env-servers dial pods; the certificate is for the Service. */ -}}
+{{- /* Env-servers dial pods, but the certificate is for the Service. */ -}}
 {{- $serverName = $serverName | default (printf "%s.%s.svc" (include "kubebeast.learner.fullname" .root) .root.Release.Namespace) -}}
 {{- end -}}
 {{- if and (eq .side "envserver") $serverName -}}
@@ -94,8 +94,8 @@ then brings changes of the Secrets to running pods. Nothing where neither token 
 {{- end -}}
 
 {{/*
-Checksum of the Secrets that the chart makes, for an annotation of pods; nothing where it makes none. Existing Secrets and
-those of cert-manager change without the chart's knowledge, and their files are read again without a restart.
+Checksum of the Secrets that the chart creates, for an annotation of pods; empty if it creates none. Existing Secrets and those
+of cert-manager change independently of the chart. Running processes read their files again without a restart.
 */}}
 {{- define "kubebeast.access.checksum" -}}
 {{- $token := and .Values.token.enabled .Values.token.value -}}

@@ -1,12 +1,12 @@
-{{/* Certificates of cert-manager. */}}
+{{/* Certificates that cert-manager issues. */}}
 
-{{/* Whether cert-manager issues the env-servers' certificate: "true" or nothing. */}}
+{{/* "true" if cert-manager issues the env-servers' certificate, otherwise empty. */}}
 {{- define "kubebeast.tls.client.isIssued" -}}
 {{- $given := or .Values.tls.client.existingSecret .Values.tls.client.cert .Values.tls.client.key -}}
 {{- if and .Values.tls.enabled .Values.tls.mutual .Values.tls.certManager.enabled (not $given) -}}true{{- end -}}
 {{- end -}}
 
-{{/* What all Certificates have in common: who issues them, for how long, and a new key each time. */}}
+{{/* Common fields of all Certificates: the issuer, the validity, and a new key for each renewal. */}}
 {{- define "kubebeast.certificate.issuance" -}}
 issuerRef:
   {{- toYaml .Values.tls.certManager.issuerRef | nindent 2 }}

@@ -1,48 +1,48 @@
-{{/* The pod of an env-server, which the Deployments and the test share. Arguments: dict "root" . "group" GROUP. */}}
+{{/* The pod of an env-server, for the Deployments and the test. Arguments: dict "root" . "group" GROUP. */}}
 
-{{/* Settings of kubebeast-envserver by name, as JSON. */}}
+{{/* Settings of kubebeast-envserver by name, each as a string, as JSON. */}}
 {{- define "kubebeast.envserver.settings" -}}
 {{- $settings := deepCopy (.group.config | default dict) -}}
 {{- $_ := set $settings "address" (include "kubebeast.learner.address" .root) -}}
-{{- $_ := set $settings "http_address" "0.0.0.0:9091" -}}
+{{- with include "kubebeast.envserver.run" .root }}{{ $_ := set $settings "run" . }}{{ end -}}
+{{- $_ := set $settings "http_address" "[::]:9091" -}}
 {{- $_ := set $settings "env" .group.env -}}
 {{- $_ := set $settings "preset" .group.preset -}}
-{{- $_ := set $settings "env_kwargs" (toJson (.group.kwargs | default dict)) -}}
-{{- $_ := set $settings "wrappers" (toJson (.group.wrappers | default list)) -}}
+{{- $_ := set $settings "env_kwargs" .group.kwargs -}}
+{{- $_ := set $settings "wrappers" .group.wrappers -}}
 {{- $_ := set $settings "time_limit" (.group.timeLimit | default 0) -}}
 {{- $_ := set $settings "num_streams" .group.numStreams -}}
 {{- $_ := set $settings "envs_per_stream" .group.envsPerStream -}}
 {{- if not (kindIs "invalid" .group.seed) }}{{ $_ := set $settings "seed" .group.seed }}{{ end -}}
-{{- include "kubebeast.access.settings" (dict "root" .root "side" "envserver") | fromYaml | merge $settings | toJson -}}
+{{- include "kubebeast.access.settings" (dict "root" .root "side" "envserver") | fromYaml | merge $settings | include "kubebeast.texts" -}}
 {{- end -}}
 
-{{/* Settings as environment variables. Argument: a JSON object. Numbers go through JSON: Helm would print 5e+07. */}}
+{{/*
+The run of the env-servers, so that the learner of another run refuses them. Empty means any run: for a learner outside the
+release if the values do not contain its xpid, and for another trainer, whose runs have no name.
+*/}}
+{{- define "kubebeast.envserver.run" -}}
+{{- if .Values.learner.enabled -}}
+{{- if not .Values.learner.command }}{{ include "kubebeast.learner.xpid" . }}{{ end -}}
+{{- else -}}
+{{- .Values.learner.xpid -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Variables of the container, as YAML: dict "group" GROUP "id" VARIABLE "settings" JSON of strings. */}}
 {{- define "kubebeast.envserver.env" -}}
-{{- range $name, $value := fromJson . }}
-- name: KUBEBEAST_{{ upper $name }}
-  value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
-{{- end }}
+{{- $settings := include "kubebeast.settingVariables" .settings | fromYamlArray -}}
+{{- include "kubebeast.extended" (dict "own" (prepend $settings .id) "added" .group.extraEnv "key" "name") -}}
 {{- end -}}
 
 {{- define "kubebeast.envserver.volumeMounts" -}}
-- name: tmp
-  mountPath: /tmp
-{{- with include "kubebeast.access.mount" .root }}
-{{ . }}
-{{- end }}
-{{- with .group.extraVolumeMounts }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := list (dict "name" "tmp" "mountPath" "/tmp") -}}
+{{- $own = include "kubebeast.access.mount" .root | fromYamlArray | concat $own -}}
+{{- include "kubebeast.extended" (dict "own" $own "added" .group.extraVolumeMounts "key" "mountPath") -}}
 {{- end -}}
 
 {{- define "kubebeast.envserver.volumes" -}}
-- name: tmp
-  emptyDir:
-    sizeLimit: {{ .group.tmp.sizeLimit | quote }}
-{{- with include "kubebeast.access.volume" (dict "root" .root "side" "envserver") }}
-{{ . }}
-{{- end }}
-{{- with .group.extraVolumes }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := list (dict "name" "tmp" "emptyDir" (dict "sizeLimit" (include "kubebeast.text" .group.tmp.sizeLimit))) -}}
+{{- $own = include "kubebeast.access.volume" (dict "root" .root "side" "envserver") | fromYamlArray | concat $own -}}
+{{- include "kubebeast.extended" (dict "own" $own "added" .group.extraVolumes "key" "name") -}}
 {{- end -}}

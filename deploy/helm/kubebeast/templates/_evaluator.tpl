@@ -1,23 +1,23 @@
-{{/* The evaluator: a pod beside the learner, on its volume, that plays every new checkpoint. */}}
+{{/* The evaluator: a pod that mounts the learner's volume and plays every new checkpoint. */}}
 
 {{- define "kubebeast.evaluator.fullname" -}}
 {{- printf "%s-evaluator" (include "kubebeast.fullname" .) -}}
 {{- end -}}
 
-{{/* "true" where the volume can be used on one node only, which is then the learner's. */}}
+{{/* "true" if the volume can be used on one node only, which is then the learner's node. */}}
 {{- define "kubebeast.evaluator.sharesNode" -}}
 {{- if not (has "ReadWriteMany" .Values.learner.persistence.accessModes) }}true{{ end -}}
 {{- end -}}
 
 {{/*
-Values of the pod: those of the evaluator, user and groups of the learner, whose files it reads, and where it has to share
-the learner's node what lets it go there.
+Values of the pod: those of the evaluator, and the user and groups of the learner, because it reads the learner's files. If it
+has to share the learner's node, also the affinity and the tolerations for this node.
 */}}
 {{- define "kubebeast.evaluator.pod" -}}
 {{- $learner := .Values.learner -}}
 {{- $pod := merge (dict "podSecurityContext" $learner.podSecurityContext "lostNodeSeconds" $learner.lostNodeSeconds) .Values.evaluator -}}
 {{- if include "kubebeast.evaluator.sharesNode" . -}}
-{{- $labels := include "kubebeast.selectorLabels" (dict "root" . "component" "learner") | fromYaml -}}
+{{- $labels := include "kubebeast.memberLabels" (dict "root" . "component" "learner") | fromYaml -}}
 {{- if include "kubebeast.learner.isSeveral" . -}}
 {{- $_ := set $labels "statefulset.kubernetes.io/pod-name" (printf "%s-0" (include "kubebeast.learner.fullname" .)) -}}
 {{- end -}}
@@ -34,25 +34,25 @@ the learner's node what lets it go there.
 {{- .Values.learner.persistence.existingClaim | default (printf "runs-%s-0" (include "kubebeast.learner.fullname" .)) -}}
 {{- end -}}
 
-{{/* Fails where the values give it nothing to play or nothing to play with; renders nothing. */}}
+{{/* Fails if the values give the evaluator no checkpoints or no image; renders nothing. */}}
 {{- define "kubebeast.evaluator.check" -}}
 {{- if .Values.evaluator.enabled -}}
 {{- $persistence := .Values.learner.persistence -}}
 {{- if not .Values.learner.enabled -}}
-{{- fail "evaluator.enabled needs learner.enabled: it plays the checkpoints of this release's learner" -}}
+{{- fail "evaluator.enabled requires learner.enabled: the evaluator plays the checkpoints of this release's learner" -}}
 {{- end -}}
 {{- if not $persistence.enabled -}}
-{{- fail "evaluator.enabled needs learner.persistence.enabled: without a claim no other pod sees the checkpoints" -}}
+{{- fail "evaluator.enabled requires learner.persistence.enabled: without a claim, no other pod can read the checkpoints" -}}
 {{- end -}}
 {{- if and (has "ReadWriteOncePod" $persistence.accessModes) (not $persistence.existingClaim) -}}
-{{- fail "evaluator.enabled: learner.persistence.accessModes has ReadWriteOncePod, with which no second pod sees the checkpoints" -}}
+{{- fail "evaluator.enabled: learner.persistence.accessModes contains ReadWriteOncePod, so no second pod can read the checkpoints" -}}
 {{- end -}}
 {{- if not .Values.evaluator.image.repository -}}
-{{- fail "evaluator.enabled needs evaluator.image.repository: an image with learner and environments, such as docker/learner.Dockerfile builds with --build-arg LEARNER_EXTRAS=envs,atari; the learner's own has no environments" -}}
+{{- fail "evaluator.enabled requires evaluator.image.repository: an image with the learner and the environments, e.g. from docker/learner.Dockerfile with --build-arg LEARNER_EXTRAS=envs,atari. The learner's own image has no environments" -}}
 {{- end -}}
 {{- range include "kubebeast.envservers" . | fromJsonArray -}}
 {{- if eq .fullname (include "kubebeast.evaluator.fullname" $) -}}
-{{- fail (printf "evaluator.enabled: the group %q of env-servers has the name of the evaluator's Deployment, %s" .name .fullname) -}}
+{{- fail (printf "evaluator.enabled: the group %q of env-servers has the same name as the evaluator's Deployment, %s" .name .fullname) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,20 +1,18 @@
-{{/* Names, labels, metadata and images: what every template needs. Arguments are the root context, or a dict of it. */}}
+{{/* Names, labels, metadata and images for all templates. Arguments are the root context, or a dict that contains it. */}}
 
-{{/* Base of all names. 40 characters: the revision label of a StatefulSet, "<fullname>-learner-<hash>", has 63 at most. */}}
+{{/* Base of all names. 40 characters: the revision label of a StatefulSet, "<fullname>-learner-<hash>", has at most 63. */}}
 {{- define "kubebeast.fullname" -}}
-{{- $name := .Values.fullnameOverride | default .Release.Name -}}
-{{- if and .Values.nameOverride (not .Values.fullnameOverride) -}}
-{{- $name = printf "%s-%s" .Release.Name .Values.nameOverride -}}
-{{- end -}}
+{{- $suffix := .Values.nameOverride | default (include "kubebeast.alias" .) -}}
+{{- $name := .Values.fullnameOverride | default (printf "%s-%s" .Release.Name $suffix | trimSuffix "-") -}}
 {{- if not (regexMatch "^[a-z][-a-z0-9]*$" $name) -}}
-{{- fail (printf "a Service's name begins with a letter and has lower-case letters, digits and hyphens only, unlike %q: set fullnameOverride" $name) -}}
+{{- fail (printf "the name of a Service starts with a letter and contains only lower-case letters, digits and hyphens, unlike %q: set fullnameOverride" $name) -}}
 {{- end -}}
 {{- include "kubebeast.shortened" (dict "name" $name "max" 40) -}}
 {{- end -}}
 
 {{/*
-A name of at most "max" characters: dict "name" NAME "max" NUMBER. A longer one ends in a hash of all of it: two that differ
-only where they are cut stay different.
+A name of at most "max" characters: dict "name" NAME "max" NUMBER. A longer name is truncated and ends in a hash of the whole
+name, so two names stay different if they differ only in the truncated part.
 */}}
 {{- define "kubebeast.shortened" -}}
 {{- if le (len .name) .max -}}
@@ -24,18 +22,18 @@ only where they are cut stay different.
 {{- end -}}
 {{- end -}}
 
-{{/* Name of the learner's StatefulSet, Service, ConfigMap. */}}
+{{/* Name of the learner's StatefulSet, Service and ConfigMap. */}}
 {{- define "kubebeast.learner.fullname" -}}
 {{- printf "%s-learner" (include "kubebeast.fullname" .) -}}
 {{- end -}}
 
 {{/*
-What a selector selects by: dict "root" . "component" "learner", for a group of env-servers also "group" its name.
-Selectors are immutable: nothing here may change with a version.
+Labels by which workloads select their pods: dict "root" . "component" "learner", for a group of env-servers also "group" its
+name. They are immutable: nothing here may change with a version.
 */}}
 {{- define "kubebeast.selectorLabels" -}}
 app.kubernetes.io/name: kubebeast
-app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/instance: {{ include "kubebeast.instance" .root | quote }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
@@ -44,9 +42,18 @@ kubebeast/group: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* Labels of an object: arguments as for selectorLabels, and "labels" with further ones. The chart's own win. */}}
+{{/* Labels by which all other objects select these pods, e.g. Services and policies. Arguments as for selectorLabels. */}}
+{{- define "kubebeast.memberLabels" -}}
+{{ include "kubebeast.selectorLabels" . }}
+{{- if ne (include "kubebeast.instance" .root) (include "kubebeast.fullname" .root) }}
+kubebeast/name: {{ include "kubebeast.fullname" .root | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Labels of an object: arguments as for selectorLabels, and "labels" with additional ones. The chart's own labels win. */}}
 {{- define "kubebeast.labels" -}}
 {{- $own := include "kubebeast.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "kubebeast/name" (include "kubebeast.fullname" .root) -}}
 {{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
 {{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
@@ -54,16 +61,17 @@ kubebeast/group: {{ . | quote }}
 {{- merge $own (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
-{{/* Labels of a pod: as labels, without those that change with the chart and would restart it for nothing. */}}
+{{/* Labels of a pod: as labels, without those that change with the chart, which would restart the pod needlessly. */}}
 {{- define "kubebeast.podLabels" -}}
 {{- $own := include "kubebeast.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "kubebeast/name" (include "kubebeast.fullname" .root) -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "kubebeast" -}}
 {{- merge $own (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/*
-The fields of an object's metadata: dict "root" . "name" NAME and, all optional, "component", "group", "labels",
-"annotations", "namespace".
+The fields of an object's metadata: dict "root" . "name" NAME and optionally "component", "group", "labels", "annotations" and
+"namespace".
 */}}
 {{- define "kubebeast.metadata" -}}
 name: {{ .name | quote }}
@@ -85,15 +93,15 @@ annotations:
 {{- end -}}
 
 {{/*
-Fails, and says which registry may be meant. None is taken for granted: the container runtime would look in Docker Hub,
-where anybody may take the images' names.
+Fails with a list of possible registries. There is no default: the container runtime would pull from Docker Hub, and images of
+these names there could belong to anyone.
 */}}
 {{- define "kubebeast.image.refuse" -}}
 {{- $images := printf "localhost/kubebeast/learner:%s localhost/kubebeast/envserver:%s" .Chart.AppVersion .Chart.AppVersion -}}
 {{- $lines := list
-  "image.registry is empty: where are the images? A released chart, helm install NAME oci://REGISTRY/charts/kubebeast, has the registry of its release; this one is from a source tree."
-  "  built here by scripts/images:       --set image.registry=localhost"
-  (printf "                                      and on kind first: kind load docker-image %s" $images)
-  "  pushed by scripts/release/images:   --set image.registry=registry.example.com/team, the REGISTRY that they were pushed to" -}}
+  "image.registry is empty: set the registry of the images. A released chart, helm install NAME oci://REGISTRY/charts/kubebeast, contains the registry of its release; this chart is from a source tree."
+  "  built here by scripts/images:          --set image.registry=localhost"
+  (printf "                                         on kind, first run: kind load docker-image %s" $images)
+  "  pushed by scripts/release/images:      --set image.registry=registry.example.com/team, the REGISTRY of that command" -}}
 {{- fail (join "\n" $lines) -}}
 {{- end -}}

@@ -1,6 +1,6 @@
 {{/*
-The StatefulSet of the first learner, or of its peers: dict "root" . "isFirst" BOOL. Two of them, as only the first rank has
-files to keep, and a StatefulSet makes a claim for all of its pods or for none.
+The StatefulSet of the first learner, or of its peers: dict "root" . "isFirst" BOOL. There are two, because only the first rank
+has files to keep, and a StatefulSet creates claims for all of its pods or for none.
 */}}
 {{- define "kubebeast.learner.statefulset" -}}
 {{- $ := .root -}}
@@ -10,7 +10,7 @@ files to keep, and a StatefulSet makes a claim for all of its pods or for none.
 {{- if not $isFirst }}{{ $_ := set $labels "group" "peers" }}{{ end -}}
 {{- $selector := include "kubebeast.selectorLabels" $labels -}}
 {{- with $.Values.learner -}}
-{{- $makesClaim := and $isFirst .persistence.enabled (not .persistence.existingClaim) -}}
+{{- $makesClaim := include "kubebeast.learner.makesClaim" (dict "root" $ "isFirst" $isFirst) -}}
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
@@ -34,16 +34,12 @@ spec:
       labels:
         {{- include "kubebeast.podLabels" (set (deepCopy $labels) "labels" .podLabels) | nindent 8 }}
       annotations:
-        checksum/config: {{ include "kubebeast.learner.settings" $ | sha256sum }}
-        {{- with include "kubebeast.access.checksum" $ }}
-        checksum/access: {{ . | quote }}
-        {{- end }}
-        {{- with .podAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- $checksums := dict "checksum/config" (include "kubebeast.learner.settings" $ | sha256sum) }}
+        {{- with include "kubebeast.access.checksum" $ }}{{ $_ := set $checksums "checksum/access" . }}{{ end }}
+        {{- merge $checksums (.podAnnotations | default dict) | toYaml | nindent 8 }}
     spec:
       {{- $account := include "kubebeast.learner.serviceAccountName" $ }}
-      {{- include "kubebeast.podSpec" (dict "root" $ "pod" . "serviceAccountName" $account "selector" $selector) | nindent 6 }}
+      {{- include "kubebeast.podSpec" (dict "root" $ "pod" . "serviceAccountName" $account "selector" (include "kubebeast.memberLabels" $labels)) | nindent 6 }}
       {{- with .gpu.runtimeClassName }}
       runtimeClassName: {{ . | quote }}
       {{- end }}
@@ -55,13 +51,14 @@ spec:
           command:
             {{- toYaml . | nindent 12 }}
           {{- end }}
-          {{- with concat (include "kubebeast.learner.args" (dict "root" $ "isFirst" $isFirst) | fromJsonArray) (.extraArgs | default list) }}
+          {{- with include "kubebeast.learner.args" (dict "root" $ "isFirst" $isFirst) | fromJsonArray }}
           args:
             {{- toYaml . | nindent 12 }}
           {{- end }}
-          {{- with concat (include "kubebeast.learner.variables" $ | fromJsonArray) (.extraEnv | default list) }}
+          {{- $variables := include "kubebeast.learner.variables" $ | fromJsonArray }}
+          {{- with include "kubebeast.extended" (dict "own" $variables "added" .extraEnv "key" "name") }}
           env:
-            {{- toYaml . | nindent 12 }}
+            {{- . | nindent 12 }}
           {{- end }}
           ports:
             {{- range include "kubebeast.learner.ports" $ | fromJsonArray }}
@@ -75,44 +72,14 @@ spec:
           resources:
             {{- include "kubebeast.learner.resources" $ | nindent 12 }}
           volumeMounts:
-            - name: runs
-              mountPath: /runs
-            - name: config
-              mountPath: /etc/kubebeast/config
-              readOnly: true
-            {{- with include "kubebeast.access.mount" $ }}
-            {{- . | nindent 12 }}
-            {{- end }}
-            - name: tmp
-              mountPath: /tmp
-            - name: shm
-              mountPath: /dev/shm
-            {{- with .extraVolumeMounts }}
-            {{- toYaml . | nindent 12 }}
-            {{- end }}
+            {{- $mounts := include "kubebeast.learner.volumeMounts" $ | fromYamlArray }}
+            {{- include "kubebeast.extended" (dict "own" $mounts "added" .extraVolumeMounts "key" "mountPath") | nindent 12 }}
         {{- with .extraContainers }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
       volumes:
-        - name: config
-          configMap:
-            name: {{ include "kubebeast.learner.fullname" $ | quote }}
-        {{- with include "kubebeast.access.volume" (dict "root" $ "side" "learner") }}
-        {{- . | nindent 8 }}
-        {{- end }}
-        - name: tmp
-          emptyDir:
-            sizeLimit: {{ .tmp.sizeLimit | quote }}
-        - name: shm
-          emptyDir:
-            medium: Memory
-            sizeLimit: {{ .sharedMemory.sizeLimit | quote }}
-        {{- if not $makesClaim }}
-        {{- include "kubebeast.learner.runsVolume" (ternary . (dict "persistence" dict) $isFirst) | nindent 8 }}
-        {{- end }}
-        {{- with .extraVolumes }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- $volumes := include "kubebeast.learner.volumes" (dict "root" $ "isFirst" $isFirst) | fromYamlArray }}
+        {{- include "kubebeast.extended" (dict "own" $volumes "added" .extraVolumes "key" "name") | nindent 8 }}
   {{- if $makesClaim }}
   volumeClaimTemplates:
     {{- include "kubebeast.learner.claimTemplate" $ | nindent 4 }}

@@ -1,9 +1,9 @@
-{{/* Who is who in the NetworkPolicies. */}}
+{{/* Selectors, peers and ports of the NetworkPolicies. */}}
 
-{{/* Selects everything that plays streams to the learner: all groups, and the pod of `helm test`. */}}
+{{/* Selects all pods that send streams to the learner: those of all groups, and the pod of `helm test`. */}}
 {{- define "kubebeast.networkPolicy.envserverSelector" -}}
 matchLabels:
-  {{- include "kubebeast.selectorLabels" (dict "root" .) | nindent 2 }}
+  {{- include "kubebeast.memberLabels" (dict "root" .) | nindent 2 }}
 matchExpressions:
   - key: app.kubernetes.io/component
     operator: In
@@ -25,18 +25,21 @@ matchExpressions:
 {{- toYaml $ports -}}
 {{- end -}}
 
-{{/* Where environments may connect: everywhere, or to DNS and what the values add. */}}
+{{/* Egress rules of environments: everything, or DNS and the additional rules of the values. */}}
 {{- define "kubebeast.networkPolicy.environmentEgress" -}}
 {{- with .Values.networkPolicy.envserver -}}
 {{- if .allowEgress -}}
 - {}
 {{- else -}}
-# DNS, without a peer: a cache on the node is no pod, and no selector finds it.
+# DNS has no peer here: a cache on the node is not a pod, and no selector matches it. On OpenShift, the pods of DNS listen on
+# 5353, and policies match the port of the pod.
 - ports:
-    - port: 53
+    {{- range list 53 5353 }}
+    - port: {{ . }}
       protocol: UDP
-    - port: 53
+    - port: {{ . }}
       protocol: TCP
+    {{- end }}
 {{- with .extraEgress }}
 {{ toYaml . }}
 {{- end }}

@@ -1,16 +1,16 @@
-{{/* What the pods of learner, env-servers and test have in common. */}}
+{{/* Common parts of the pods of learner, env-servers, evaluator, demo and test. */}}
 
 {{/*
 Fields of a pod spec: dict "root" . "pod" the values of the pod, "serviceAccountName" NAME, "selector" its labels as YAML.
-Without service links: a Service named kubebeast would set KUBEBEAST_PORT, and such variables are settings.
+There are no service links: a Service named kubebeast would set KUBEBEAST_PORT, and such variables are settings.
 */}}
 {{- define "kubebeast.podSpec" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
 serviceAccountName: {{ .serviceAccountName | quote }}
-{{- with .root.Values.imagePullSecrets }}
+{{- with include "kubebeast.imagePullSecrets" .root }}
 imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- with .pod.priorityClassName }}
 priorityClassName: {{ . | quote }}
@@ -36,6 +36,15 @@ initContainers:
 {{- end }}
 {{- end -}}
 
+{{/* Secrets for pulling images, as YAML: those of the parent's `global`, which are objects or names, and the chart's own. */}}
+{{- define "kubebeast.imagePullSecrets" -}}
+{{- $shared := list -}}
+{{- range (.Values.global | default dict).imagePullSecrets -}}
+{{- $shared = append $shared (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- include "kubebeast.extended" (dict "own" $shared "added" .Values.imagePullSecrets "key" "name") -}}
+{{- end -}}
+
 {{/* Fields of a container: dict "root" . "container" its values. */}}
 {{- define "kubebeast.container" -}}
 image: {{ include "kubebeast.image" (dict "root" .root "image" .container.image) | quote }}
@@ -48,7 +57,7 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* The probes of a container, those that are not null; one that does not say how asks the container's HTTP port. */}}
+{{/* The probes of a container that are not null. A probe without a handler requests the container's HTTP port. */}}
 {{- define "kubebeast.probes" -}}
 {{- $probes := dict -}}
 {{- range $name, $path := dict "startupProbe" "/healthz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" -}}
@@ -64,14 +73,14 @@ envFrom:
 {{- end -}}
 
 {{/*
-API version of PodDisruptionBudget: policy/v1 exists from Kubernetes 1.21 on. By the version, as `helm template` takes every
-API that Helm knows for one that the cluster has.
+API version of PodDisruptionBudget: policy/v1 exists since Kubernetes 1.21. It depends on the version of Kubernetes, because
+`helm template` assumes that the cluster has every API that Helm knows.
 */}}
 {{- define "kubebeast.podDisruptionBudget.apiVersion" -}}
 {{- semverCompare ">=1.21.0-0" .Capabilities.KubeVersion.Version | ternary "policy/v1" "policy/v1beta1" -}}
 {{- end -}}
 
-{{/* The bound of a disruption budget, as YAML: dict "budget" its values, "default" the bound where they have none. */}}
+{{/* The bound of a disruption budget, as YAML: dict "budget" its values, "default" the bound if they contain none. */}}
 {{- define "kubebeast.podDisruptionBudget.bound" -}}
 {{- $bound := dict -}}
 {{- range $name, $value := omit .budget "enabled" -}}

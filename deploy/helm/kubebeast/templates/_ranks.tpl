@@ -1,6 +1,6 @@
 {{/*
-Several learners that train one model, docs/several-learners.md: torchrun in every pod, a rank for every GPU. Arguments are the
-root context where nothing else is said.
+Several learners that train one model, see docs/several-learners.md: torchrun in every pod, and a rank for every GPU. Unless
+stated otherwise, the argument is the root context.
 */}}
 
 {{- define "kubebeast.learner.headlessName" -}}
@@ -8,24 +8,24 @@ root context where nothing else is said.
 {{- end -}}
 
 {{/*
-Name of the StatefulSet of all learners but the first. torchrun numbers pods in the order of their names: that of the first
-one, "...-learner-0", must come before "...-peers-0".
+Name of the StatefulSet of all learners except the first. torchrun numbers pods in the order of their names, so the name of the
+first one, "...-learner-0", must come before "...-peers-0".
 */}}
 {{- define "kubebeast.peers.fullname" -}}
 {{- printf "%s-peers" (include "kubebeast.fullname" .) -}}
 {{- end -}}
 
-{{/* Ranks of a pod: GPUs, or one. Another trainer has the whole pod. */}}
+{{/* Number of ranks of a pod: one for each GPU, and at least one. Another trainer gets the whole pod. */}}
 {{- define "kubebeast.learner.ranksPerPod" -}}
 {{- empty .Values.learner.command | ternary (max 1 (int .Values.learner.gpu.count)) 1 -}}
 {{- end -}}
 
-{{/* Whether several learners train: "true" or nothing. */}}
+{{/* "true" if several learners train, otherwise empty. */}}
 {{- define "kubebeast.learner.isSeveral" -}}
 {{- if or (gt (int .Values.learner.replicas) 1) (gt (int (include "kubebeast.learner.ranksPerPod" .)) 1) }}true{{ end -}}
 {{- end -}}
 
-{{/* Ports of a pod by name, as a JSON array: those of its first rank, and of the others counted up. */}}
+{{/* Ports of a pod by name, as a JSON array: those of its first rank, and the following numbers for the other ranks. */}}
 {{- define "kubebeast.learner.ports" -}}
 {{- $ports := list -}}
 {{- range $rank := until (int (include "kubebeast.learner.ranksPerPod" .)) -}}
@@ -38,8 +38,8 @@ one, "...-learner-0", must come before "...-peers-0".
 {{- end -}}
 
 {{/*
-Flags of torchrun, as a JSON array: dict "root" . "isFirst" BOOL. Pods join and leave at any time (--nnodes), and wait for
-each other in the first one, which stays the first rank. Whoever is not there within last_call_timeout seconds joins later.
+Flags of torchrun, as a JSON array: dict "root" . "isFirst" BOOL. Pods can join and leave at any time (--nnodes). They meet in
+the first pod, which stays the first rank. A pod that is not there within last_call_timeout seconds joins later.
 */}}
 {{- define "kubebeast.learner.torchrun" -}}
 {{- $domain := printf "%s.%s.svc" (include "kubebeast.learner.headlessName" .root) .root.Release.Namespace -}}
@@ -63,7 +63,7 @@ each other in the first one, which stays the first rank. Whoever is not there wi
   (dict "name" "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" "value" "1") | toJson -}}
 {{- end -}}
 
-{{/* Probes as YAML. A rank has no endpoint while torchrun gathers the others, which takes long where a node is lost. */}}
+{{/* Probes as YAML. A rank has no endpoint while torchrun gathers the others, which takes long if a node is lost. */}}
 {{- define "kubebeast.learner.probes" -}}
 {{- $learner := deepCopy .Values.learner -}}
 {{- if and (include "kubebeast.learner.isSeveral" .) (kindIs "map" $learner.livenessProbe) -}}
@@ -73,18 +73,18 @@ each other in the first one, which stays the first rank. Whoever is not there wi
 {{- include "kubebeast.probes" $learner -}}
 {{- end -}}
 
-{{/* Fails where several learners go together with what knows only one; renders nothing. */}}
+{{/* Fails if several learners are combined with a value that supports only one; renders nothing. */}}
 {{- define "kubebeast.ranks.check" -}}
 {{- if include "kubebeast.learner.isSeveral" . -}}
 {{- with .Values.learner -}}
 {{- if .command -}}
-{{- fail (printf "learner.replicas is %v, and learner.command is another trainer: its pods would not know of each other" .replicas) -}}
+{{- fail (printf "learner.replicas is %v, but learner.command is another trainer: its pods would not know about each other" .replicas) -}}
 {{- end -}}
 {{- if not .enabled -}}
-{{- fail (printf "learner.replicas is %v, and learner.enabled is false: the learners elsewhere are not of this release" .replicas) -}}
+{{- fail (printf "learner.replicas is %v, but learner.enabled is false: this release has no learner" .replicas) -}}
 {{- end -}}
 {{- if $.Values.demo.enabled -}}
-{{- fail (printf "demo.enabled shows one learner, and learner.replicas is %v" .replicas) -}}
+{{- fail (printf "demo.enabled supports only one learner, but learner.replicas is %v" .replicas) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,23 +1,23 @@
 {{/*
-How many pods a group has. A field that Helm has set and then leaves out falls back to Kubernetes' default, one pod: a
-Deployment that was made with `replicas` keeps the field for life, one that was made without never gets it while somebody
-else scales it.
+The number of pods of a group. If Helm has set a field and then omits it, Kubernetes resets it to its default, one pod. So a
+Deployment that was created with `replicas` always keeps the field, and a Deployment that was created without it never gets it
+as long as others scale it.
 */}}
 
-{{/* Whether somebody else than the values decides on the replicas of a group: "true" or nothing. */}}
+{{/* "true" if an autoscaler or others control the replicas of a group, not the values; otherwise empty. */}}
 {{- define "kubebeast.envserver.isScaledByOthers" -}}
 {{- if or .scaledByOthers .autoscaling.hpa.enabled .autoscaling.keda.enabled -}}true{{- end -}}
 {{- end -}}
 
-{{/* The group's Deployment on the cluster, as JSON; {} where there is none, or no cluster to ask, as in `helm template`. */}}
+{{/* The group's Deployment in the cluster, as JSON; {} if there is none, or no cluster, as in `helm template`. */}}
 {{- define "kubebeast.envserver.live" -}}
 {{- lookup "apps/v1" "Deployment" .root.Release.Namespace .group.fullname | toJson -}}
 {{- end -}}
 
 {{/*
-`spec.replicas` of a group, or nothing: dict "root" . "group" GROUP. An upgrade keeps the number that the cluster has, unless
-the value has changed since the last one. After a pause it is the value again, or the fewest that an autoscaler may have:
-none would switch the autoscaler off.
+`spec.replicas` of a group, or empty: dict "root" . "group" GROUP. An upgrade keeps the current number of pods, unless the value
+has changed since the last upgrade. After a pause it is the value again, or the minimum of the autoscaler: 0 would switch the
+autoscaler off.
 */}}
 {{- define "kubebeast.envserver.replicas" -}}
 {{- $live := include "kubebeast.envserver.live" . | fromJson -}}
@@ -37,7 +37,7 @@ none would switch the autoscaler off.
 {{- end -}}
 {{- end -}}
 
-{{/* What the next upgrade needs to know, as YAML of annotations. Arguments as of replicas. */}}
+{{/* Annotations that the next upgrade reads, as YAML. Arguments as for replicas. */}}
 {{- define "kubebeast.envserver.replicasAnnotations" -}}
 kubebeast/replicas: {{ .group.paused | ternary "paused" (.group.replicas | int | toString) | quote }}
 {{- if not (include "kubebeast.envserver.replicas" .) }}

@@ -1,15 +1,15 @@
-{{/* On which nodes a pod runs. The argument of all: dict "root" . "pod" the values of the pod. */}}
+{{/* Selection of the nodes of a pod. Argument of all templates: dict "root" . "pod" the values of the pod. */}}
 
-{{/* Labels that the node must have, as YAML of a map: those of the values, and the architecture of the images. */}}
+{{/* Labels that the node must have, as YAML of a map: those of the values, and the OS and architecture of the images. */}}
 {{- define "kubebeast.nodeSelector" -}}
-{{- $selector := deepCopy (.pod.nodeSelector | default dict) -}}
+{{- $selector := merge (deepCopy (.pod.nodeSelector | default dict)) (dict "kubernetes.io/os" "linux") -}}
 {{- with .root.Values.image.architecture }}{{ $selector = merge $selector (dict "kubernetes.io/arch" .) }}{{ end -}}
 {{- with $selector }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
 {{/*
-Tolerations as YAML of a list: those of the values, and how long the pod stays on a node that is lost. A toleration of the
-values for the same taint, or for all, says that itself.
+Tolerations as YAML of a list: those of the values, and the time for which the pod stays on a node that is lost. A toleration in
+the values for the same taint, or for all taints, takes precedence.
 */}}
 {{- define "kubebeast.tolerations" -}}
 {{- $tolerations := .pod.tolerations | default list -}}
@@ -26,7 +26,7 @@ values for the same taint, or for all, says that itself.
 {{- with $tolerations }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
-{{/* Affinity as YAML: that of the values, in each of its terms without the labels of `avoidNodesWith`. */}}
+{{/* Affinity as YAML: that of the values; each of its node selector terms also excludes the labels in `avoidNodesWith`. */}}
 {{- define "kubebeast.affinity" -}}
 {{- $affinity := deepCopy (.pod.affinity | default dict) -}}
 {{- $absent := list -}}
@@ -42,7 +42,7 @@ values for the same taint, or for all, says that itself.
 {{- with $affinity }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
-{{/* Constraints without a selector count the pods of their own kind, whose labels are "selector", as YAML. */}}
+{{/* Constraints as YAML. Without a selector of its own, a constraint counts the pods with the labels in "selector". */}}
 {{- define "kubebeast.topologySpreadConstraints" -}}
 {{- $constraints := list -}}
 {{- range .pod.topologySpreadConstraints -}}

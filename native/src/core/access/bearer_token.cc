@@ -20,7 +20,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes, '\0');
-  // read() reports a directory by badbit, where a stream iterator would throw.
+  // read() sets badbit for a directory; a stream iterator would throw.
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad()) {
     return absl::UnavailableError(absl::StrCat("the token file ", path, " cannot be read"));
@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path) {
   std::vector<std::string> tokens;
   for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
     const absl::string_view token = absl::StripAsciiWhitespace(line);
-    // gRPC aborts the process on metadata that hold anything else.
+    // gRPC aborts the process on metadata with any other character.
     if (!std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
       return absl::UnavailableError(
           absl::StrCat("the token file ", path, " holds a character that is not visible ASCII"));
@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const std::string& path) {
   return tokens;
 }
 
-// Takes as long for a wrong guess as for a right one of the same length.
+// Compares strings of the same length in a time that does not depend on their contents.
 bool EqualInConstantTime(absl::string_view left, absl::string_view right) {
   if (left.size() != right.size()) return false;
   unsigned char difference = 0;
@@ -66,7 +66,7 @@ absl::Status BearerToken::Check(const std::optional<std::string>& authorization)
     return absl::UnauthenticatedError("the bearer token is missing");
   }
   const auto tokens = ReadTokens(path_);
-  // A peer may not learn where the learner keeps its files.
+  // A peer must not learn the path of the token file.
   if (!tokens.ok()) return absl::UnavailableError("the learner cannot check tokens at the moment");
   bool known = false;
   for (const std::string& token : *tokens) known |= EqualInConstantTime(words.second, token);

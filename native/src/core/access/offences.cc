@@ -12,9 +12,15 @@ void Offences::Add(const std::string& host, Clock::time_point now) {
   if (forgiven_at_.size() >= kMaxHosts && !forgiven_at_.contains(host)) DropForgiven(now);
   if (forgiven_at_.size() >= kMaxHosts && !forgiven_at_.contains(host)) return;
   Clock::time_point& forgiven_at = forgiven_at_[host];
-  // However many there are, a host that mends its ways is let in again before long.
+  // Bounds the time after which a host is let in again, however many offenses it has had.
   const auto longest = forgiven_every_ * static_cast<std::int64_t>(2 * allowed_);
   forgiven_at = std::min(std::max(forgiven_at, now) + forgiven_every_, now + longest);
+}
+
+bool Offences::Has(const std::string& host, Clock::time_point now) {
+  const MutexLock lock(mutex_);
+  const auto entry = forgiven_at_.find(host);
+  return entry != forgiven_at_.end() && entry->second > now;
 }
 
 bool Offences::Blocks(const std::string& host, Clock::time_point now) {

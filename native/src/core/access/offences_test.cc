@@ -59,26 +59,12 @@ TEST(OffencesTest, PeersOfGrpcHaveAHost) {
   EXPECT_EQ(HostOfPeer("ipv6:[::1]:4431"), "::1");
 }
 
-TEST(OffencesTest, OffendersAreNotConnectedAndStreamsThatAreThereGoOn) {
-  const auto pool = StartPool([](PoolOptions& options) {
-    options.expected = RolloutSpec();
-    options.max_offences = 2;
-  });
-  ASSERT_TRUE(pool->Open(2, 2).ok());
-  const TestLearner learner(*pool);
-  TestActor honest(pool->address(), 1);
-  ASSERT_TRUE(honest.Join());
-  for (int i = 0; i < 3; ++i) {
-    TestActor offender(pool->address(), 1, 1);
-    offender.Send(v1::ActRequest());
-    EXPECT_EQ(offender.Status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  }
-  const auto channel = grpc::CreateChannel(pool->address(), grpc::InsecureChannelCredentials());
-  auto stub = v1::ActorPool::NewStub(channel);
-  grpc::ClientContext context;
-  EXPECT_EQ(stub->Act(&context)->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(honest.Step());
-  EXPECT_EQ(Stat(*pool, "streams_rejected"), 3);
+TEST(OffencesTest, OffencesAreKnownUntilTheyAreForgiven) {
+  Offences offences(3, seconds(1));
+  EXPECT_FALSE(offences.Has("10.0.0.7", kStart));
+  offences.Add("10.0.0.7", kStart);
+  EXPECT_TRUE(offences.Has("10.0.0.7", kStart));
+  EXPECT_FALSE(offences.Has("10.0.0.7", kStart + seconds(1)));
 }
 
 TEST(OffencesTest, WrongSpecsAreNoOffence) {

@@ -1,4 +1,4 @@
-// Who may talk to the pool and how it proves who it is: TLS, with files that may change while it runs.
+// TLS credentials of the pool, from files that may change while it runs.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -12,23 +12,23 @@
 
 namespace kubebeast {
 
-// PEM files; all empty is no TLS. They are looked at again every `refresh`, and later handshakes use what they hold.
+// PEM files; if all are empty, there is no TLS. They are read again every `refresh`, for later handshakes.
 struct TlsOptions {
-  std::string certificate;  // of the pool, with the chain up to its authority
+  std::string certificate;  // the pool's, with the chain up to its authority
   std::string key;
-  std::string authorities;  // that a peer's certificate must descend from
+  std::string authorities;  // a peer's certificate must descend from one of them
   std::chrono::seconds refresh{10};
 
   bool enabled() const { return !certificate.empty() || !key.empty() || !authorities.empty(); }
 };
 
-// InvalidArgument names what is missing: certificate and key belong together, and one of the two sides needs them.
+// Returns InvalidArgument with the bad option: certificate and key require each other; a listener needs both.
 absl::Status ValidateTls(const TlsOptions& options, bool listens);
 
-// To listen. With authorities the peer must present a certificate (mutual TLS).
+// Returns credentials to listen with. With authorities the peer must present a certificate (mutual TLS).
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsOptions& options);
 
-// To dial; the peer's certificate must bear the name that was dialled.
+// Returns credentials to dial with; the peer's certificate must bear the dialed name.
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const TlsOptions& options);
 
 }  // namespace kubebeast

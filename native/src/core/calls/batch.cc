@@ -66,7 +66,7 @@ Batch& Batch::ReceiveStatus(grpc_metadata_array* metadata, grpc_status_code* cod
 void Batch::Begin(grpc_call* call, Poller::Event& event) {
   const grpc_call_error error =
       grpc_call_start_batch(call, operations_.data(), size_, event.MakeTag(), /*reserved=*/nullptr);
-  // Only of a batch that must not be: its event would never come.
+  // Only an invalid batch, a bug, fails here; its event would never come.
   if (error != GRPC_CALL_OK) std::abort();
 }
 

@@ -1,4 +1,4 @@
-// Operations of a call that begin together.
+// Batch of operations of a gRPC call.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -13,9 +13,9 @@
 
 namespace kubebeast {
 
-// Its event comes when all operations are done, and is not ok where one has failed. What the operations refer to must
-// live until then. Of a call one operation of a kind may be under way at a time, and batches of a call must not begin
-// at the same time in two threads.
+// Operations that begin together. Their event comes when all are done, and is not ok if one has failed. Objects that
+// the operations refer to must live until then. A call may have one operation of each kind under way at a time, and two
+// threads must not begin batches of the same call at the same time.
 class Batch {
  public:
   Batch() = default;
@@ -26,13 +26,13 @@ class Batch {
   Batch& SendInitialMetadata(grpc_metadata* metadata = nullptr, std::size_t count = 0);
   Batch& ReceiveInitialMetadata(grpc_metadata_array* metadata);
   Batch& Send(const Message& message);
-  // Null at the end of what the peer sends; to be taken over.
+  // Receives a message, which the caller takes over; null at the end of the peer's messages.
   Batch& Receive(grpc_byte_buffer** message);
-  // Of the side that dialled: nothing more is sent.
+  // Ends the messages of this side; for the side that dialed.
   Batch& HalfClose();
-  // Of the other side: the end of the call.
+  // Ends the call; for the other side.
   Batch& SendStatus(const absl::Status& status);
-  // Whether the call ended without its status having come through.
+  // Sets `cancelled` if the call ends before its status is delivered; for the side that did not dial.
   Batch& ReceiveClose(int* cancelled);
   Batch& ReceiveStatus(grpc_metadata_array* metadata, grpc_status_code* code, grpc_slice* details);
 

@@ -1,4 +1,4 @@
-// Events of one call.
+// Events of one call, and a count of those that are outstanding.
 #pragma once
 
 #include <atomic>
@@ -7,18 +7,18 @@
 
 namespace kubebeast {
 
-// Counts what a call waits for: whoever lets go of the last of it ends the call. Thread-safe.
+// The number of things that a call waits for; the thread that drops the last one ends the call. Thread-safe.
 class CallHolds {
  public:
   void Take() { num_.fetch_add(1, std::memory_order_relaxed); }
-  // Whether nothing is left.
+  // Returns true if nothing is left.
   [[nodiscard]] bool Drop() { return num_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  private:
-  std::atomic<int> num_ = 1;  // of whoever made the call, until it is started
+  std::atomic<int> num_ = 1;  // held by the creator of the call until it is started
 };
 
-// Calls the method kHandler of a Call, which it belongs to, and then its Release.
+// An event that calls the method kHandler of the Call that owns it, and then its Release.
 template <typename Call, void (Call::*kHandler)(bool ok)>
 class CallEvent final : public Poller::Event {
  public:

@@ -1,4 +1,4 @@
-// One message of gRPC.
+// Message of a gRPC call.
 #pragma once
 
 #include <grpc/byte_buffer.h>
@@ -12,23 +12,23 @@
 
 namespace kubebeast {
 
-// Bytes in slices, or nothing. gRPC is initialised as long as a message lives.
+// A message's bytes in slices, or no message. gRPC must stay initialized as long as a message lives.
 class Message {
  public:
   Message() = default;
-  // Takes the buffer over; null: no message.
+  // Takes over the buffer; null is no message.
   explicit Message(grpc_byte_buffer* buffer) : buffer_(buffer) {}
-  // Copies, each piece into a slice of its own.
+  // Copies the bytes; each piece becomes a slice of its own.
   explicit Message(const std::vector<absl::string_view>& pieces);
   explicit Message(absl::string_view bytes);
 
   bool has_value() const { return buffer_ != nullptr; }
   grpc_byte_buffer* get() const { return buffer_.get(); }
 
-  // Those of an actual message only.
+  // Returns the number of bytes; requires a message.
   std::size_t size() const { return grpc_byte_buffer_length(buffer_.get()); }
-  // Whether gRPC compressed the message, so that its bytes mean nothing as they are. They are never inflated: gRPC
-  // would do so without a bound, before it looks at the size.
+  // Returns true if gRPC compressed the message, so that its bytes cannot be read as they are. Compressed messages are
+  // never inflated: gRPC would do so without a bound, before it checks the size.
   bool compressed() const { return buffer_->data.raw.compression != GRPC_COMPRESS_NONE; }
   std::string ToString() const;
 

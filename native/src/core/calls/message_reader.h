@@ -1,4 +1,4 @@
-// A received message, piece by piece.
+// Reader of a received message, slice by slice.
 #pragma once
 
 #include <google/protobuf/io/zero_copy_stream.h>
@@ -10,7 +10,7 @@
 
 namespace kubebeast {
 
-// The message must outlive its reader, and is not compressed.
+// A protobuf input stream over a message, which must outlive it and must not be compressed.
 class MessageReader final : public google::protobuf::io::ZeroCopyInputStream {
  public:
   explicit MessageReader(const Message& message) { grpc_byte_buffer_reader_init(&reader_, message.get()); }

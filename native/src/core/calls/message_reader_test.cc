@@ -15,14 +15,14 @@ class MessageReaderTest : public testing::Test {
   static void SetUpTestSuite() { grpc_init(); }
   static void TearDownTestSuite() { grpc_shutdown(); }
 
-  // What Next hands out.
+  // Returns the next piece, which is empty at the end.
   static std::string NextOf(MessageReader& reader) {
     const void* data = nullptr;
     int size = 0;
     return reader.Next(&data, &size) ? std::string(static_cast<const char*>(data), static_cast<std::size_t>(size)) : "";
   }
 
-  // gRPC joins short slices.
+  // Long slices, as gRPC joins short ones.
   const std::string first_ = std::string(100, 'a');
   const std::string second_ = absl::StrCat(std::string(100, 'b'), "cd");
   const std::string last_ = absl::StrCat(std::string(99, 'e'), "f");

@@ -9,8 +9,8 @@
 namespace kubebeast {
 namespace {
 
-// What was done before an operation began has happened before its completion: gRPC's queue sees to it, but how it does
-// is invisible to ThreadSanitizer.
+// These order the work before an operation's begin before its completion. gRPC's queue guarantees that order, but in a
+// way that is invisible to ThreadSanitizer.
 void TellBegin([[maybe_unused]] const Poller::Event& event) {
 #ifdef __SANITIZE_THREAD__
   __tsan_release(const_cast<Poller::Event*>(&event));

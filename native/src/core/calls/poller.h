@@ -1,4 +1,4 @@
-// gRPC's events, taken by one thread.
+// Thread that runs the events of gRPC's completion queue.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -8,25 +8,25 @@
 
 namespace kubebeast {
 
-// Runs the events of a completion queue, one after the other, in a thread of its own. While the thread waits, it does
-// gRPC's reading and writing as well: a second one would share its epoll set, and wake for nothing or in its place.
+// A completion queue with a thread that runs its events one after the other. While the thread waits, it also reads and
+// writes for gRPC; a second thread would share its epoll set, and wake without work or in its place.
 class Poller {
  public:
-  // What gRPC is given for an operation, and gives back when that is done.
+  // The tag of an operation, which gRPC returns when the operation is done.
   class Event : public grpc::internal::CompletionQueueTag {
    public:
-    // To be called before the operation begins, for the tag of its completion.
+    // Returns the tag of the next operation; must be called before the operation begins.
     void* MakeTag();
-    // In the poller's thread; ok: as gRPC says of the operation. May delete the event. Must not block.
+    // Runs in the poller's thread; ok: gRPC's result of the operation. May delete the event. Must not block.
     virtual void Run(bool ok) = 0;
 
    private:
-    // The C++ queue hands the event out as it is.
+    // Makes the C++ queue return the event unchanged.
     bool FinalizeResult(void** tag, bool* ok) final;
   };
 
   explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue);
-  // Waits for the events that are still to come: no operation may begin any more.
+  // Blocks until all outstanding events have run; no operation may begin any more.
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;

@@ -6,13 +6,15 @@
 
 namespace kubebeast {
 
-void ShortCall::StartUnary(grpc_call* call, Answer answer) {
-  auto* const started = new ShortCall(call, std::move(answer));
+void ShortCall::StartUnary(grpc_call* call, OpenCalls& open, Answer answer) {
+  auto* const started = new ShortCall(call, open, std::move(answer));
   Batch batch;
   batch.Receive(&started->request_).Begin(call, *started);
 }
 
-void ShortCall::Refuse(grpc_call* call, const absl::Status& status) { (new ShortCall(call, nullptr))->Reply(status); }
+void ShortCall::Refuse(grpc_call* call, OpenCalls& open, const absl::Status& status) {
+  (new ShortCall(call, open, nullptr))->Reply(status);
+}
 
 void ShortCall::Run(bool /*ok*/) {
   if (replied_) {

@@ -1,4 +1,4 @@
-// Incoming calls that are no streams.
+// Incoming calls that are not streams.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -9,28 +9,35 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "calls/message.h"
+#include "calls/open_calls.h"
 #include "calls/poller.h"
 
 namespace kubebeast {
 
-// Answers a call at once or after its only request, and deletes itself when gRPC is done with it. Never blocks.
+// A call that is answered at once, or after its only request. Deletes itself when gRPC is done with it. Never blocks.
 class ShortCall final : private Poller::Event {
  public:
-  // The serialized response, or why there is none; a request that never came has no value.
+  // Returns the serialized response or an error; a request that never came has no value.
   using Answer = std::function<absl::StatusOr<std::string>(const Message& request)>;
 
-  // Take the call over.
-  static void StartUnary(grpc_call* call, Answer answer);
-  static void Refuse(grpc_call* call, const absl::Status& status);
+  // Both take over the call; `open` counts it until its end.
+  static void StartUnary(grpc_call* call, OpenCalls& open, Answer answer);
+  static void Refuse(grpc_call* call, OpenCalls& open, const absl::Status& status);
 
  private:
-  ShortCall(grpc_call* call, Answer answer) : call_(call), answer_(std::move(answer)) {}
-  ~ShortCall() override { grpc_call_unref(call_); }
+  ShortCall(grpc_call* call, OpenCalls& open, Answer answer) : call_(call), open_(open), answer_(std::move(answer)) {
+    open_.Add();
+  }
+  ~ShortCall() override {
+    grpc_call_unref(call_);
+    open_.Remove();
+  }
 
   void Run(bool ok) override;
   void Reply(const absl::StatusOr<std::string>& response);
 
   grpc_call* const call_;
+  OpenCalls& open_;
   const Answer answer_;
   bool replied_ = false;
   int cancelled_ = 0;

@@ -1,4 +1,4 @@
-// Waiting steps of many producers → one batch.
+// Dynamic batching of the waiting steps of many producers.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace kubebeast {
 
-// When a batch is given out, and how large it may be.
+// Conditions and size limit of a batch.
 struct BatchingOptions {
   std::size_t min_rows = 1;
   std::size_t max_rows = 256;
   std::chrono::milliseconds timeout{10};
 };
 
-// Why a batch was given out: min_rows waited, every member waited, or the oldest item had waited for the timeout.
+// Reason for a batch: min_rows waited, every member waited, or the oldest item had waited for the timeout.
 enum class FlushReason { kReady, kAll, kTimeout };
 
-// Batches items of `rows` rows each. A producer joins when it may send, has at most one item waiting, and leaves when
-// it cannot send any more: membership is never fixed, and a batch waits for no one who has left. Thread-safe; any
-// number of producers and consumers.
+// A batcher of items with `rows` rows each. A producer joins when it may send, has at most one item waiting, and leaves
+// when it can send no more: members may change at any time, and no batch waits for a producer that has left.
+// Thread-safe, for any number of producers and consumers; only Pop blocks.
 template <typename T>
 class DynamicBatcher {
  public:
@@ -46,7 +46,7 @@ class DynamicBatcher {
     members_.insert(producer);
   }
 
-  // Takes the producer out, and its waiting item. Harmless for one who is not a member.
+  // Removes the producer and its waiting item. Does nothing if it is not a member.
   void Leave(Producer producer) {
     std::deque<Entry> dropped;  // destroyed after the lock is released
     const MutexLock lock(mutex_);
@@ -60,7 +60,7 @@ class DynamicBatcher {
     if (AllWait()) released_.NotifyAll();
   }
 
-  // Adds a member's item. Never blocks; dropped after Close.
+  // Adds a member's item, or drops it after Close. Never blocks.
   void Push(Producer producer, std::size_t rows, T item) {
     const Clock::time_point due = Clock::now() + options_.timeout;
     bool wakes = false;
@@ -71,12 +71,12 @@ class DynamicBatcher {
       num_rows_ += rows;
       wakes = num_rows_ >= options_.min_rows || AllWait() || due < next_look_;
     }
-    // Whoever wakes finds the lock free.
+    // Notifies without the lock, so that a woken thread can take it.
     if (wakes) released_.NotifyAll();
   }
 
-  // Waits for a batch: whole items, oldest first, up to max_rows (more only when one item alone has more).
-  // DeadlineExceeded when none was due by the deadline; Cancelled after Close.
+  // Blocks until a batch is due: whole items, oldest first, up to max_rows (more only if a single item has more).
+  // Returns DeadlineExceeded if none was due by the deadline; Cancelled after Close.
   absl::StatusOr<Batch> Pop(Clock::time_point deadline) {
     const MutexLock lock(mutex_);
     bool looked = false;
@@ -89,7 +89,7 @@ class DynamicBatcher {
         if (now >= waiting_.front().due) return Take(FlushReason::kTimeout);
       }
       if (now >= deadline) {
-        // The items are left to the others who wait.
+        // Leaves the items to the other waiting threads.
         if (!waiting_.empty()) released_.NotifyAll();
         return absl::DeadlineExceededError("no rows to act on");
       }
@@ -97,7 +97,7 @@ class DynamicBatcher {
     }
   }
 
-  // Wakes every waiter and drops what waits. Idempotent.
+  // Wakes every waiting thread and drops the waiting items. Idempotent.
   void Close() {
     std::deque<Entry> dropped;
     const MutexLock lock(mutex_);
@@ -120,8 +120,8 @@ class DynamicBatcher {
     T item;
   };
 
-  // When the oldest item is due. Where none waits, whoever has not looked twice looks again after a timeout, before any
-  // item can be due: in a busy fleet the first item of a batch then wakes nobody.
+  // Returns the due time of the oldest item. If there is none, a thread looks again after one timeout, before any item
+  // can be due, and then waits for a notification: in a busy fleet the first item of a batch then wakes no thread.
   Clock::time_point NextLook(Clock::time_point now, bool looked) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!waiting_.empty()) return waiting_.front().due;
     return looked ? Clock::time_point::max() : now + options_.timeout;
@@ -157,7 +157,7 @@ class DynamicBatcher {
   std::unordered_set<Producer> members_ ABSL_GUARDED_BY(mutex_);
   std::deque<Entry> waiting_ ABSL_GUARDED_BY(mutex_);  // oldest first
   std::size_t num_rows_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of someone who waits: later items than that wake nobody by their time. Unknown once somebody has woken.
+  // Next look of one waiting thread: items that are due later wake no thread by their time. max() after any wake-up.
   Clock::time_point next_look_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
 };
 

@@ -24,7 +24,7 @@ const void* Producer(int i) { return &kProducers[i]; }
 
 class DynamicBatcherTest : public ::testing::Test {
  protected:
-  // Three members and a timeout that never comes.
+  // Makes a batcher with three members; the default timeout is never reached.
   static std::unique_ptr<Batcher> Make(std::size_t min_rows, std::size_t max_rows,
                                        std::chrono::milliseconds timeout = hours(1)) {
     auto batcher = std::make_unique<Batcher>(BatchingOptions{min_rows, max_rows, timeout});
@@ -124,7 +124,7 @@ TEST_F(DynamicBatcherTest, ItemWakesAPopThatHasStoppedLookingForOne) {
 }
 
 TEST_F(DynamicBatcherTest, ItemIsLeftToOthersByAPopThatEndsBeforeItsTimeout) {
-  for (int round = 0; round < 20; ++round) {  // whoever waits first
+  for (int round = 0; round < 20; ++round) {  // in either order
     const auto batcher = Make(100, 100, milliseconds(5));
     auto patient = std::async(std::launch::async, [&batcher] { return batcher->Pop(Clock::now() + kPatience); });
     auto hasty = std::async(std::launch::async, [&batcher] { return batcher->Pop(Clock::now() + milliseconds(1)); });

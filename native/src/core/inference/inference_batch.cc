@@ -11,7 +11,7 @@
 namespace kubebeast {
 namespace {
 
-// Rows first .. first + count of an array, in its memory.
+// Returns rows first .. first + count of an array, in its memory.
 Array RowsOf(const Array& array, std::size_t first, std::size_t count) {
   const LeafSpec row{.path = "", .dtype = array.dtype, .shape = {array.shape.begin() + 1, array.shape.end()}};
   Array rows{array.dtype, array.shape, {array.data, array.data.get() + first * row.row_bytes()}};
@@ -25,7 +25,7 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
                                std::shared_ptr<Stats> stats)
     : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {}
 
-// The destructor runs, and abandons the actors, also where this body throws: the constructor before it has finished.
+// The destructor runs, and abandons the actors, even if this body throws: the delegated constructor has finished.
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                BufferPool& buffers, std::shared_ptr<Stats> stats)
     : InferenceBatch(std::move(steps), std::move(shape), std::move(stats)) {

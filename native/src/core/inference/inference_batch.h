@@ -1,4 +1,4 @@
-// Rows that wait for the model, and the way back for its answer.
+// Batch of rows for the model, and delivery of the model's answer.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace kubebeast {
 
-// How an answered batch went.
+// Times and size of an answered batch.
 struct BatchRecord {
   Clock::time_point taken;
   Clock::time_point gathered;
@@ -26,37 +26,37 @@ struct BatchRecord {
   std::int64_t policy_version = 0;
 };
 
-// Whoever waits for the model's answer to one vector step. Thread-safe.
+// Receiver of the model's answer to one vector step. Thread-safe.
 class Actor {
  public:
   virtual ~Actor() = default;
 
-  // [B], unique in the pool as long as the actor exists. Never changes.
+  // Returns the slots [B], unique in the pool as long as the actor exists. They never change.
   virtual const std::vector<std::int32_t>& slots() const = 0;
 
   // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
-  // step 0 of an unroll and is null elsewhere. Harmless after the actor's end. Never blocks.
+  // step 0 of an unroll and is null for other steps. Does nothing after the actor's end. Never blocks.
   virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                    const BatchRecord& batch) = 0;
 
-  // There will be no answer: ends the actor.
+  // Ends the actor, as there will be no answer.
   virtual void Abandon() = 0;
 };
 
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  std::shared_ptr<const Unroll> unroll;  // ends with the step to act on, as long as that has no answer
+  std::shared_ptr<const Unroll> unroll;  // ends with the step to act on, until that is answered
   bool unroll_start = false;
-  Clock::time_point since;    // of the wait
-  std::size_t task = 0;       // as Tasks counts them
+  Clock::time_point since;    // start of the wait
+  std::size_t task = 0;       // index in Tasks
   std::size_t num_steps = 0;  // valid transitions that it ends, over all environments
 
   std::size_t num_rows() const { return actor->slots().size(); }
 };
 
-// The N rows of some vector steps, gathered for the model. Not thread-safe, except that it may be destroyed anywhere:
-// unanswered, it abandons its actors; so does one that finds no memory for its rows.
+// The N rows of some vector steps, gathered for the model. Not thread-safe, except that any thread may destroy it. A
+// batch that is destroyed without an answer, or finds no memory for its rows, abandons its actors.
 class InferenceBatch {
  public:
   InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape, BufferPool& buffers,
@@ -65,14 +65,14 @@ class InferenceBatch {
   InferenceBatch(const InferenceBatch&) = delete;
   InferenceBatch& operator=(const InferenceBatch&) = delete;
 
-  std::vector<Array> observation;   // a leaf: [N, *row_shape]; of single frames: [N, *shape], the newest
-  std::vector<Array> first_stacks;  // a leaf of single frames: [M, *row_shape] of the M rows that are first
+  std::vector<Array> observation;   // per leaf: [N, *row_shape]; if of single frames: [N, *shape], the newest
+  std::vector<Array> first_stacks;  // per leaf of single frames: [M, *row_shape] of the M rows that are first
   Array rewards;                    // float32 [N]
   Array terminated;                 // bool [N]
   Array truncated;                  // bool [N]
   Array is_first;                   // bool [N]
   Array interrupted;                // bool [N]
-  std::vector<Array> last_actions;  // a leaf: [N, *shape]
+  std::vector<Array> last_actions;  // per leaf: [N, *shape]
   Array slots;                      // int32 [N]
   Array unroll_start;               // bool [N]
   Array task;                       // int64 [N]
@@ -83,25 +83,25 @@ class InferenceBatch {
 
   // The model's answer, contiguous, in row order.
   struct Reply {
-    std::vector<const std::uint8_t*> actions;  // a leaf: [N, *shape]
+    std::vector<const std::uint8_t*> actions;  // per leaf: [N, *shape]
     const float* policy_logits = nullptr;      // [N, num_logits]
     const float* baseline = nullptr;           // [N]
     std::int64_t policy_version = 0;
     const float* core_state = nullptr;  // [num_unroll_starts, core_state_size]
   };
 
-  // Copies the answer and hands it to the actors; FailedPrecondition on a second call. Where there is no memory for the
-  // copy it throws and the batch stays unanswered; an actor that cannot take its answer is abandoned. Never blocks.
+  // Copies the answer and hands it to the actors; returns FailedPrecondition on a second call. Throws if the copy finds
+  // no memory, and leaves the batch unanswered; abandons an actor that cannot take its answer. Never blocks.
   absl::Status Answer(const Reply& reply);
 
-  // The rows of each actor as a batch of its own, which shares the memory of this one and is answered by itself; this
-  // one counts as answered. FailedPrecondition where it was before, and where it has single frames.
+  // Splits the batch into one for each actor. They share the memory of this batch and are answered separately; this
+  // batch counts as answered. Returns FailedPrecondition if it was answered before, or has single frames.
   absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> Split();
 
  private:
   InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                  std::shared_ptr<Stats> stats);
-  // Every array with its rows in front.
+  // Returns every array with N rows.
   std::vector<Array*> arrays();
   void Gather(const PendingStep& step, std::size_t first_row);
   void GatherFirstStacks(BufferPool& buffers);

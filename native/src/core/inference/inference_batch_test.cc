@@ -39,7 +39,7 @@ class FakeActor final : public Actor {
   std::vector<std::int32_t> slots_;
 };
 
-// What an actor of two environments waits with at its first step.
+// Returns the unroll of an actor of two environments that waits at its first step.
 std::shared_ptr<const Unroll> WaitingStep(std::vector<std::uint8_t> interrupted = {}) {
   const auto unroll = std::make_shared<Unroll>();
   const StepFlags flags{.is_first = {1, 1}, .interrupted = std::move(interrupted)};

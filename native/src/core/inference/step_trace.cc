@@ -13,7 +13,7 @@ void StreamTrace::Receive(const ObservationRows& rows, Clock::time_point now) {
   running_->received = now;
   running_->step = rows.step;
   running_->num_envs = rows.num_envs();
-  // A peer may say anything: its environments cannot have taken longer than its answer.
+  // The peer's value is untrusted: its environments cannot have taken longer than its answer.
   const auto longest = duration_cast<microseconds>(now - running_->actions_sent);
   running_->env = microseconds(std::min(rows.env_us, static_cast<std::uint64_t>(longest.count())));
 }
@@ -26,7 +26,7 @@ std::optional<StepTrace> StreamTrace::Finish(const BatchRecord& batch, Clock::ti
   if (!running_.has_value()) return std::nullopt;
   const Running step = *running_;
   running_.reset();
-  // One offset for all of them: they stay in order when the system's clock is set meanwhile.
+  // One offset for all times: they stay in order even if the system clock is set meanwhile.
   const nanoseconds epoch = std::chrono::system_clock::now().time_since_epoch() - Clock::now().time_since_epoch();
   const auto unix_ns = [epoch](Clock::time_point time) { return (time.time_since_epoch() + epoch).count(); };
   return StepTrace{.num_envs = step.num_envs,

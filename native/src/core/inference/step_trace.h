@@ -1,4 +1,4 @@
-// Where the time of single vector steps goes: recorded for those that somebody asked for, and for no other.
+// Traces of single vector steps, recorded on request.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace kubebeast {
 
 // StepTrace of _core.pyi: one vector step from the Actions that started it to those that answer it. The times are
-// nanoseconds of the Unix epoch, each not before the one above it.
+// nanoseconds since the Unix epoch, in ascending order.
 struct StepTrace {
   std::string env_server_id;
   std::string instance_id;
@@ -23,11 +23,11 @@ struct StepTrace {
   std::uint64_t step = 0;
   std::size_t batch_rows = 0;
   std::int64_t policy_version = 0;
-  std::int64_t env_ns = 0;  // the environments computed, as their env-server says; 0: it does not say
+  std::int64_t env_ns = 0;  // time in the environments, as reported by the env-server; 0: not reported
 
-  std::int64_t actions_sent_ns = 0;  // of the step before: handed to the transport
+  std::int64_t actions_sent_ns = 0;  // actions of the previous step, to the transport
   std::int64_t received_ns = 0;      // the observations
-  std::int64_t submitted_ns = 0;     // to the batcher: later than received_ns where the stream was parked
+  std::int64_t submitted_ns = 0;     // to the batcher: later than received_ns if the stream was parked
   std::int64_t taken_ns = 0;         // with its batch, by an inference thread
   std::int64_t gathered_ns = 0;
   std::int64_t answered_ns = 0;  // by the model
@@ -36,26 +36,26 @@ struct StepTrace {
 
 inline constexpr std::size_t kMaxStepTraces = 256;
 
-// Asks for a trace of one step, whichever stream comes next. Thread-safe; never blocks.
+// A request to trace one step of the next stream. Thread-safe; never blocks.
 class TraceRequest {
  public:
-  // Asked again before a stream has taken it, it is still one.
+  // Makes the request; a second one before a stream has taken the first has no effect.
   void Make() { made_.store(true, std::memory_order_relaxed); }
 
-  // Whether the caller's next step is the one. A single load while nobody asks.
+  // Returns true if the caller's next step is to be traced. A single load if there is no request.
   bool Take() { return made_.load(std::memory_order_relaxed) && made_.exchange(false, std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> made_ = false;
 };
 
-// The step of one stream that is being traced; without Begin there is none and nothing happens. Not thread-safe.
+// The trace of one step of a stream; without Begin the methods do nothing. Not thread-safe.
 class StreamTrace {
  public:
   void Begin(Clock::time_point now) { running_ = Running{.actions_sent = now}; }
   void Receive(const ObservationRows& rows, Clock::time_point now);
   void Submit(Clock::time_point now);
-  // The trace, without the names of its stream; nullopt where none was begun. There is none from now on.
+  // Ends the trace and returns it without the names of its stream; nullopt if none was begun.
   std::optional<StepTrace> Finish(const BatchRecord& batch, Clock::time_point now);
 
  private:

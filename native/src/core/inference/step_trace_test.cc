@@ -31,7 +31,7 @@ ObservationRows Observations(std::uint64_t env_us) {
   return rows;
 }
 
-// Of a step whose observations came a second after the actions.
+// Returns the trace of a step with observations one second after the actions.
 StepTrace TraceOf(std::uint64_t env_us) {
   StreamTrace trace;
   trace.Begin(kStart);
@@ -80,7 +80,7 @@ TEST(TraceRequestTest, IsTakenOnceHoweverOftenItWasMade) {
 
 class StepTraceTest : public OpenPoolTest {
  protected:
-  // Joins as a peer of that minor version.
+  // Joins as a peer of the given minor version.
   static bool JoinAs(TestActor& actor, std::uint32_t minor) {
     v1::ActRequest hello = actor.HelloMessage();
     hello.mutable_hello()->set_protocol_minor(minor);

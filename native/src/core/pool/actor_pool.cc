@@ -1,6 +1,7 @@
 #include "pool/actor_pool.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -26,7 +27,7 @@ absl::Status Validate(const PoolOptions& options) {
   at_least("min_inference_rows", options.inference.min_rows, 1);
   at_least("max_inference_rows", options.inference.max_rows, options.inference.min_rows);
   at_least("inference_timeout_ms", options.inference.timeout.count(), 0);
-  // With less room than a batch needs everyone would wait for everyone.
+  // With less room than a batch needs, producers and NextRollouts would wait for each other.
   if (options.max_queued_rollouts > 0) at_least("max_queued_rollouts", options.max_queued_rollouts, options.batch_size);
   at_least("max_streams", options.max_streams, 1);
   at_least("max_envs", options.max_envs, 1);
@@ -48,16 +49,13 @@ absl::Status Validate(const PoolOptions& options) {
   return status;
 }
 
-// Of gRPC, unless the options say it: enough for connections that are between messages, and for so many of the largest
-// messages at a time.
+// Default of gRPC's memory limit: enough for connections between messages, and for this number of the largest messages
+// at a time.
 constexpr std::size_t kMinTransportBytes = std::size_t{1} << 30;
 constexpr std::size_t kLargestMessages = 16;
 
-// A connection without a stream: env-servers open theirs for one.
+// Limit for a connection without a stream; env-servers connect only for a stream.
 constexpr int kMaxIdleMs = 60'000;
-
-// Env-servers use a connection for every stream. RFC 9113, section 6.5.2, asks for 100 at least.
-constexpr int kMaxStreamsPerConnection = 100;
 
 // In the order of FlushReason.
 constexpr Stats::Value Stats::* kFlushes[] = {&Stats::inference_flush_ready, &Stats::inference_flush_all,
@@ -70,14 +68,14 @@ void SetTransportOptions(grpc::ServerBuilder& builder, const PoolContext& pool) 
   if (pool.transport_memory.has_value()) builder.SetResourceQuota(*pool.transport_memory);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.wire.max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // A peer that is gone without a word is noticed after 40 s, also when it never opened a stream.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, Connection::kMaxOpenActs);
+  // A peer that vanishes is noticed after 40 s, even if it never opened a stream.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
-  // A connection that does not get through TLS and HTTP/2 in time is as late as one without a Hello.
+  // The handshakes of TLS and HTTP/2 have the same time limit as the Hello.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, static_cast<int>(options.handshake_timeout.count()));
 }
 
@@ -132,6 +130,7 @@ absl::Status ActorPool::Serve() {
     auto listener = TcpListener::Bind(options.address);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
+    if (absl::Status status = context_->door.Start(); !status.ok()) return status;
     acceptor = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls));
   }
@@ -149,8 +148,13 @@ absl::Status ActorPool::Serve() {
 }
 
 void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
-  const auto hand_over = [acceptor = std::move(acceptor), context = context_](int fd, const std::string& peer) {
-    context->newcomers.Add(peer, Clock::now());
+  const auto hand_over = [acceptor = std::move(acceptor), context = context_](int fd, const std::string& peer,
+                                                                              FrontDoor::Lane lane) {
+    if (!context->door.Enter(fd, peer, lane, Clock::now())) {
+      close(fd);
+      context->AddAcceptFailure(absl::ResourceExhaustedError("watching a connection: Too many open files"));
+      return;
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
     acceptor->HandleNewConnection(&connection);
@@ -158,8 +162,8 @@ void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcc
   listener_->Start(
       {.tls = context_->options.tls.enabled(), .patience = context_->options.handshake_timeout},
       {.on_connection = hand_over,
-       .is_blocked = [context = context_](
-                         const std::string& peer) { return context->offences.Blocks(HostOfPeer(peer), Clock::now()); },
+       .is_blocked = [context = context_](const std::string& peer) { return context->Blocks(peer); },
+       .has_room = [context = context_](FrontDoor::Lane lane) { return context->door.HasRoom(lane, Clock::now()); },
        .on_refusal = [context = context_](
                          const std::string& peer,
                          const ConnectionRefusal& refusal) { context->AddRefusedConnection(peer, refusal); },
@@ -189,6 +193,13 @@ absl::Status ActorPool::Expect(const EnvSpec& spec) {
   absl::Status status = ValidateEnvSpec(spec, context_->options.wire.max_message_bytes);
   if (status.ok()) context_->registry.Expect(spec);
   return status;
+}
+
+absl::Status ActorPool::RefuseEnvSpec(const std::string& reason) {
+  const absl::StatusOr<EnvSpec> refused = context_->registry.Refuse(reason);
+  if (!refused.ok()) return refused.status();
+  for (const auto& stream : context_->registry.streams()) stream->Refuse(*refused, reason);
+  return absl::OkStatus();
 }
 
 absl::Status ActorPool::Open(std::size_t num_logits, std::size_t core_state_size, std::vector<bool> interleaved,
@@ -269,6 +280,7 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
   }
   const MutexLock lifecycle(lifecycle_mutex_);
   listener_.reset();
+  context_->door.Close();
   dialer_.Stop();
   context_->registry.Close();
   context_->batcher.Close();
@@ -278,6 +290,8 @@ void ActorPool::Close(std::chrono::milliseconds grace) {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);
   dialer_.EndCalls(deadline);
   if (sweeper_.joinable()) sweeper_.join();
+  service_.Stop();
+  context_->door.Stop();
   server_.reset();
   poller_.reset();
 }
@@ -289,9 +303,6 @@ void ActorPool::Sweep() {
     const Clock::time_point now = Clock::now();
     for (const auto& stream : context_->registry.streams()) stream->CheckDeadline(now);
     context_->rollouts.Resume();
-    for (const std::string& peer : context_->newcomers.TakeLate(now)) {
-      context_->AddRefusedConnection(peer, connection_refusal::kNoCall);
-    }
     dialer_.Tick(now);
   }
 }

@@ -1,4 +1,4 @@
-// The books of steps while streams come and go.
+// Books of steps while streams come and go.
 #include <atomic>
 #include <future>
 #include <random>
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Joins, takes a few steps and leaves in one of the ways that there are.
+// Joins, takes a few steps and leaves in one of the possible ways.
 void LiveOnce(const std::string& address, std::uint32_t first_env, std::mt19937& random) {
   TestActor actor(address, 1 + random() % 3, first_env);
   ASSERT_TRUE(actor.Join());
@@ -85,7 +85,7 @@ TEST(ActorPoolChurnTest, BooksBalanceUnderChurn) {
   EXPECT_TRUE(BooksBalance(*pool));
 }
 
-// The model of a learner that now and then loses a batch, and whose weights age quickly.
+// Acts as the model of a learner that loses a batch now and then, with weights that age quickly.
 void LearnForgetfully(ActorPool& pool, std::atomic<std::int64_t>& version) {
   for (int number = 1;; ++number) {
     auto batch = pool.NextInference(kPatience);
@@ -109,7 +109,7 @@ TEST(ActorPoolChurnTest, BooksBalanceAtEveryMoment) {
     while (pool->NextRollouts(kPatience, version - 1).ok()) ++version;
   });
   auto watching = std::async(std::launch::async, [&pool] {
-    // It waits between two looks: one that does not would keep the streams from their locks.
+    // Waits between two checks; otherwise it would keep the streams from their locks.
     while (pool->NextRollouts(milliseconds(1)).status().code() != absl::StatusCode::kCancelled) {
       EXPECT_TRUE(BooksBalance(*pool));
       pool->TakeStreamEvents();

@@ -1,4 +1,4 @@
-// Pools without rollouts: what somebody else than our learner takes from the streams.
+// Pools without rollouts, for other users of the streams than our learner.
 #include <future>
 
 #include "testing/pool_test_util.h"

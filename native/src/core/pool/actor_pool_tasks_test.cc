@@ -1,4 +1,4 @@
-// Several tasks in one pool: streams of two environments, their lanes, and what the batches say of them.
+// Several tasks in one pool: streams of two environments, their lanes, and their marks in the batches.
 #include <atomic>
 #include <future>
 #include <map>
@@ -16,7 +16,7 @@ constexpr char kSlow[] = "Slow-v0";
 constexpr std::int64_t kFastTask = 0;
 constexpr std::int64_t kSlowTask = 1;
 
-// Welcomed as an env-server of `env_id`.
+// Joins as an env-server of `env_id`; returns true if welcomed.
 bool JoinAs(TestActor& actor, const std::string& env_id) {
   v1::ActRequest hello = actor.HelloMessage();
   hello.mutable_hello()->set_env_id(env_id);
@@ -32,10 +32,11 @@ class ActorPoolTasksTest : public OpenPoolTest {
       options.batch_size = 3;
       options.max_queued_rollouts = 6;
       options.tasks = {{kFast, 2}, {kSlow, 1}};
+      options.step_timeout = std::chrono::hours(1);
     });
   }
 
-  // Unrolls of each task in the next batch.
+  // Returns the number of unrolls of each task in the next batch.
   std::map<std::int64_t, int> NextTasks() {
     std::map<std::int64_t, int> counts;
     const auto batch = pool_->NextRollouts(kPatience);
@@ -96,11 +97,23 @@ TEST_F(ActorPoolTasksTest, ShareOfATaskWithoutStreamsGoesToTheOthers) {
     ASSERT_TRUE(JoinAs(slow, kSlow));
     ASSERT_TRUE(JoinAs(fast, kFast));
     for (int step = 0; step <= 5; ++step) ASSERT_TRUE(fast.Step());
-    EXPECT_EQ(pool_->NextRollouts(milliseconds(0)).status().code(), absl::StatusCode::kDeadlineExceeded);
     slow.SendBye(v1::Bye::REASON_SHUTDOWN);
     EXPECT_TRUE(slow.Finish().ok());
   }
   EXPECT_EQ(NextTasks(), (std::map<std::int64_t, int>{{kFastTask, 3}}));
+}
+
+TEST_F(ActorPoolTasksTest, ShareOfATaskWhoseStreamsFreezeGoesToTheOthers) {
+  const TestLearner learner(*pool_);
+  TestActor fast(pool_->address(), 3);
+  TestActor slow(pool_->address(), 1, 20);
+  ASSERT_TRUE(JoinAs(slow, kSlow));
+  ASSERT_TRUE(JoinAs(fast, kFast));
+  for (int step = 0; step <= 5; ++step) ASSERT_TRUE(fast.Step());
+  EXPECT_EQ(NextTasks(), (std::map<std::int64_t, int>{{kFastTask, 3}})) << "it froze before its first step";
+  for (int step = 0; step <= 5; ++step) ASSERT_TRUE(slow.Step());
+  for (int step = 0; step < 5; ++step) ASSERT_TRUE(fast.Step());
+  EXPECT_EQ(NextTasks(), (std::map<std::int64_t, int>{{kFastTask, 2}, {kSlowTask, 1}})) << "it is back";
 }
 
 TEST_F(ActorPoolTasksTest, StreamOfAnotherEnvironmentIsRefusedWithTheTasks) {

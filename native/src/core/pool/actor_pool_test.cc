@@ -84,6 +84,27 @@ TEST(ActorPoolTest, StreamsAreWelcomedWhenThePoolOpens) {
   EXPECT_TRUE(joined.get());
 }
 
+TEST(ActorPoolTest, StreamsOfARefusedEnvironmentEndWithTheReasonAndTheNextAreWelcome) {
+  const auto pool = StartPool();
+  TestActor bomb(pool->address(), 1);
+  v1::ActRequest hello = bomb.HelloMessage();
+  hello.mutable_hello()->mutable_action(0)->set_num_categories(1'000'000'000);
+  bomb.Send(hello);
+  ASSERT_EQ(pool->WaitEnvSpec(kPatience)->action[0].num_categories, 1'000'000'000);
+  TestActor good(pool->address(), 1);
+  good.Send(good.HelloMessage());
+  EXPECT_EQ(good.Status().error_code(), grpc::StatusCode::UNAVAILABLE) << "it may come again";
+  ASSERT_TRUE(pool->RefuseEnvSpec("no model has so many logits").ok());
+  const grpc::Status status = bomb.Status();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(status.error_message(), "no model has so many logits");
+  TestActor again(pool->address(), 1);
+  auto joined = std::async(std::launch::async, [&again] { return again.Join(); });
+  ASSERT_EQ(pool->WaitEnvSpec(kPatience)->action, RolloutSpec().action);
+  ASSERT_TRUE(pool->Open(2, 0).ok());
+  EXPECT_TRUE(joined.get());
+}
+
 TEST(ActorPoolTest, ListensOnAUnixSocket) {
   const std::string address = "unix:" + testing::TempDir() + "kubebeast-" + std::to_string(getpid()) + ".sock";
   const auto pool = StartPool([&address](PoolOptions& options) {

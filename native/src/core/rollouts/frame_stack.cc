@@ -11,7 +11,7 @@ namespace {
 
 using Frames = std::array<const std::uint8_t*, kMaxFrameStack>;
 
-// One store for each of k frames: a loop over them is not turned into vector instructions.
+// Has one store per frame, for k frames: the compiler does not vectorize a loop over them.
 template <std::size_t... j>
 void InterleaveFew(const Frames& stack, std::size_t frame_bytes, std::uint8_t* __restrict out,
                    std::index_sequence<j...> /*places*/) {
@@ -58,7 +58,7 @@ void FindFrames(std::span<const VectorStep> steps, std::size_t leaf, std::size_t
     const ObservationRows& block = *steps[i - 1].observation;
     const std::uint8_t* const frames = block.frames(leaf, env);
     if (block.is_first[env]) {
-      // The block holds a whole stack here; its newest frames fill what is missing.
+      // The block holds a whole stack here; its newest frames fill the gap.
       const std::size_t skipped = stack.size() - missing;
       for (std::size_t j = 0; j < missing; ++j) stack[j] = frames + (skipped + j) * frame_bytes;
       break;
@@ -72,7 +72,7 @@ void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafS
   const std::size_t num_frames = spec.frame_stack;
   const std::size_t frame_bytes = spec.frame_bytes();
   if (num_frames == 1) {
-    // A message holds one frame of each environment, side by side.
+    // A message holds one frame of each environment, all adjacent.
     std::memcpy(out, steps.back().observation->frames(leaf, envs.first), envs.count * frame_bytes);
     return;
   }

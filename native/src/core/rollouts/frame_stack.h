@@ -1,4 +1,4 @@
-// The frames that a model sees of an environment at one step.
+// Frame stacks: the newest frames of an environment, as input of a model.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,19 @@
 
 namespace kubebeast {
 
-// InvalidArgument names the leaf that cannot be interleaved, as it is no stack of bytes, or a wrong number of flags.
+// Returns InvalidArgument, with its name, for an interleaved leaf that is no stack of bytes, or a wrong number of
+// flags.
 absl::Status CheckInterleaved(const std::vector<bool>& interleaved, const std::vector<LeafSpec>& leaves);
 
-// The frames that the model sees of an environment at the last of `steps`, the oldest first, as many as `stack` holds:
-// its frame and, back to the episode's first row, older ones. They live as long as the steps.
+// Finds the frames in the environment's stack at the last of `steps`, the oldest first, as many as `stack` holds: the
+// newest one and older ones, back to the episode's first row. The pointers are valid as long as the steps.
 void FindFrames(std::span<const VectorStep> steps, std::size_t leaf, std::size_t frame_bytes, std::uint32_t env,
                 std::span<const std::uint8_t*> stack);
 
-// Copies, of one environment after the other, what the model sees of it at the last of `steps`, row_bytes().
-// Interleaved, the bytes of a place in the frames lie side by side, [*shape, frame_stack], as channels of an image do
-// for a convolution: this takes no longer than copying frame by frame, and transposing a stack takes four times as long
-// as converting its bytes to numbers.
+// Copies the stacks of `envs` at the last of `steps`, one environment after the other, row_bytes() each. If
+// interleaved, the k bytes of one place in the frames are adjacent, [*shape, frame_stack], like the channels of an
+// image for a convolution: this takes no longer than a copy of frame after frame, whereas to transpose a stack takes
+// four times as long as to convert its bytes to numbers.
 void CopyStacks(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
                 bool interleaved, std::uint8_t* out);
 

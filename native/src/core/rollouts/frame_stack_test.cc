@@ -17,7 +17,7 @@ VectorStep Step(const std::vector<std::uint8_t>& frames, bool is_first) {
   return FrameStep(frames, is_first, kFrameBytes);
 }
 
-// An episode of frames 1 .. frame_stack at its first row and one more in each of the next.
+// Returns an episode of frames 1 .. frame_stack in its first row and one new frame in each row after it.
 std::vector<VectorStep> Episode(std::uint8_t frame_stack, std::uint8_t num_steps) {
   std::vector<std::uint8_t> first;
   for (std::uint8_t frame = 1; frame <= frame_stack; ++frame) first.push_back(frame);

@@ -1,4 +1,4 @@
-// Vector steps of one stream → unrolls.
+// Assembly of the vector steps of one stream into unrolls.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace kubebeast {
 
-// Cuts the steps of one stream into unrolls of T transitions that overlap by one: step T of an unroll is step 0 of the
-// next. Where there are no unrolls (T = 0) it keeps the window alone. A stream alternates AddStep and SetOutputs,
-// beginning with AddStep. Not thread-safe.
+// Assembler that cuts the steps of one stream into unrolls of T transitions that overlap by one: step T of an unroll is
+// step 0 of the next. If T = 0, there are no unrolls, and only the window is kept. A stream alternates AddStep and
+// SetOutputs, beginning with AddStep. Not thread-safe.
 class RolloutAssembler {
  public:
   RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs);
@@ -23,28 +23,28 @@ class RolloutAssembler {
   };
   Added AddStep(std::shared_ptr<const ObservationRows> observation);
 
-  // Stores the model's answer to the newest step: rows first_output .. first_output + B of `outputs`.
-  // core_state [B, core_state_size] is read when at_unroll_start().
+  // Stores the model's outputs for the newest step: rows first_output .. first_output + B of `outputs`.
+  // core_state [B, core_state_size] is read only if at_unroll_start().
   void SetOutputs(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state);
 
-  // Whether the newest step is step 0 of the started unroll.
+  // Returns true if the newest step is step 0 of the started unroll.
   bool at_unroll_start() const { return makes_unrolls() && started_->length() == 0; }
 
-  // Begins with history and ends with the newest step, until AddStep changes it.
+  // Returns the started unroll: history first, the newest step last. The next AddStep changes it.
   std::shared_ptr<const Unroll> started() const { return started_; }
 
-  // Ends the started unroll early; the assembler is done. Null when there was no transition.
+  // Ends the started unroll early, after which the assembler is done. Returns null if there was no transition.
   std::shared_ptr<const Unroll> Finish(Unroll::End end);
 
  private:
   bool makes_unrolls() const { return shape_->unroll_length > 0; }
-  // The newest step with the history that it needs, oldest first.
+  // Returns the newest step preceded by the history that it needs, oldest first.
   std::vector<VectorStep> Window() const;
   void StartUnroll(std::vector<VectorStep> history);
 
   std::shared_ptr<const UnrollShape> shape_;
   std::uint32_t num_envs_;
-  std::shared_ptr<Unroll> started_;  // without steps before the first one
+  std::shared_ptr<Unroll> started_;  // has no steps before the first AddStep
 };
 
 }  // namespace kubebeast

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kEnvs = 2;
 constexpr std::size_t kT = 5;
 
-// One environment's part of one unroll, unpacked.
+// The part of one unroll that belongs to one environment, unpacked.
 struct Column {
   std::vector<std::array<std::int32_t, kStack>> stacks;  // [T+1]
   std::vector<float> rewards;
@@ -55,12 +55,12 @@ Column Unpack(const std::shared_ptr<const Unroll>& unroll, std::uint32_t env, co
   return column;
 }
 
-// Drives an assembler through steps whose flags the test sets; policy_version is the step, core_state the newest frame.
+// Fixture that passes steps with chosen flags to an assembler; policy_version is the step, core_state the newest frame.
 class RolloutAssemblerTest : public ::testing::Test {
  protected:
   RolloutAssembler::Added Step() {
     const RolloutAssembler::Added added = assembler_.AddStep(MakeObservation(step_, flags_));
-    std::vector<std::int32_t> frames{-1};  // the batch's first row belongs to someone else
+    std::vector<std::int32_t> frames{-1};  // the batch's first row belongs to another stream
     std::vector<float> core_state;
     for (std::uint32_t env = 0; env < kEnvs; ++env) {
       frames.push_back(FrameValue(env, step_));
@@ -76,7 +76,7 @@ class RolloutAssemblerTest : public ::testing::Test {
     return added;
   }
 
-  // Steps through `rows` rows, environment 0 ends at row `final_row` (never when negative); the last finished unroll.
+  // Steps through `rows` rows; environment 0 ends at `final_row`, unless negative. Returns the last finished unroll.
   std::shared_ptr<const Unroll> Run(int rows, int final_row = -1, bool terminated = true) {
     std::shared_ptr<const Unroll> finished;
     for (int row = 0; row < rows; ++row) {

@@ -22,7 +22,7 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   };
   RolloutBatch batch;
   for (std::size_t i = 0; i < shape.spec.observation.size(); ++i) {
-    // How many single frames there are is known later.
+    // The number of single frames is not known yet.
     const std::size_t rows = shape.has_single_frames(i) ? 0 : length + 1;
     batch.observation.push_back(make(shape.spec.observation[i].dtype, rows, shape.observation_shape(i)));
   }
@@ -44,11 +44,11 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   return batch;
 }
 
-// Environments of one unroll whose columns lie side by side.
+// Environments of one unroll with adjacent columns.
 struct Run {
   const Unroll* unroll = nullptr;
   EnvRange envs;
-  std::size_t column = 0;  // of the first one
+  std::size_t column = 0;  // column of the first environment
 };
 
 std::vector<Run> FindRuns(const std::vector<FinishedUnroll>& unrolls) {
@@ -64,7 +64,7 @@ std::vector<Run> FindRuns(const std::vector<FinishedUnroll>& unrolls) {
   return runs;
 }
 
-// source: null where there are no bytes.
+// Copies bytes, or clears them; `source` may be null if there are none.
 void CopyOrClear(const void* source, std::size_t bytes, bool clear, void* out) {
   if (bytes == 0) return;
   if (clear) {
@@ -74,7 +74,7 @@ void CopyOrClear(const void* source, std::size_t bytes, bool clear, void* out) {
   }
 }
 
-// Writes row t of a run. Its cells lie side by side in the batch, as what they hold does in a step.
+// Writer of row t of a run. Its cells are adjacent in the batch, as their contents are in a step.
 class RowWriter {
  public:
   RowWriter(const UnrollShape& shape, const Run& run, std::size_t t, std::size_t batch_size, RolloutBatch& batch)
@@ -147,7 +147,7 @@ class RowWriter {
   const Unroll& unroll_;
   const EnvRange envs_;
   const std::size_t t_;
-  const std::size_t cell_;  // of the run's first column
+  const std::size_t cell_;  // cell of the run's first column
   RolloutBatch& batch_;
 };
 
@@ -172,7 +172,7 @@ void WriteSingleFrames(const std::vector<FinishedUnroll>& unrolls, const UnrollS
   }
 }
 
-// core_state: of the batch, [B, core_state_size].
+// Copies to core_state, the batch's array [B, core_state_size].
 void CopyCoreStates(const Run& run, std::size_t core_state_size, float* core_state) {
   const auto first = static_cast<std::ptrdiff_t>(run.envs.first * core_state_size);
   std::copy_n(run.unroll->core_state.begin() + first, run.envs.count * core_state_size,
@@ -184,7 +184,7 @@ void CopyCoreStates(const Run& run, std::size_t core_state_size, float* core_sta
 RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const UnrollShape& shape, BufferPool& buffers) {
   RolloutBatch batch = Allocate(unrolls.size(), shape, buffers);
   const std::vector<Run> runs = FindRuns(unrolls);
-  // Row after row, as the batch lies in memory.
+  // Row after row, in memory order of the batch.
   for (std::size_t t = 0; t <= shape.unroll_length; ++t) {
     for (const Run& run : runs) RowWriter(shape, run, t, unrolls.size(), batch).Write();
   }

@@ -15,10 +15,10 @@ std::size_t NumSteps(const std::vector<FinishedUnroll>& unrolls) {
 }  // namespace
 
 RolloutQueue::RolloutQueue(QueueCapacity capacity, std::size_t min_partial_steps, std::shared_ptr<Stats> stats,
-                           std::vector<double> task_weights)
+                           const std::vector<double>& task_weights)
     : min_partial_steps_(std::max<std::size_t>(min_partial_steps, 1)),
       stats_(std::move(stats)),
-      queue_(capacity, std::move(task_weights)) {}
+      queue_(capacity, task_weights) {}
 
 void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, Producer stream, std::size_t task) {
   const bool partial = unroll->end != Unroll::End::kNone;

@@ -12,7 +12,7 @@ namespace {
 
 class RolloutQueueTest : public ::testing::Test {
  protected:
-  // An unroll of `steps` steps of two environments; environment 1 begins a new episode with every row when `restless`.
+  // Returns an unroll of two environments; if `restless`, each row of environment 1 begins an episode.
   static std::shared_ptr<const Unroll> MakeUnroll(std::size_t steps, Unroll::End end, bool restless = false,
                                                   std::int64_t policy_version = 1) {
     const auto outputs = Think({1, 2}, policy_version);
@@ -108,7 +108,7 @@ TEST_F(RolloutQueueTest, UnrollOfOldWeightsThatComesWhileTheLearnerAsksIsNotTake
   std::thread producer([&] {
     for (std::int64_t version = 1; version <= kVersions; version = oldest) {
       queue_.Deliver(MakeUnroll(5, Unroll::End::kNone, false, version), stream_);
-      oldest.wait(version);  // one unroll a version: a producer without end would keep the learner from the lock
+      oldest.wait(version);  // one unroll per version: an endless producer would starve the learner of the lock
     }
   });
   while (oldest <= kVersions) {

@@ -33,7 +33,7 @@ void FrameColumn::MoveUp(const std::uint8_t* newest, std::size_t frame_stack) {
 
 void FrameColumn::AddStack(std::span<const std::uint8_t* const> stack, std::size_t frame_bytes) {
   for (std::size_t j = 0; j < stack.size(); ++j) {
-    // Frames of one environment lie side by side where they came in one message.
+    // Frames of one environment are adjacent if they came in one message.
     const bool of_one_message = j > 0 && stack[j] == stack[j - 1] + frame_bytes;
     if (of_one_message && std::memcmp(stack[j], stack[j - 1], frame_bytes) == 0) {
       index_.push_back(index_.back());
@@ -56,7 +56,7 @@ std::size_t NumFrameRows(const std::vector<FrameColumn>& columns, const LeafSpec
 
 void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes, std::size_t num_rows,
                 std::uint8_t* frames, std::size_t frame_stack, std::int32_t* index) {
-  // Row after row, as the batch lies in memory.
+  // Row after row, in memory order of the batch.
   for (std::size_t row = 0; row < num_rows; ++row) {
     for (const FrameColumn& column : columns) {
       if (row < column.frames().size()) {
@@ -78,7 +78,7 @@ void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes
 void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
   const std::size_t frame_bytes = spec.frame_bytes();
   if (std::count(step.is_first.begin(), step.is_first.end(), 0) == step.num_envs()) {
-    // The message holds one frame of each environment, side by side.
+    // The message holds one frame of each environment, all adjacent.
     std::memcpy(out, step.frames(leaf, 0), step.num_envs() * frame_bytes);
     return;
   }

@@ -1,4 +1,4 @@
-// Frames that leave the core once each, and where a stack finds its own: the stacks are made where the model is.
+// Frames that leave the core once each, with indices from which the stacks are rebuilt beside the model.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace kubebeast {
 
-// The frames of one environment's rows 0 .. T of an unroll, in the order in which they come up, each once: consecutive
-// rows share frames, and those of an episode's first stack that are equal byte by byte are one.
+// Distinct frames of one environment in rows 0 .. T of an unroll, in order of appearance: consecutive rows share
+// frames, and byte-identical frames in an episode's first stack count as one.
 class FrameColumn {
  public:
-  // Rows behind the unroll's last one repeat it.
+  // Rows after the unroll's last one repeat it.
   FrameColumn(const Unroll& unroll, std::uint32_t env, std::size_t leaf, const LeafSpec& spec,
               std::size_t unroll_length);
 
-  // They live as long as the unroll.
+  // Pointers to the frames, valid as long as the unroll.
   const std::vector<const std::uint8_t*>& frames() const { return frames_; }
-  // [T+1, frame_stack]: places in frames(), those of a row's oldest frame first.
+  // Returns [T+1, frame_stack] indices into frames(), the oldest frame of each row first.
   const std::vector<std::int32_t>& index() const { return index_; }
 
  private:
-  // A row whose stack is that of the row before, without its oldest frame and with a newer one.
+  // Adds a row that has the stack of the row before, without its oldest frame and with a newer one.
   void MoveUp(const std::uint8_t* newest, std::size_t frame_stack);
   void AddStack(std::span<const std::uint8_t* const> stack, std::size_t frame_bytes);
   void Add(const std::uint8_t* frame);
@@ -34,19 +34,19 @@ class FrameColumn {
   std::vector<std::int32_t> index_;
 };
 
-// Frames of a column in a training batch: those of T+1 rows and of the stack before row 0, or more where a column has
-// more distinct ones.
+// Returns the number of frame rows per column in a training batch: those of T+1 rows and of the stack before row 0, or
+// more if a column has more distinct frames.
 std::size_t NumFrameRows(const std::vector<FrameColumn>& columns, const LeafSpec& spec, std::size_t unroll_length);
 
-// Copies the frames of B columns as [num_rows, B, *shape], zeros where a column has fewer, and their index as
-// [T+1, B, frame_stack].
+// Copies the frames of B columns as [num_rows, B, *shape], padded with zeros if a column has fewer, and their indices
+// as [T+1, B, frame_stack].
 void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes, std::size_t num_rows,
                 std::uint8_t* frames, std::size_t frame_stack, std::int32_t* index);
 
-// Copies the newest frame of every environment of a step.
+// Copies the newest frame of each environment in a step.
 void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out);
 
-// Copies the whole stacks of those environments whose row is the first of an episode; returns their number.
+// Copies the whole stacks of the environments that are in the first row of an episode; returns their number.
 std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out);
 
 }  // namespace kubebeast

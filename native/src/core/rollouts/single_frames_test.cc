@@ -34,7 +34,7 @@ StepFlags FilmFlags(std::uint64_t step) {
   return flags;
 }
 
-// Every finished unroll of a stream of so many steps, which then ends.
+// Returns all finished unrolls of a stream that ends after `num_steps` steps.
 std::vector<std::shared_ptr<const Unroll>> FilmUnrolls(std::size_t unroll_length, std::uint64_t num_steps) {
   RolloutAssembler assembler(TestShape(unroll_length), kFilms);
   const std::vector<float> core_state(2 * std::size_t{kFilms});
@@ -77,7 +77,7 @@ TEST_P(SingleFramesTest, TheirStacksAreThoseThatTheCoreMakes) {
         ASSERT_EQ(frames[static_cast<std::size_t>(row) * kFilms + cell % kFilms], stacks[cell * kStack + j]) << cell;
       }
     }
-    // The other leaf comes as ever.
+    // The other leaf is not affected.
     EXPECT_EQ(single.frame_index[1].shape,
               (std::vector<std::int64_t>{static_cast<std::int64_t>(length) + 1, kFilms, 0}));
     EXPECT_EQ(single.observation[1].shape, whole.observation[1].shape);
@@ -95,7 +95,7 @@ VectorStep Number(std::uint8_t number) { return FrameStep({number}, false, kNumb
 VectorStep FirstOf(const std::vector<std::uint8_t>& numbers) { return FrameStep(numbers, true, kNumberBytes); }
 
 FrameColumn ColumnOf(std::vector<VectorStep> steps, std::size_t origin, std::size_t unroll_length) {
-  static std::optional<Unroll> unroll;  // a column refers to its unroll
+  static std::optional<Unroll> unroll;  // kept alive here, as a column refers to its unroll
   unroll.emplace();
   unroll->steps = std::move(steps);
   unroll->origin = origin;

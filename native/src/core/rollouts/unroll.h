@@ -1,5 +1,5 @@
-// One stream's vector steps in time: what an unroll is made of. Everything here refers to immutable blocks, so frames
-// are copied only once more after decoding: into the batch.
+// Vector steps of one stream over time, and the unrolls made of them. All of these types refer to immutable blocks, so
+// frames are copied only once after decoding: into the batch.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace kubebeast {
 
-// Environments first .. first + count of a stream.
+// The range of environments first .. first + count of a stream.
 struct EnvRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -21,53 +21,53 @@ struct EnvRange {
   std::uint32_t end() const { return first + count; }
 };
 
-// The sizes that all unrolls of a pool share.
+// Sizes common to all unrolls of a pool.
 struct UnrollShape {
   EnvSpec spec;
-  std::size_t unroll_length = 0;  // T; 0: there are no unrolls
+  std::size_t unroll_length = 0;  // T; if 0, there are no unrolls
   std::size_t num_logits = 0;
-  std::size_t core_state_size = 0;  // float32 values an environment
-  std::vector<bool> interleaved;    // observation leaves that come as [*shape, frame_stack] in place of row_shape()
-  bool single_frames = false;       // stacks leave the core as their frames, each once, of the leaf's shape
+  std::size_t core_state_size = 0;  // float32 values per environment
+  std::vector<bool> interleaved;    // per observation leaf: true if it leaves as [*shape, frame_stack], not row_shape()
+  bool single_frames = false;       // true if stacks leave the core as single frames, once each, of the leaf's shape
 
-  // Whether a leaf's frames leave the core once each, for stacks that are made elsewhere.
+  // Returns true if the leaf's frames leave the core once each, for stacks that are built elsewhere.
   bool has_single_frames(std::size_t leaf) const { return single_frames && spec.observation[leaf].frame_stack > 1; }
-  // The shape of one row of an observation leaf, or of a single frame, as it leaves the core.
+  // Returns the shape of one row of an observation leaf, or of a single frame, as it leaves the core.
   std::vector<std::int64_t> observation_shape(std::size_t leaf) const;
-  // Steps before step 0 that an unroll refers to: for the frame stacks and the action that led to step 0.
+  // Returns the number of steps before step 0 that an unroll needs: for frame stacks and the action that led to step 0.
   std::size_t history() const;
 };
 
-// What the model said about the N rows of one inference batch, shared by its streams.
+// The model's outputs for the N rows of one inference batch, shared by its streams.
 struct ModelOutputs {
-  std::vector<std::vector<std::uint8_t>> actions;  // one entry an action leaf, [N, *shape]
+  std::vector<std::vector<std::uint8_t>> actions;  // per action leaf: [N, *shape]
   std::vector<float> policy_logits;                // [N, num_logits]
   std::vector<float> baseline;                     // [N]
   std::int64_t policy_version = 0;
 };
 
-// One vector step of B environments, and what the model made of it. Environment i is row first_output + i of the
+// One vector step of B environments with the model's outputs for it. Environment i is row first_output + i of the
 // outputs.
 struct VectorStep {
   std::shared_ptr<const ObservationRows> observation;
-  std::shared_ptr<const ModelOutputs> outputs;  // null until the model has answered
+  std::shared_ptr<const ModelOutputs> outputs;  // null until the inference is done
   std::size_t first_output = 0;
 
   bool is_final(std::uint32_t env) const { return observation->terminated[env] || observation->truncated[env]; }
   bool is_interrupted(std::uint32_t env) const { return observation->interrupted[env] != 0; }
-  // The actions of environment `env` and those after it, row_bytes each; the step must have outputs.
+  // Returns the actions of environment `env` and those after it, row_bytes each; the step must have outputs.
   const std::uint8_t* actions(std::size_t leaf, std::size_t row_bytes, std::uint32_t env) const {
     return outputs->actions[leaf].data() + (first_output + env) * row_bytes;
   }
 };
 
-// Copies, of one environment after the other, the action that led to the last of `steps`; zeros where is_first.
+// Copies the actions that led to the last of `steps`, one environment after the other; zeros if is_first.
 void CopyLastActions(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
                      std::uint8_t* out);
 
-// Steps 0 .. length of B environments, length == T unless the stream ended early.
+// Steps 0 .. length of B environments; length == T unless the stream ended early.
 struct Unroll {
-  // How the stream ended, if it did: what the last row of a running episode counts as.
+  // End of the stream, if it ended: the flag that the last row of a running episode gets.
   enum class End { kNone, kTruncated, kTerminated };
 
   std::vector<VectorStep> steps;  // history, then steps 0 .. length
@@ -78,14 +78,14 @@ struct Unroll {
   std::size_t length() const { return steps.size() - origin - 1; }
   std::uint32_t num_envs() const { return steps.back().observation->num_envs(); }
   const VectorStep& step(std::size_t t) const { return steps[origin + t]; }
-  // Steps up to and including step t.
+  // Returns the steps up to and including step t.
   std::span<const VectorStep> upto(std::size_t t) const { return std::span(steps).first(origin + t + 1); }
-  // Whether the environment's action at step t led to its row of step t + 1.
+  // Returns true if the environment's action at step t led to its row of step t + 1.
   bool valid(std::size_t t, std::uint32_t env) const {
     return t < length() && !step(t).is_final(env) && !step(t + 1).is_interrupted(env);
   }
   std::size_t num_valid(std::uint32_t env) const;
-  // Version of the weights that acted at step 0, the oldest.
+  // Returns the version of the weights that acted at step 0, the oldest.
   std::int64_t policy_version() const { return step(0).outputs->policy_version; }
 };
 

@@ -1,4 +1,4 @@
-// How values are distributed.
+// Histograms of the pool's durations and batch sizes.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +23,19 @@ inline constexpr std::array<double, 20> kSecondsBounds{25e-6, 50e-6, 100e-6, 250
                                                        1,     2.5,   5,      10,     30,     60};
 inline constexpr std::array<double, 13> kRowsBounds{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 
-// Counts values in buckets, as a histogram of Prometheus (https://prometheus.io/docs/concepts/metric_types/#histogram).
-// Lock-free: a snapshot may hold a value's count and not yet its part of the sum.
+// A histogram with the buckets of Prometheus (https://prometheus.io/docs/concepts/metric_types/#histogram). Thread-safe
+// and lock-free: a snapshot may contain a value in its count, but not yet in its sum.
 class Histogram {
  public:
   static constexpr std::size_t kMaxBounds = 20;
 
   struct Snapshot {
-    std::vector<double> bounds;        // upper ones of all buckets but the last, ascending
-    std::vector<std::int64_t> counts;  // of each bucket alone; the last one holds what is above every bound
+    std::vector<double> bounds;        // upper bounds of all buckets but the last, ascending
+    std::vector<std::int64_t> counts;  // of each bucket alone; the last one counts values above every bound
     double sum = 0;
   };
 
-  // The bounds must outlive the histogram; there are at most kMaxBounds.
+  // bounds: at most kMaxBounds; must outlive the histogram.
   explicit constexpr Histogram(std::span<const double> bounds) : bounds_(bounds) {}
 
   void Observe(double value) {
@@ -62,9 +62,9 @@ class Histogram {
   std::atomic<double> sum_ = 0;
 };
 
-// The distributions of one pool. Times are seconds.
+// Histograms of one pool, with times in seconds.
 struct Histograms {
-  // Lists itself under its name. On cache lines of its own, as different threads observe different things.
+  // A histogram that registers itself under its name. Has its own cache lines, as threads observe different values.
   struct alignas(64) Named : Histogram {
     Named(Histograms& all, std::string_view name, std::span<const double> bounds) : Histogram(bounds) {
       all.names.emplace_back(name, this);
@@ -72,23 +72,23 @@ struct Histograms {
   };
   std::vector<std::pair<std::string_view, const Histogram*>> names;
 
-  // Of a finished unroll, until the learner took it.
+  // Wait of a finished unroll until the learner took it.
   Named rollout_queue_wait{*this, "rollout_queue_wait", kSecondsBounds};
-  // Of a stream held back by a full rollout queue.
+  // Time for which a full rollout queue held back a stream.
   Named stream_parked{*this, "stream_parked", kSecondsBounds};
-  // From Actions sent to the next Observations.
+  // Time from sent Actions to the next Observations.
   Named stream_env{*this, "stream_env", kSecondsBounds};
-  // From Observations, or the end of parking, to Actions sent.
+  // Time from Observations, or the end of parking, to sent Actions.
   Named stream_action{*this, "stream_action", kSecondsBounds};
-  // Rows, not seconds.
+  // Rows of a batch, not seconds.
   Named inference_batch_rows{*this, "inference_batch_rows", kRowsBounds};
-  // Of a vector step, until its batch was given out.
+  // Wait of a vector step until its batch was handed out.
   Named inference_queue_wait{*this, "inference_queue_wait", kSecondsBounds};
-  // Of the rows of a batch.
+  // Time to gather the rows of a batch.
   Named inference_gather{*this, "inference_gather", kSecondsBounds};
-  // From giving a batch out to its answer.
+  // Time from the handout of a batch to its answer.
   Named inference_model{*this, "inference_model", kSecondsBounds};
-  // Handing the answer to the streams.
+  // Time to hand the answer to the streams.
   Named inference_reply{*this, "inference_reply", kSecondsBounds};
 };
 

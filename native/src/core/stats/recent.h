@@ -1,4 +1,4 @@
-// What happened lately, on its way to the learner's log.
+// Buffer of recent events, for the learner's log.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kubebeast {
 
-// Keeps the newest `capacity` entries until they are taken. Thread-safe; never blocks.
+// A queue that drops its oldest entry if it holds `capacity` entries. Thread-safe; never blocks.
 template <typename T>
 class Recent {
  public:
@@ -21,7 +21,7 @@ class Recent {
     entries_.push_back(std::move(entry));
   }
 
-  // Those since the last call, oldest first.
+  // Returns the entries since the last call, oldest first.
   std::deque<T> Take() {
     const MutexLock lock(mutex_);
     return std::exchange(entries_, {});

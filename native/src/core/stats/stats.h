@@ -1,4 +1,4 @@
-// What the pool counts.
+// Counters and gauges of the pool.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ class Stats {
   std::vector<std::pair<std::string_view, const std::atomic<std::int64_t>*>> values_;
 
  public:
-  // Lists itself under its name, so that a declaration is all that a new one needs. On a cache line of its own, as
-  // different threads count different things.
+  // A value that registers itself under its name, so a new one needs only a declaration. It has a cache line of its
+  // own, as different threads change different values.
   class alignas(64) Value : public std::atomic<std::int64_t> {
    public:
     Value(Stats& stats, std::string_view name) : atomic(0) { stats.values_.emplace_back(name, this); }
@@ -30,11 +30,11 @@ class Stats {
 
   // Gauges.
   Value streams{*this, "streams"};  // accepted and not ended
-  Value envs{*this, "envs"};        // of these streams
+  Value envs{*this, "envs"};        // environments of these streams
   Value streams_in_reserve{*this, "streams_in_reserve"};
   Value steps_in_flight{*this, "steps_in_flight"};  // valid transitions in started and queued unrolls
 
-  // Streams. An accepted one ends by Bye, by disconnection, as invalid, by timeout, by a dropped batch or by close.
+  // Streams. An accepted one ends by Bye, disconnection, an invalid message, a timeout, a dropped batch or close.
   Value streams_accepted{*this, "streams_accepted"};
   Value streams_ended_bye{*this, "streams_ended_bye"};
   Value streams_ended_disconnect{*this, "streams_ended_disconnect"};
@@ -45,9 +45,9 @@ class Stats {
   // Refused before acceptance: limits, version, specs, bad or missing Hello.
   Value streams_rejected{*this, "streams_rejected"};
   Value streams_unauthenticated{*this, "streams_unauthenticated"};  // refused for their token
-  Value dials_failed{*this, "dials_failed"};                        // to env-servers that listen
+  Value dials_failed{*this, "dials_failed"};                        // dials of env-servers that listen
 
-  // Connections that brought no stream; see ConnectionRefusal.
+  // Connections without a stream; see ConnectionRefusal.
   Value connections_blocked{*this, "connections_blocked"};
   Value connections_closed{*this, "connections_closed"};
   Value connections_silent{*this, "connections_silent"};
@@ -55,6 +55,9 @@ class Stats {
   Value connections_tls{*this, "connections_tls"};
   Value connections_garbage{*this, "connections_garbage"};
   Value connections_no_call{*this, "connections_no_call"};
+  Value connections_bytes{*this, "connections_bytes"};
+  Value connections_calls{*this, "connections_calls"};
+  Value connections_crowded{*this, "connections_crowded"};
 
   // Messages.
   Value messages_received{*this, "messages_received"};
@@ -63,7 +66,7 @@ class Stats {
   Value rows_received{*this, "rows_received"};
   Value env_interruptions{*this, "env_interruptions"};  // environments that failed in the middle of an episode
 
-  // Steps (valid transitions) and unrolls. Steps change by the methods below only.
+  // Steps (valid transitions) and unrolls. Only the methods below change steps.
   Value steps_sampled{*this, "steps_sampled"};
   Value steps_delivered{*this, "steps_delivered"};
   Value steps_dropped_partial{*this, "steps_dropped_partial"};  // in unrolls shorter than min_partial_steps
@@ -90,16 +93,16 @@ class Stats {
 
   // Counts steps of a started unroll.
   void CountSampled(std::size_t steps);
-  // Moves steps from in flight to where they ended.
+  // Moves steps from in flight to the counter of their end.
   void CountLeaving(std::size_t steps, Value& where);
 
-  // Every value with its name.
+  // Returns every value with its name.
   std::vector<std::pair<std::string_view, std::int64_t>> Snapshot() const;
-  // Every histogram with its name.
+  // Returns every histogram with its name.
   std::vector<std::pair<std::string_view, Histogram::Snapshot>> TakeHistograms() const;
 
  private:
-  mutable Mutex books_mutex_;  // while steps move from one value to another
+  mutable Mutex books_mutex_;  // held while steps move from one value to another
 };
 
 }  // namespace kubebeast

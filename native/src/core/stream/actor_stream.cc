@@ -9,7 +9,7 @@
 namespace kubebeast {
 namespace {
 
-// How long the model may take until the stream listens to its peer meanwhile.
+// Time that the model may take before the stream begins to read from its peer meanwhile.
 constexpr std::chrono::milliseconds kPatienceWithTheModel{100};
 
 }  // namespace
@@ -28,7 +28,7 @@ void ActorStream::Start() {
   const MutexLock lock(mutex_);
   AwaitPeer(Phase::kHello, pool_->options.handshake_timeout);
   if (const absl::Status status = pool_->registry.Add(shared_from_this()); !status.ok()) {
-    // Nobody's fault where no stream is taken any more.
+    // Counts as closed, with no fault of the peer, if the pool accepts no more streams.
     End(absl::IsResourceExhausted(status) ? end_cause::kInvalid : end_cause::kClosed, status);
     return;
   }
@@ -38,6 +38,12 @@ void ActorStream::Start() {
 void ActorStream::OnPoolOpen() {
   const MutexLock lock(mutex_);
   if (phase_ == Phase::kOpen) Welcome(pool_->registry.shape());
+}
+
+void ActorStream::Refuse(const EnvSpec& spec, const std::string& reason) {
+  const MutexLock lock(mutex_);
+  if (phase_ != Phase::kOpen || !CheckCompatible(spec, hello_.spec).ok()) return;
+  End(end_cause::kInvalid, absl::FailedPreconditionError(reason));
 }
 
 void ActorStream::CheckDeadline(Clock::time_point now) {
@@ -70,24 +76,6 @@ void ActorStream::Close() {
   End(end_cause::kClosed, absl::UnavailableError("the learner is shutting down"));
 }
 
-std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
-  const MutexLock lock(mutex_);
-  if (!accepted() || phase_ == Phase::kEnded) return std::nullopt;
-  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
-  return StreamInfo{.env_server_id = hello_.env_server_id,
-                    .instance_id = hello_.instance_id,
-                    .env_id = hello_.spec.env_id,
-                    .peer = peer_,
-                    .num_envs = slots_.size(),
-                    .state = clock_.state(),
-                    .num_steps = num_steps_,
-                    .num_episodes = num_episodes_,
-                    .connected_s = seconds(now - connected_at_),
-                    .env_s = seconds(clock_.Spent(StreamClock::State::kEnv, now)),
-                    .action_s = seconds(clock_.Spent(StreamClock::State::kInference, now)),
-                    .parked_s = seconds(clock_.Spent(StreamClock::State::kParked, now))};
-}
-
 void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                       const BatchRecord& batch) {
   const MutexLock lock(mutex_);
@@ -102,21 +90,12 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
       codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor);
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
-  // Not after Send: the peer may have answered by the time that it returns.
+  // Read the clock before Send: the peer may have answered by the time it returns.
   const Clock::time_point now = Clock::now();
   exchange_.Send(std::move(reply));
   pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
   FinishTrace(batch, now);
   if (traced) trace_.Begin(now);
-}
-
-void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
-  std::optional<StepTrace> trace = trace_.Finish(batch, now);
-  if (!trace.has_value()) return;
-  trace->env_server_id = hello_.env_server_id;
-  trace->instance_id = hello_.instance_id;
-  trace->env_id = hello_.spec.env_id;
-  pool_->traces.Add(*std::move(trace));
 }
 
 void ActorStream::Abandon() {
@@ -145,7 +124,7 @@ void ActorStream::OnRead(Message message) {
 void ActorStream::OnWritten(bool ok) {
   const MutexLock lock(mutex_);
   exchange_.OnWritten(ok && phase_ != Phase::kEnded);
-  // What is read comes to its end by itself, and may bring a Bye before.
+  // A read under way completes by itself, and may bring a Bye first.
   if (!ok && !exchange_.reading()) End(end_cause::kDisconnect, absl::OkStatus());
 }
 
@@ -186,6 +165,7 @@ absl::Status ActorStream::Receive(const Message& message) {
 
 absl::Status ActorStream::ReceiveHello(Hello hello) {
   hello_ = std::move(hello);
+  if (absl::Status status = CheckRun(hello_, pool_->options.run_id); !status.ok()) return status;
   const absl::StatusOr<std::size_t> task = pool_->tasks.Find(hello_.spec.env_id);
   if (!task.ok()) return task.status();
   task_ = *task;
@@ -193,6 +173,7 @@ absl::Status ActorStream::ReceiveHello(Hello hello) {
   const absl::Status accepted = Accept();
   const bool may_fit = pool_->options.keep_surplus && hello_.num_envs <= pool_->options.max_envs;
   if (!absl::IsResourceExhausted(accepted) || !may_fit) return accepted;
+  transport_->Admit(MaxStepBytes(hello_, pool_->options.wire));
   phase_ = Phase::kReserve;
   ++pool_->stats->streams_in_reserve;
   return absl::OkStatus();
@@ -202,6 +183,7 @@ absl::Status ActorStream::Accept() {
   absl::StatusOr<std::vector<std::int32_t>> slots = pool_->registry.Admit(hello_);
   if (!slots.ok()) return slots.status();
   slots_ = *std::move(slots);
+  transport_->Admit(MaxStepBytes(hello_, pool_->options.wire));
   LeaveReserve();
   producer_ = pool_->rollouts.Join(task_, slots_.size());
   ++pool_->stats->streams_accepted;
@@ -244,15 +226,24 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
     pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length});
   }
   stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
-  const RolloutAssembler::Added added = assembler_->AddStep(std::move(observation));
-  if (pool_->options.has_rollouts()) stats.CountSampled(added.num_steps);
+  received_ = std::move(observation);
+  phase_ = Phase::kActions;
+  deadline_ = now + kPatienceWithTheModel;
+  if (!pool_->options.has_rollouts() || pool_->rollouts.Return(producer_, now) || !Park()) TakeStep(now);
+  return absl::OkStatus();
+}
+
+void ActorStream::AddStep() {
+  const RolloutAssembler::Added added = assembler_->AddStep(std::move(received_));
+  if (pool_->options.has_rollouts()) pool_->stats->CountSampled(added.num_steps);
   num_steps_ += added.num_steps;
   num_newest_steps_ = added.num_steps;
   if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, producer_, task_);
-  phase_ = Phase::kActions;
-  deadline_ = now + kPatienceWithTheModel;
+}
+
+void ActorStream::TakeStep(Clock::time_point now) {
+  AddStep();
   if (!assembler_->at_unroll_start() || !Park()) Submit(now);
-  return absl::OkStatus();
 }
 
 bool ActorStream::Park() {
@@ -271,7 +262,11 @@ void ActorStream::Unpark() {
   pool_->batcher.Join(this);
   const Clock::time_point now = Clock::now();
   pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kInference, now));
-  Submit(now);
+  if (received_ == nullptr) {
+    Submit(now);
+  } else {
+    TakeStep(now);
+  }
 }
 
 void ActorStream::Submit(Clock::time_point now) {
@@ -282,14 +277,16 @@ void ActorStream::Submit(Clock::time_point now) {
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
+  const Clock::time_point now = Clock::now();
   phase_ = phase;
-  deadline_ = Clock::now() + timeout;
+  deadline_ = now + timeout;
+  if (phase == Phase::kStep && pool_->options.has_rollouts()) pool_->rollouts.Await(producer_, now);
 }
 
 void ActorStream::End(const EndCause& cause, const absl::Status& status, bool terminated) {
   if (phase_ == Phase::kEnded) return;
   LeaveReserve();
-  // To take the status the peer has as long as for its Hello; then CheckDeadline cuts it off.
+  // The peer has as long for the status as for its Hello; then CheckDeadline cancels the call.
   AwaitPeer(Phase::kEnded, pool_->options.handshake_timeout);
   if (clock_.state() == StreamClock::State::kParked) {
     pool_->stats->histograms.stream_parked.Observe(clock_.Enter(StreamClock::State::kStarting, Clock::now()));
@@ -298,40 +295,13 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
   CountEnd(cause);
   ReportEnd(cause, status);
   if (assembler_ != nullptr) {
+    if (received_ != nullptr) AddStep();
     const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
     if (unroll != nullptr) pool_->rollouts.Deliver(unroll, producer_, task_);
     assembler_.reset();
   }
   if (accepted()) pool_->rollouts.Leave(producer_);
   transport_->Finish(status);
-}
-
-void ActorStream::CountEnd(const EndCause& cause) {
-  Stats& stats = *pool_->stats;
-  if (!accepted()) {
-    if (end_cause::IsRefusal(cause)) ++stats.streams_rejected;
-    return;
-  }
-  --stats.streams;
-  stats.envs -= static_cast<std::int64_t>(slots_.size());
-  ++(stats.*cause.counter);
-}
-
-void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
-  // Wrong specs and a full pool are no offences, nor is an environment that hangs: their hosts are to learn the reason.
-  const bool hello_is_late = cause == end_cause::kTimeout && !accepted();
-  if (hello_is_late || absl::IsInvalidArgument(status)) pool_->offences.Add(HostOfPeer(peer_), Clock::now());
-  const std::string detail = cause == end_cause::kBye ? bye_detail_ : std::string(status.message());
-  if (accepted()) {
-    Report(StreamEvent::Kind::kLeft, std::string(cause.name), detail);
-  } else if (end_cause::IsRefusal(cause)) {
-    Report(StreamEvent::Kind::kRefused, absl::StatusCodeToString(status.code()), detail);
-  }
-}
-
-void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config) {
-  pool_->events.Add({kind, hello_.env_server_id, hello_.instance_id, hello_.spec.env_id, slots_.size(), peer_,
-                     std::move(reason), std::move(detail), std::move(env_config)});
 }
 
 }  // namespace kubebeast

@@ -1,4 +1,4 @@
-// Peers that break the contract or a limit, and the status that they receive.
+// Tests of peers that break the contract or a limit, and of the status that they receive.
 #include "stream/actor_stream.h"
 #include "testing/pool_test_util.h"
 
@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 class ActorStreamRefusalTest : public OpenPoolTest {
  protected:
-  // The status of a stream whose first message is `hello`.
+  // Returns the status of a stream that begins with `hello`.
   grpc::Status Refusal(const v1::ActRequest& hello) {
     TestActor actor(pool_->address(), 1);
     actor.Send(hello);
@@ -34,6 +34,23 @@ TEST_F(ActorStreamRefusalTest, RefusesOtherSpecsAndNamesTheLeaf) {
   const grpc::Status status = Refusal(hello);
   EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_NE(status.error_message().find("\"pair\" float32 [2, 9]"), std::string::npos) << status.error_message();
+}
+
+TEST_F(ActorStreamRefusalTest, RefusesAnEnvServerOfAnotherRunWithoutAnOffence) {
+  StartOpenPool([](PoolOptions& options) { options.max_offences = 1; });
+  v1::ActRequest hello = TestActor(pool_->address(), 1).HelloMessage();
+  hello.mutable_hello()->set_run("another-run");
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status status = Refusal(hello);
+    EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status.error_message(),
+              R"(hello.run: the env-server serves the run "another-run", the learner trains "test-run")");
+  }
+  hello.mutable_hello()->set_run("test-run");
+  TestActor own(pool_->address(), 1);
+  own.Send(hello);
+  const auto response = own.Read();
+  EXPECT_TRUE(response.has_value() && response->has_welcome());
 }
 
 TEST_F(ActorStreamRefusalTest, RefusesAFirstMessageThatIsNoHello) {
@@ -83,7 +100,7 @@ TEST_F(ActorStreamRefusalTest, RefusesCompressedMessagesAndSaysWhatToDo) {
   StartOpenPool();
   TestActor actor(pool_->address(), 1, 0, GRPC_COMPRESS_GZIP);
   v1::ActRequest hello = actor.HelloMessage();
-  hello.mutable_hello()->set_env_id(std::string(1000, 'x'));  // gRPC compresses only where that saves something
+  hello.mutable_hello()->set_env_id(std::string(1000, 'x'));  // gRPC compresses only if that saves bytes
   actor.Send(hello);
   const grpc::Status status = actor.Status();
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
@@ -104,7 +121,7 @@ TEST_F(ActorStreamRefusalTest, SlotsAreFreeWhenNoAnswerIsOwedAnyMore) {
   const grpc::Status status = Refusal(first.HelloMessage());
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << "the batch still refers to the slots";
   EXPECT_TRUE(AnswerBatch(**owed).ok());
-  // The transport lets go a moment after the end.
+  // The slot becomes free a moment after the end.
   EXPECT_TRUE(Eventually([this] { return TestActor(pool_->address(), 2).Join(); }));
 }
 
@@ -154,7 +171,7 @@ TEST_F(ActorStreamRefusalTest, PeerThatReadsNothingIsEndedAndCutOff) {
   TestActor actor(pool_->address(), 1);
   ASSERT_TRUE(join(actor));
   const std::vector<float> force(kForce);
-  // One reply on its way and one that waits for it are granted.
+  // One reply under way and a second one in the queue are allowed.
   for (std::uint64_t step = 0; step < 2; ++step) {
     actor.Send(actor.StepMessage(step));
     auto batch = pool_->NextInference(kPatience);
@@ -171,7 +188,7 @@ TEST_F(ActorStreamRefusalTest, PeerThatReadsNothingIsEndedAndCutOff) {
                     .ok());
   }
   EXPECT_TRUE(StatBecomes(*pool_, "streams_ended_invalid", 1));
-  // Its status waits behind replies that nobody reads; its slot is free nevertheless.
+  // Its status waits behind replies that the peer does not read; its slot is free nevertheless.
   EXPECT_TRUE(Eventually([&] {
     TestActor successor(pool_->address(), 1);
     return join(successor);

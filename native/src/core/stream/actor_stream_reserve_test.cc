@@ -1,4 +1,4 @@
-// Streams that wait until they fit.
+// Tests of streams that wait in the reserve until they fit.
 #include <future>
 
 #include "testing/pool_test_util.h"
@@ -16,7 +16,7 @@ class ActorStreamReserveTest : public OpenPoolTest {
     });
   }
 
-  // Introduces a stream that has to wait.
+  // Sends the Hello of a stream that has to wait.
   void Wait(TestActor& actor, std::int64_t num_waiting) {
     actor.Send(actor.HelloMessage());
     ASSERT_TRUE(StatBecomes(*pool_, "streams_in_reserve", num_waiting));

@@ -24,7 +24,7 @@ class ActorStreamTest : public OpenPoolTest {
 TEST_F(ActorStreamTest, OnlyThePeersOwnSilenceCounts) {
   StartOpenPool([](PoolOptions& options) { options.step_timeout = milliseconds(1000); });
   std::unique_ptr<TestActor> patient;
-  ASSERT_TRUE(Eventually([&] {  // more than once if this machine itself is late
+  ASSERT_TRUE(Eventually([&] {  // more than once if this machine is slow
     patient = std::make_unique<TestActor>(pool_->address(), 1);
     if (!patient->Join()) return false;
     patient->Send(patient->StepMessage(0));
@@ -98,7 +98,7 @@ TEST_F(ActorStreamTest, StepIsAnsweredAfterTheModelTookLong) {
   actor.Send(actor.StepMessage(2));
   const auto batch = pool_->NextInference(kPatience);
   ASSERT_TRUE(batch.ok());
-  std::this_thread::sleep_for(milliseconds(500));  // for the stream to listen meanwhile; nothing depends on it
+  std::this_thread::sleep_for(milliseconds(500));  // lets the stream begin to read meanwhile; no check depends on it
   EXPECT_TRUE(AnswerBatch(**batch).ok());
   EXPECT_TRUE(actor.ReadActions());
   Walk(actor, 2);

@@ -1,4 +1,4 @@
-// Why a stream ended.
+// Causes of the end of a stream.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -7,8 +7,8 @@
 namespace kubebeast {
 
 struct EndCause {
-  absl::string_view name;         // as StreamEvent.reason of _core.pyi has it
-  Stats::Value Stats::* counter;  // of accepted streams that ended so
+  absl::string_view name;         // StreamEvent.reason of _core.pyi
+  Stats::Value Stats::* counter;  // counter of accepted streams with this end
 
   constexpr bool operator==(const EndCause&) const = default;
 };
@@ -22,7 +22,7 @@ inline constexpr EndCause kTimeout{"timeout", &Stats::streams_ended_timeout};
 inline constexpr EndCause kDropped{"dropped", &Stats::streams_ended_dropped};
 inline constexpr EndCause kClosed{"closed", &Stats::streams_ended_closed};
 
-// Of a stream that was not accepted: whether it was refused, and went neither by itself nor with the pool.
+// Returns true if a stream that was not accepted was refused, rather than ended by its peer or with the pool.
 constexpr bool IsRefusal(const EndCause& cause) { return cause != kDisconnect && cause != kClosed && cause != kBye; }
 
 }  // namespace end_cause

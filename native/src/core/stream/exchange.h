@@ -1,4 +1,4 @@
-// What a stream and its peer send each other.
+// Messages between a stream and its peer.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace kubebeast {
 
-// One read and one write at a time. A message waits for the transport's word on the one before it. Not thread-safe.
+// Scheduler of one read and one write at a time. A message waits until the one before it is written. Not thread-safe.
 class Exchange {
  public:
-  // bytes_sent: grows by what is sent.
+  // bytes_sent: counter to which the size of each sent message is added.
   Exchange(Transport& transport, Stats::Value& bytes_sent) : transport_(transport), bytes_sent_(bytes_sent) {}
 
   bool reading() const { return reading_; }
-  // Whether a message waits, as the peer has not taken the one before it.
+  // Returns true if a message waits because the peer has not taken the one before it.
   bool waits_for_peer() const { return !next_.empty(); }
 
   void Read() {
@@ -26,7 +26,7 @@ class Exchange {
     transport_.Read();
   }
 
-  // And reads what the peer says to it.
+  // Sends the message, and begins to read the peer's reply if no read is under way.
   void Send(std::string message) {
     if (writing_) {
       next_ = std::move(message);
@@ -43,7 +43,7 @@ class Exchange {
 
   void OnRead() { reading_ = false; }
 
-  // goes_on: the message that waits follows.
+  // goes_on: the waiting message, if any, is sent next.
   void OnWritten(bool goes_on) {
     writing_ = false;
     if (goes_on && waits_for_peer()) Send(std::exchange(next_, {}));
@@ -52,7 +52,7 @@ class Exchange {
  private:
   Transport& transport_;
   Stats::Value& bytes_sent_;
-  std::string next_;  // empty, or what follows the message on its way
+  std::string next_;  // empty, or the message after the one under way
   bool reading_ = false;
   bool writing_ = false;
 };

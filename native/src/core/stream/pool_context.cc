@@ -15,8 +15,20 @@ void AddRepeated(PoolContext& pool, StreamEvent event) {
 
 }  // namespace
 
+void PoolContext::AddOffence(const std::string& peer) {
+  const Clock::time_point now = Clock::now();
+  offences.Add(HostOfPeer(peer), now);
+  if (!HostOfPeer(peer).empty()) all_offences.Add("all", now);
+  door.Charge(peer);
+}
+
+bool PoolContext::Blocks(const std::string& peer) {
+  const Clock::time_point now = Clock::now();
+  return offences.Blocks(HostOfPeer(peer), now) || all_offences.Blocks("all", now);
+}
+
 void PoolContext::AddRefusal(const std::string& peer, const absl::Status& status) {
-  if (absl::IsUnauthenticated(status)) offences.Add(HostOfPeer(peer), Clock::now());
+  if (absl::IsUnauthenticated(status)) AddOffence(peer);
   events.Add({.kind = StreamEvent::Kind::kRefused,
               .peer = peer,
               .reason = absl::StatusCodeToString(status.code()),
@@ -24,13 +36,16 @@ void PoolContext::AddRefusal(const std::string& peer, const absl::Status& status
 }
 
 void PoolContext::AddRefusedConnection(const std::string& peer, const ConnectionRefusal& refusal) {
+  const bool is_rare = refusal.offends == Offends::kNever || (refusal.offends == Offends::kBeyondARate &&
+                                                              short_connections.Take(HostOfPeer(peer), Clock::now()));
+  if (!is_rare) AddOffence(peer);
   if (refusal != connection_refusal::kClosed) {
     AddRepeated(*this, {.kind = StreamEvent::Kind::kConnectionRefused,
                         .peer = peer,
                         .reason = std::string(refusal.name),
                         .detail = std::string(refusal.explanation)});
   }
-  ++(*stats.*refusal.counter);  // last: who sees the count finds the event
+  ++(*stats.*refusal.counter);  // last: a reader of the count finds the event
 }
 
 void PoolContext::AddAcceptFailure(const absl::Status& status) {

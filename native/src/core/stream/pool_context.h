@@ -1,4 +1,4 @@
-// What the streams of a pool share.
+// State shared by the streams of a pool.
 #pragma once
 
 #include <grpcpp/resource_quota.h>
@@ -14,10 +14,11 @@
 
 #include "absl/status/status.h"
 #include "access/bearer_token.h"
-#include "access/connection_refusal.h"
-#include "access/newcomers.h"
+#include "access/host_rates.h"
 #include "access/offences.h"
 #include "access/tls.h"
+#include "door/connection_refusal.h"
+#include "door/front_door.h"
 #include "inference/dynamic_batcher.h"
 #include "inference/inference_batch.h"
 #include "inference/step_trace.h"
@@ -32,30 +33,30 @@
 
 namespace kubebeast {
 
-// Unless max_queued_rollouts says it, unrolls for so many batches at most may wait or be played: the age of the data in
-// updates, and what older data cost was measured (docs/decisions.md).
+// Unless max_queued_rollouts is set, at most this many batches of unrolls may wait or be played: a bound on the age of
+// the data in updates. The cost of older data was measured (docs/design/transport.md).
 inline constexpr std::size_t kMaxBatchesAhead = 8;
 
 // The arguments of ActorPool in _core.pyi.
 struct PoolOptions {
-  std::string address;  // empty: the pool only dials
+  std::string address;  // if empty, the pool only dials
   std::string run_id;
-  std::size_t unroll_length = 0;  // 0: no rollouts
+  std::size_t unroll_length = 0;  // if 0, there are no rollouts
   std::size_t batch_size = 0;
   BatchingOptions inference;
-  std::size_t max_queued_rollouts = 0;  // 0: one an environment and two batches, at most kMaxBatchesAhead batches
+  std::size_t max_queued_rollouts = 0;  // 0: one per environment plus two batches, at most kMaxBatchesAhead batches
   std::size_t max_streams = 4096;
   std::size_t max_envs = 16384;
   bool keep_surplus = false;  // streams over max_envs wait until they fit
   WireLimits wire;
-  std::size_t max_transport_bytes = 0;  // 0: Create takes 1 GiB, or 16 * max_message_bytes where that is more
+  std::size_t max_transport_bytes = 0;  // 0: Create uses 1 GiB, or 16 * max_message_bytes if that is more
   std::size_t min_partial_steps = 1;
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds step_timeout{60'000};
   std::optional<EnvSpec> expected;
-  std::string opening_env;        // empty: any
-  std::vector<TaskShare> tasks;   // empty: every env_id is one task
-  std::size_t max_offences = 20;  // of a host; 0: any number
+  std::string opening_env;        // if empty, any
+  std::vector<TaskShare> tasks;   // if empty, every env_id is one task
+  std::size_t max_offences = 20;  // per host; 0: any number
   TlsOptions tls;
   std::string token_file;
 
@@ -66,11 +67,11 @@ struct PoolOptions {
   }
 };
 
-// How soon a host is forgiven one offence.
-inline constexpr std::chrono::seconds kOffenceForgivenEvery{3};
+// Time until one offence of a host is forgiven.
+inline constexpr std::chrono::milliseconds kOffenceForgivenEvery{3000};
 
-// Lives until the last stream and the last inference batch are gone, which may be after the pool. Locks: a stream locks
-// itself, then at most one of these members; the members call no one while they are locked.
+// Shared state that is destroyed after the last stream and the last inference batch, possibly after the pool. Locks: a
+// stream locks itself, then at most one of these members; the members call no other code while they are locked.
 struct PoolContext {
   explicit PoolContext(const PoolOptions& pool_options)
       : options(pool_options),
@@ -79,16 +80,24 @@ struct PoolContext {
         registry({options.max_streams, options.max_envs}, options.expected, options.opening_env),
         batcher(options.inference),
         rollouts(options.rollout_capacity(), options.min_partial_steps, stats, tasks.weights()),
-        token(options.token_file) {
+        token(options.token_file),
+        door({.patience = options.handshake_timeout, .tls = options.tls.enabled()},
+             {.on_refusal = [this](const std::string& peer,
+                                   const ConnectionRefusal& refusal) { AddRefusedConnection(peer, refusal); },
+              .is_suspect = [this](const std::string& peer) { return offences.Has(HostOfPeer(peer), Clock::now()); }}) {
     if (options.max_transport_bytes > 0) transport_memory.emplace().Resize(options.max_transport_bytes);
   }
 
-  // A peer that was turned away before it had said who it is.
+  // Records that a peer broke a rule: too many of these block its host.
+  void AddOffence(const std::string& peer);
+  // Returns true if connections of the peer's host must wait.
+  bool Blocks(const std::string& peer);
+  // Records a peer that was turned away before its Hello.
   void AddRefusal(const std::string& peer, const absl::Status& status);
-  // A connection that brings no stream. An event now and then for each host and reason, whoever floods; probes of the
-  // port are only counted.
+  // Records a connection that brings no stream. A flood adds only one event now and then per host and reason; probes of
+  // the port are only counted.
   void AddRefusedConnection(const std::string& peer, const ConnectionRefusal& refusal);
-  // No connection can be accepted at the moment.
+  // Records that no connection can be accepted at the moment.
   void AddAcceptFailure(const absl::Status& status);
 
   const PoolOptions options;
@@ -98,14 +107,22 @@ struct PoolContext {
   DynamicBatcher<PendingStep> batcher;
   RolloutQueue rollouts;
   const BearerToken token;
-  std::optional<grpc::ResourceQuota> transport_memory;  // of all connections, whoever dialled; none: unbounded
+  std::optional<grpc::ResourceQuota> transport_memory;  // of all connections, either way; nullopt: unbounded
   Offences offences{options.max_offences, kOffenceForgivenEvery};
-  Newcomers newcomers{options.handshake_timeout};
-  Repetitions repetitions;  // of events that have no end
+  // Offences of all hosts together: above this number every new connection has to wait.
+  Offences all_offences{8 * options.max_offences, kOffenceForgivenEvery / 8};
+  // Events that are offences above a rate. Probes come once a second, or a few times if there are several of them.
+  HostRates short_calls{50, 10};
+  HostRates unknown_methods{20, 2};
+  HostRates cancelled_calls{20, 2};
+  HostRates short_connections{20, 2};
+  HostRates refusals{100, 5};
+  Repetitions repetitions;  // repetitions of events that recur without end
   Recent<Episode> episodes{kMaxEpisodes};
   Recent<StreamEvent> events{kMaxStreamEvents};
   TraceRequest trace_request;
   Recent<StepTrace> traces{kMaxStepTraces};
+  FrontDoor door;  // last member: its thread uses the others
 };
 
 }  // namespace kubebeast

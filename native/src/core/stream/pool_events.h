@@ -1,15 +1,15 @@
-// What a pool tells the people who watch it.
+// Events and state of a pool for monitoring.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "stream/stream_clock.h"
+#include "stats/stream_clock.h"
 
 namespace kubebeast {
 
-// A finished episode as its env-server counted it: the whole game, unclipped rewards.
+// A finished episode as the env-server counted it: the whole game, unclipped rewards.
 struct Episode {
   std::string env_server_id;
   std::string env_id;
@@ -19,7 +19,7 @@ struct Episode {
 
 inline constexpr std::size_t kMaxEpisodes = 65536;
 
-// StreamEvent of _core.pyi. What the peer has not said is empty.
+// StreamEvent of _core.pyi. Fields that the peer has not sent are empty.
 struct StreamEvent {
   enum class Kind : std::uint8_t { kJoined, kLeft, kRefused, kDialFailed, kConnectionRefused, kAcceptFailed };
   Kind kind = Kind::kJoined;
@@ -30,12 +30,12 @@ struct StreamEvent {
   std::string peer;
   std::string reason;
   std::string detail;
-  std::string env_config;  // of kJoined
+  std::string env_config;  // only in kJoined
 };
 
 inline constexpr std::size_t kMaxStreamEvents = 4096;
 
-// StreamInfo of _core.pyi: an accepted stream at one moment.
+// StreamInfo of _core.pyi: a snapshot of an accepted stream.
 struct StreamInfo {
   std::string env_server_id;
   std::string instance_id;

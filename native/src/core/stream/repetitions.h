@@ -1,4 +1,4 @@
-// What is worth a line in the log once, and is then only counted for a while.
+// Suppression of repeated log lines: an event is reported once, and then only counted for a while.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace kubebeast {
 
-// Bounded, however many things there are; thread-safe; never blocks.
+// Counters of repeated events. Bounded, however many different events there are; thread-safe; never blocks.
 class Repetitions {
  public:
   static constexpr std::chrono::minutes kTellEvery{5};
-  // Different things within kTellEvery; further ones are not reported.
+  // Maximum of different events within kTellEvery; further ones are not reported.
   static constexpr std::size_t kMaxTold = 256;
 
-  // `what` has happened. 0: nothing to report now; else how often it happened since the last report, at least 1.
+  // Counts an event. Returns 0 if nothing is due; else the number of events since the last report, at least 1.
   std::size_t Count(const std::string& what, Clock::time_point now);
 
  private:

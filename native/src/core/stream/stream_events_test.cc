@@ -1,4 +1,4 @@
-// What the pool tells the learner about streams that come, go and fail.
+// Tests of the events of streams that join, leave and fail.
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ using Kind = StreamEvent::Kind;
 
 class StreamEventsTest : public OpenPoolTest {
  protected:
-  // Waits for the end of every stream, then takes the events.
+  // Blocks until every stream has ended, then takes the events.
   std::deque<StreamEvent> Events() {
     EXPECT_TRUE(StatBecomes(*pool_, "streams", 0));
     return pool_->TakeStreamEvents();
   }
 
-  // Plays a row of a stream with one environment and waits for the actions.
+  // Plays a row of a stream with one environment; returns once the actions are there.
   bool Play(TestActor& actor, std::uint64_t number, bool interrupted, bool first) {
     v1::ActRequest request = actor.StepMessage(first ? 0 : 1);
     v1::Observations& message = *request.mutable_observations();

@@ -8,9 +8,19 @@
 #include "rollouts/frame_stack.h"
 
 namespace kubebeast {
+namespace {
+
+// Refused specs that are remembered, and refused again without a trial.
+constexpr std::size_t kMaxRefusedSpecs = 64;
+
+}  // namespace
 
 StreamRegistry::StreamRegistry(Limits limits, std::optional<EnvSpec> expected, std::string opening_env)
-    : limits_(limits), opening_env_(std::move(opening_env)), spec_(std::move(expected)), free_slots_(limits.max_envs) {
+    : limits_(limits),
+      is_expected_(expected.has_value()),
+      opening_env_(std::move(opening_env)),
+      spec_(std::move(expected)),
+      free_slots_(limits.max_envs) {
   std::iota(free_slots_.begin(), free_slots_.end(), 0);
 }
 
@@ -43,12 +53,7 @@ std::vector<std::shared_ptr<ActorStream>> StreamRegistry::streams() const {
 absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hello) {
   const MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the learner is shutting down");
-  if (spec_.has_value()) {
-    if (absl::Status status = CheckCompatible(*spec_, hello.spec); !status.ok()) return status;
-  } else if (!opening_env_.empty() && hello.spec.env_id != opening_env_) {
-    return absl::UnavailableError(
-        absl::StrCat("the run waits for its first env-server of ", opening_env_, ", this one has ", hello.spec.env_id));
-  }
+  if (absl::Status status = CheckSpec(hello.spec); !status.ok()) return status;
   if (free_slots_.size() < hello.num_envs) {
     return absl::ResourceExhaustedError(absl::StrCat("num_envs ", hello.num_envs, " does not fit: ", free_slots_.size(),
                                                      " of ", limits_.max_envs, " environments are free"));
@@ -60,6 +65,24 @@ absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hel
   std::vector<std::int32_t> slots(free_slots_.end() - hello.num_envs, free_slots_.end());
   free_slots_.resize(free_slots_.size() - hello.num_envs);
   return slots;
+}
+
+absl::Status StreamRegistry::CheckSpec(const EnvSpec& spec) const {
+  if (spec_.has_value()) {
+    absl::Status status = CheckCompatible(*spec_, spec);
+    const bool is_on_trial = shape_ == nullptr && !is_expected_ && opening_env_.empty();
+    if (status.ok() || !is_on_trial) return status;
+    return absl::UnavailableError(
+        absl::StrCat("the learner is trying the environment of another env-server, ", status.message()));
+  }
+  if (!opening_env_.empty() && spec.env_id != opening_env_) {
+    return absl::UnavailableError(
+        absl::StrCat("the run waits for its first env-server of ", opening_env_, ", this one has ", spec.env_id));
+  }
+  for (const RefusedSpec& refused : refused_) {
+    if (CheckCompatible(refused.spec, spec).ok()) return absl::FailedPreconditionError(refused.reason);
+  }
+  return absl::OkStatus();
 }
 
 void StreamRegistry::ReleaseSlots(const std::vector<std::int32_t>& slots) {
@@ -81,6 +104,17 @@ void StreamRegistry::Expect(EnvSpec spec) {
   if (spec_.has_value()) return;
   spec_ = std::move(spec);
   changed_.NotifyAll();
+}
+
+absl::StatusOr<EnvSpec> StreamRegistry::Refuse(const std::string& reason) {
+  const MutexLock lock(mutex_);
+  if (!spec_.has_value() || shape_ != nullptr || is_expected_) {
+    return absl::FailedPreconditionError("no environment is on trial");
+  }
+  EnvSpec spec = *std::exchange(spec_, std::nullopt);
+  refused_.push_back({spec, reason});
+  if (refused_.size() > kMaxRefusedSpecs) refused_.pop_front();
+  return spec;
 }
 
 absl::Status StreamRegistry::Open(std::size_t unroll_length, std::size_t num_logits, std::size_t core_state_size,

@@ -53,9 +53,48 @@ TEST_F(StreamRegistryTest, FirstAcceptedHelloDecidesTheSpec) {
 
   Hello other = MakeHello(1);
   other.spec.observation[1].shape = {3};
+  EXPECT_EQ(registry_.Admit(other).status().code(), absl::StatusCode::kUnavailable) << "the first one is on trial";
+  ASSERT_TRUE(registry_.Open(4, 2, 3).ok());
   const absl::Status status = registry_.Admit(other).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("pair"), absl::string_view::npos) << status;
+}
+
+TEST_F(StreamRegistryTest, RefusedSpecMakesRoomForTheNext) {
+  Hello bomb = MakeHello(1);
+  bomb.spec.action[0].num_categories = 1'000'000'000;
+  ASSERT_TRUE(registry_.Admit(bomb).ok());
+  const absl::StatusOr<EnvSpec> refused = registry_.Refuse("no model takes it");
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  EXPECT_EQ(refused->action, bomb.spec.action);
+  EXPECT_EQ(registry_.WaitEnvSpec(Clock::now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  const absl::Status again = registry_.Admit(bomb).status();
+  EXPECT_EQ(again, absl::FailedPreconditionError("no model takes it")) << "without a further trial";
+  ASSERT_TRUE(registry_.Admit(MakeHello(1)).ok());
+  EXPECT_EQ(registry_.WaitEnvSpec(Clock::now())->action, RolloutSpec().action);
+}
+
+TEST_F(StreamRegistryTest, WhatIsExpectedOrOpenIsNotRefused) {
+  StreamRegistry expecting({}, RolloutSpec());
+  EXPECT_EQ(expecting.Refuse("no").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(registry_.Refuse("no").status().code(), absl::StatusCode::kFailedPrecondition) << "there is none yet";
+  ASSERT_TRUE(registry_.Admit(MakeHello(1)).ok());
+  ASSERT_TRUE(registry_.Open(4, 2, 3).ok());
+  EXPECT_EQ(registry_.Refuse("no").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(StreamRegistryTest, OnlyTheNewestRefusedSpecsAreRemembered) {
+  Hello bomb = MakeHello(1);
+  for (int i = 1; i <= 1000; ++i) {
+    bomb.spec.action[0].num_categories = i;
+    const auto slots = registry_.Admit(bomb);
+    ASSERT_TRUE(slots.ok()) << slots.status();
+    registry_.ReleaseSlots(*slots);
+    ASSERT_TRUE(registry_.Refuse("no").ok());
+  }
+  EXPECT_FALSE(registry_.Admit(bomb).ok());
+  bomb.spec.action[0].num_categories = 1;
+  EXPECT_TRUE(registry_.Admit(bomb).ok());
 }
 
 TEST_F(StreamRegistryTest, ExpectedSpecIsThereFromTheStart) {

@@ -1,4 +1,4 @@
-// The clock of every deadline and every duration.
+// Clock of all deadlines and durations.
 #pragma once
 
 #include <chrono>

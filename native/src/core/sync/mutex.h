@@ -1,4 +1,4 @@
-// Locks that clang checks: -Wthread-safety knows nothing of std::mutex, and ThreadSanitizer nothing of absl::Mutex.
+// Locks with clang's annotations: -Wthread-safety does not support std::mutex, and ThreadSanitizer not absl::Mutex.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace kubebeast {
 
-// A std::mutex. What it protects is marked ABSL_GUARDED_BY, methods that need it ABSL_EXCLUSIVE_LOCKS_REQUIRED
+// A std::mutex. Data that it protects is marked ABSL_GUARDED_BY, methods that need it ABSL_EXCLUSIVE_LOCKS_REQUIRED
 // (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
 class ABSL_LOCKABLE Mutex {
  public:
@@ -21,7 +21,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds the mutex as long as it lives.
+// A scope that holds the mutex.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.Lock(); }
@@ -33,7 +33,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// A std::condition_variable. Waits end without a reason at times: the caller looks at its condition in a loop.
+// A std::condition_variable. Wake-ups may be spurious: callers check their condition in a loop.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -42,7 +42,7 @@ class CondVar {
     lock.release();
   }
 
-  // False at the deadline.
+  // Returns false if the deadline came first.
   bool WaitUntil(Mutex& mutex, Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     const bool in_time = changed_.wait_until(lock, deadline) == std::cv_status::no_timeout;

@@ -1,4 +1,4 @@
-// An array that leaves the core.
+// Arrays that leave the core.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kubebeast {
 
-// A C-contiguous array that shares its memory. The memory lives as long as any copy of the Array.
+// C-contiguous array with shared memory, which lives as long as any copy of the Array.
 struct Array {
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape;

@@ -28,7 +28,7 @@ std::size_t BufferPool::num_free() const {
 BufferPool::Buffer BufferPool::Take(std::size_t bytes) {
   {
     const MutexLock lock(mutex_);
-    // The smallest, as others need the larger ones; of equal ones the newest, which a cache may still hold.
+    // The smallest that fits, to spare the larger ones; of equal ones the newest, which may still be in a cache.
     auto best = free_.end();
     for (auto each = free_.begin(); each != free_.end(); ++each) {
       const bool fits = each->capacity >= bytes && each->capacity / 2 <= bytes;

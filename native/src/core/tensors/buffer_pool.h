@@ -1,4 +1,4 @@
-// The memory of large arrays, used again.
+// Pool of reusable memory for large arrays.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace kubebeast {
 
-// Allocates Arrays and keeps a few large buffers for the next ones: fresh pages cost more than the copy into them.
+// Allocator of Arrays that keeps a few large buffers for reuse: fresh pages cost more than the copy into them.
 // Thread-safe. Arrays may outlive the pool.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
@@ -20,7 +20,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   static constexpr std::size_t kMinRecycledBytes = std::size_t{256} << 10;
   static constexpr std::size_t kMaxFreeBuffers = 8;
 
-  // An uninitialized array.
+  // Returns an uninitialized array.
   Array Allocate(DType dtype, std::vector<std::int64_t> shape);
 
   std::size_t num_free() const;
@@ -31,7 +31,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     std::size_t capacity = 0;
   };
 
-  // The smallest kept buffer of at least `bytes` and at most twice that, the newest of equal ones, or a new one.
+  // Returns the smallest kept buffer of `bytes` to 2 * `bytes`, the newest of equal ones, or a new buffer.
   Buffer Take(std::size_t bytes);
   void Release(Buffer buffer);
 

@@ -1,4 +1,4 @@
-// Whether the numbers of a leaf are ones that a model can compute with: finite when they are rounded to float32.
+// Check that the numbers of a leaf are valid inputs of a model: finite when rounded to float32.
 #pragma once
 
 #include <bit>
@@ -23,14 +23,14 @@ Float LoadFloat(const std::uint8_t* data, std::size_t index) {
   return value;
 }
 
-// Index of the first of `count` numbers that is not finite as float32; `count` where all are.
+// Returns the index of the first of `count` numbers that is not finite as float32, or `count` if all are.
 template <typename Float>
 std::size_t FindNonFinite(const std::uint8_t* data, std::size_t count) {
   using Bits = std::conditional_t<sizeof(Float) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
   constexpr Bits kSign = Bits{1} << (8 * sizeof(Bits) - 1);
   constexpr Bits kLargest = std::bit_cast<Bits>(kLargestFinite<Float>);
-  // Without its sign a number is ordered as its bits are, infinity and NaN above all others. The headroom is negative
-  // for those that are too large; without a way out the loop is vectorised.
+  // Without its sign, a number has the order of its bits, with infinity and NaN above all others. The headroom is
+  // negative for numbers that are too large; the loop has no early exit, so that it is vectorized.
   const auto headroom = [data](std::size_t i) {
     return kLargest - (std::bit_cast<Bits>(LoadFloat<Float>(data, i)) & ~kSign);
   };

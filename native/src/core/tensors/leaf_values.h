@@ -1,4 +1,4 @@
-// The values of a leaf.
+// Checks of the values in a leaf.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace kubebeast {
 
-// InvalidArgument where a category or a bool of `size` bytes of the leaf is out of range: a category indexes tables of
-// the model, and a bool is read as one by numpy and torch.
+// Returns InvalidArgument if a category or a bool in the leaf's `size` bytes is out of range: a category indexes tables
+// of the model, and numpy and torch read the byte of a bool as it is.
 absl::Status CheckCategories(const LeafSpec& spec, const std::uint8_t* data, std::size_t size);
 
-// The same, and where a float is not finite when it is rounded to float32.
+// Checks the same; also returns InvalidArgument if a float is not finite when rounded to float32.
 absl::Status CheckValues(const LeafSpec& spec, const std::uint8_t* data, std::size_t size);
 
 }  // namespace kubebeast

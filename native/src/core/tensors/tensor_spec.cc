@@ -1,5 +1,6 @@
 #include "tensors/tensor_spec.h"
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <string_view>
@@ -15,13 +16,13 @@ namespace {
 
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kMaxDims = 32;
-// An unroll refers to so many steps before its first.
+// Paths are part of log lines and error messages.
 constexpr std::size_t kMaxPathBytes = 255;
 
 struct DTypeEntry {
   const char* name;
   std::size_t item_size;
-  std::int64_t largest_category;  // -1 where the type holds no categories
+  std::int64_t largest_category;  // -1 if the type cannot hold categories
 };
 
 template <typename Integer>
@@ -29,7 +30,7 @@ constexpr DTypeEntry IntegerEntry(const char* name) {
   return {name, sizeof(Integer), std::numeric_limits<Integer>::max()};
 }
 
-// In the order of DType; the first one stands for all that are none.
+// In the order of DType; the first entry is for invalid values.
 constexpr DTypeEntry kDTypes[] = {{"invalid", 0, -1},
                                   IntegerEntry<std::uint8_t>("uint8"),
                                   IntegerEntry<std::int8_t>("int8"),
@@ -54,14 +55,16 @@ absl::Status CheckRowBytes(const LeafSpec& leaf, std::size_t max_row_bytes) {
   bool fits = bytes <= max_row_bytes;
   for (const std::int64_t dim : leaf.shape) {
     if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("shape has the negative dimension ", dim));
-    if (dim > 0 && fits) fits = bytes <= max_row_bytes / static_cast<std::size_t>(dim);
-    if (fits) bytes *= static_cast<std::size_t>(dim);
+    // A dimension of 0 empties the row but does not shrink the other dimensions: they are checked without it.
+    const auto size = static_cast<std::size_t>(std::max<std::int64_t>(dim, 1));
+    fits = fits && bytes <= max_row_bytes / size;
+    if (fits) bytes *= size;
   }
   if (!fits) return absl::InvalidArgumentError(absl::StrCat("a row is larger than ", max_row_bytes, " bytes"));
   return absl::OkStatus();
 }
 
-// What makes the leaf's own text long.
+// Checks the parts of the leaf that make its text long.
 absl::Status CheckLengths(const LeafSpec& leaf) {
   if (leaf.path.size() > kMaxPathBytes) {
     return absl::InvalidArgumentError(absl::StrCat("path has ", leaf.path.size(), " bytes, at most ", kMaxPathBytes));
@@ -92,7 +95,7 @@ absl::Status Invalid(absl::string_view role, const LeafSpec& leaf, absl::string_
   return absl::InvalidArgumentError(absl::StrCat(role, " leaf (", leaf.ToString(), "): ", reason));
 }
 
-// What the leaves of one role alone may be.
+// Checks the leaves that have a role, which only some leaves may have.
 absl::Status CheckRoles(const EnvSpec& spec) {
   bool has_mask = false;
   for (const LeafSpec& leaf : spec.observation) {

@@ -1,4 +1,4 @@
-// Steps of one environment whose only leaf are frames with a number.
+// Steps of one environment with a single leaf of numbered frames.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace kubebeast {
 
-// A byte of the frame with that number.
+// Returns one byte of the numbered frame.
 inline std::uint8_t FrameByte(std::uint8_t frame, std::size_t place, std::size_t frame_bytes) {
   return static_cast<std::uint8_t>(frame * frame_bytes + place);
 }
 
-// Its message holds these frames: a whole stack where it is the first of an episode.
+// Returns a step with a message of these frames: a whole stack if it is the first of an episode.
 inline VectorStep FrameStep(const std::vector<std::uint8_t>& frames, bool is_first, std::size_t frame_bytes) {
   const auto rows = std::make_shared<ObservationRows>();
   rows->rewards = {0.0F};

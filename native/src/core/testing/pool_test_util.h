@@ -1,4 +1,4 @@
-// What the tests with real streams share: a pool, its stats, and a learner that answers.
+// Common parts of the tests with real streams: a pool, its stats, and a learner that answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,13 +45,13 @@ inline std::int64_t Stat(const ActorPool& pool, std::string_view name) {
   return -1;
 }
 
-// Waits until the pool has noticed something that happens on the other side of a connection.
+// Blocks until the pool has noticed an event at the other end of a connection.
 inline testing::AssertionResult StatBecomes(const ActorPool& pool, std::string_view name, std::int64_t value) {
   if (Eventually([&] { return Stat(pool, name) == value; })) return testing::AssertionSuccess();
   return testing::AssertionFailure() << name << " is " << Stat(pool, name) << ", expected " << value;
 }
 
-// At any moment, whatever the streams do.
+// Checks the counts of steps, at any moment and under any activity of the streams.
 inline testing::AssertionResult BooksBalance(const ActorPool& pool) {
   std::int64_t sampled = 0;
   std::int64_t accounted = 0;
@@ -81,13 +81,13 @@ inline absl::Status AnswerBatch(InferenceBatch& batch, std::int64_t policy_versi
                        .core_state = core_state.data()});
 }
 
-// Waits for the next batch and answers it.
+// Blocks until the next batch is there, and answers it.
 inline absl::Status AnswerNext(ActorPool& pool) {
   auto batch = pool.NextInference(kPatience);
   return batch.ok() ? AnswerBatch(**batch) : batch.status();
 }
 
-// Answers every batch; closes the pool in the end.
+// A learner that answers every batch and closes the pool when destroyed.
 class TestLearner {
  public:
   explicit TestLearner(ActorPool& pool, int num_threads = 1) : pool_(pool) {
@@ -108,7 +108,7 @@ class TestLearner {
   std::vector<std::thread> threads_;
 };
 
-// A pool that is open for RolloutSpec() and has no learner: the tests answer when they want to.
+// Fixture with a pool that is open for RolloutSpec() and has no learner: the tests answer at the time they choose.
 class OpenPoolTest : public ::testing::Test {
  protected:
   void StartOpenPool(const std::function<void(PoolOptions&)>& adjust = [](PoolOptions&) {}) {

@@ -1,4 +1,4 @@
-// Checks a RolloutBatch against what TestActor and Think() did.
+// Checks of a RolloutBatch against the values of TestActor and Think().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct RolloutColumn {
   std::size_t num_valid = 0;
 };
 
-// Checks every value of a column against what the environment and the model did.
+// Checks every value of a column against those of the environment and the model.
 inline RolloutColumn CheckColumn(const RolloutBatch& batch, std::size_t column, std::size_t unroll_length) {
   const auto batch_size = static_cast<std::size_t>(batch.rewards.shape[1]);
   const auto frame = [&](std::size_t t) {

@@ -1,4 +1,4 @@
-// What the tests of rollouts share: environments whose every value says which environment and step it belongs to.
+// Common parts of the tests of rollouts: environments in which every value encodes its environment and step.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ inline std::shared_ptr<const UnrollShape> TestShape(std::size_t unroll_length) {
                                                          .interleaved = {false, false}});
 }
 
-// The newest frame of environment `env` at `step`. Frames before an episode's first one are negative.
+// Returns the newest frame of environment `env` at `step`. Frames before an episode's first one are negative.
 inline std::int32_t FrameValue(std::uint32_t env, std::int64_t step) {
   return static_cast<std::int32_t>(1000 * (env + 1) + step);
 }
@@ -49,8 +49,8 @@ struct StepFlags {
   std::vector<std::uint8_t> interrupted = {};
 };
 
-// One decoded step of environments first_env, first_env + 1, ... Frames of an is_first row: -v - 1, -v, v for the
-// newest frame v.
+// Returns one decoded step of environments first_env, first_env + 1, ... Frames of an is_first row: -v - 1, -v, v for
+// the newest frame v.
 inline std::shared_ptr<const ObservationRows> MakeObservation(std::uint64_t step, const StepFlags& flags,
                                                               std::uint32_t first_env = 0) {
   const auto rows = std::make_shared<ObservationRows>();
@@ -82,7 +82,7 @@ inline std::shared_ptr<const ObservationRows> MakeObservation(std::uint64_t step
   return rows;
 }
 
-// The model of the tests: everything that it says follows from the newest frame v.
+// Model of the tests: all of its outputs follow from the newest frame v.
 inline std::int64_t ChoiceFor(std::int32_t frame) { return 2 * std::int64_t{frame} + 1; }
 inline float ForceFor(std::int32_t frame) { return static_cast<float>(frame) + 0.25F; }
 inline float LogitFor(std::int32_t frame, int i) { return static_cast<float>(frame) + static_cast<float>(i) / 2; }

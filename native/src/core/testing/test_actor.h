@@ -1,4 +1,4 @@
-// An env-server of the tests: every value that it sends follows from environment and step.
+// An env-server for tests: every value that it sends follows from environment and step.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,7 +19,7 @@
 
 namespace kubebeast {
 
-// The messages of an env-server with environments first_env, first_env + 1, ...
+// Messages of an env-server with environments first_env, first_env + 1, ...
 class TestMessages {
  public:
   explicit TestMessages(std::uint32_t num_envs, std::uint32_t first_env = 0)
@@ -81,15 +81,15 @@ class TestMessages {
   }
 };
 
-// One stream of an env-server that dials; what waits for the pool fails after kPatience.
+// One stream of an env-server that dials; a call that waits for the pool fails after kPatience.
 class TestActor : public TestMessages {
  public:
   TestActor(const std::string& address, std::uint32_t num_envs, std::uint32_t first_env = 0,
-            grpc_compression_algorithm compression = GRPC_COMPRESS_NONE)
+            grpc_compression_algorithm compression = GRPC_COMPRESS_NONE, const std::string& token = "")
       : TestMessages(num_envs, first_env),
         stub_(v1::ActorPool::NewStub(
             grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Own(compression)))),
-        stream_(stub_->Act(Patient(&context_))) {}
+        stream_(stub_->Act(Patient(&context_, token))) {}
 
   ~TestActor() {
     if (stream_ == nullptr) return;
@@ -104,14 +104,14 @@ class TestActor : public TestMessages {
     return response;
   }
 
-  // Introduces itself and waits for the Welcome.
+  // Sends the Hello and blocks until the Welcome is there.
   bool Join() {
     Send(HelloMessage());
     const auto response = Read();
     return response.has_value() && response->has_welcome();
   }
 
-  // Steps the environments once and waits for the actions, whose values it checks.
+  // Steps the environments once, blocks until the actions are there, and checks their values.
   bool Step() {
     if (!Send(StepMessage(step_))) return false;
     return ReadActions();
@@ -137,32 +137,33 @@ class TestActor : public TestMessages {
     Send(request);
   }
 
-  // Says nothing more, reads to the end and returns the stream's status.
+  // Half-closes, reads to the end and returns the stream's status.
   grpc::Status Finish() {
     stream_->WritesDone();
     return Status();
   }
-  // Reads to the end and returns the status that the learner ended the stream with.
+  // Reads to the end and returns the status with which the learner ended the stream.
   grpc::Status Status() {
     while (Read().has_value()) {
     }
     return std::exchange(stream_, nullptr)->Finish();
   }
-  // Goes without a word.
+  // Disconnects without a Bye.
   void Vanish() {
     context_.TryCancel();
     std::exchange(stream_, nullptr)->Finish();
   }
 
  private:
-  // Dials again when the connection fails: gRPC 1.51 takes a stale errno for a refusal once in some 10 000 connections.
-  static grpc::ClientContext* Patient(grpc::ClientContext* context) {
+  // Dials again if the connection fails: gRPC 1.51 takes a stale errno for a refusal once in some 10 000 connections.
+  static grpc::ClientContext* Patient(grpc::ClientContext* context, const std::string& token) {
+    if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
     context->set_wait_for_ready(true);
     context->set_deadline(std::chrono::system_clock::now() + kPatience);
     return context;
   }
 
-  // A connection of its own: channels with equal arguments share one.
+  // Returns arguments for a separate connection: channels with equal arguments share one.
   static grpc::ChannelArguments Own(grpc_compression_algorithm compression) {
     grpc::ChannelArguments arguments;
     arguments.SetCompressionAlgorithm(compression);

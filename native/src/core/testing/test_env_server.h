@@ -1,4 +1,4 @@
-// An env-server that listens, for tests of who calls it.
+// An env-server that listens, for tests of the learner's calls.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +16,7 @@
 
 namespace kubebeast {
 
-// What it does with a call is up to the test.
+// A server with a call handler that the test supplies.
 class TestEnvServer final : public v1::EnvServer::Service, public TestMessages {
  public:
   using Stream = grpc::ServerReaderWriter<v1::ActRequest, v1::ActResponse>;
@@ -37,14 +37,14 @@ class TestEnvServer final : public v1::EnvServer::Service, public TestMessages {
 
   const std::string& address() const { return address_; }
 
-  // Says Hello and waits for the Welcome.
+  // Sends the Hello and blocks until the Welcome is there.
   bool Join(Stream& stream) const {
     stream.Write(HelloMessage());
     v1::ActResponse response;
     return stream.Read(&response) && response.has_welcome();
   }
 
-  // Steps until the learner says something else than Actions, which is returned; empty when it says nothing more.
+  // Steps until the learner sends anything but Actions, and returns it; empty if the learner sends nothing more.
   v1::ActResponse Play(Stream& stream) const {
     v1::ActResponse response;
     for (std::uint64_t step = 0;; ++step) {
@@ -54,7 +54,7 @@ class TestEnvServer final : public v1::EnvServer::Service, public TestMessages {
     }
   }
 
-  // The value of the metadata "authorization" in the last call.
+  // Returns the metadata "authorization" of the last call.
   std::string authorization() {
     const std::lock_guard lock(mutex_);
     return authorization_;

@@ -1,4 +1,4 @@
-// Waits of the tests: every one ends.
+// Bounded waits for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 namespace kubebeast {
 
-// Longer than any test: a wait that takes so long has failed.
+// A time longer than any test takes: a wait of this length has failed.
 inline constexpr std::chrono::seconds kPatience{60};
 
-// Waits for something that no event tells of.
+// Blocks until the condition is true, for changes that no event announces.
 template <typename Condition>
 testing::AssertionResult Eventually(const Condition& condition) {
   const auto deadline = Clock::now() + kPatience;
@@ -25,7 +25,7 @@ testing::AssertionResult Eventually(const Condition& condition) {
   return testing::AssertionSuccess();
 }
 
-// Whether the promise is kept in time; else get() would wait for ever.
+// Returns success if the promise is kept in time; get() alone might wait for ever.
 template <typename Future>
 testing::AssertionResult IsKept(const Future& future) {
   if (future.wait_for(kPatience) == std::future_status::ready) return testing::AssertionSuccess();

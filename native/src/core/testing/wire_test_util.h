@@ -1,4 +1,4 @@
-// What the codec tests share: a stream of three environments and its messages, built with the stock stubs.
+// Common parts of the codec tests: a stream of three environments and its messages, built with the stock stubs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ inline EnvSpec TestSpec() {
   return spec;
 }
 
-// Bytes that compress, and differ from their neighbours and from other seeds.
+// Returns bytes that compress, and differ from their neighbors and from other seeds.
 inline std::string TestBytes(std::size_t size, unsigned seed) {
   std::string bytes(size, '\0');
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i / 8 * 7 + seed);
@@ -47,7 +47,7 @@ inline std::string Floats(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-// A valid Observations message for TestSpec; flags are one byte an environment.
+// Returns a valid Observations message for TestSpec; flags are one byte per environment.
 inline v1::ActRequest TestStep(std::uint64_t step, const std::vector<std::uint8_t>& is_first) {
   std::size_t num_frames = 0;
   for (const std::uint8_t first : is_first) num_frames += first != 0 ? 4 : 1;
@@ -68,7 +68,7 @@ inline v1::ActRequest TestStep(std::uint64_t step, const std::vector<std::uint8_
 
 inline v1::ActRequest FirstStep() { return TestStep(0, {1, 1, 1}); }
 
-// Step 1 of a stream in which environment 1 ends.
+// Returns step 1 of a stream, in which environment 1 ends.
 inline v1::ActRequest StepInWhichEnv1Ends() {
   v1::ActRequest request = TestStep(1, {0, 0, 0});
   request.mutable_observations()->set_terminated(std::string("\0\1\0", 3));
@@ -79,7 +79,7 @@ inline v1::ActRequest StepInWhichEnv1Ends() {
   return request;
 }
 
-// is_first of the step after one in which environment 1 ended.
+// is_first in the step after one in which environment 1 ended.
 inline const std::vector<std::uint8_t> kOnlyEnv1 = {0, 1, 0};
 
 inline StreamCodec TestCodec(Compression compression = Compression::kNone, WireLimits limits = {}) {
@@ -98,7 +98,7 @@ inline absl::StatusOr<Request> Decode(StreamCodec& codec, const v1::ActRequest& 
 
 using Rows = std::shared_ptr<const ObservationRows>;
 
-// Decodes an Observations message that must be accepted; null and a failed test otherwise.
+// Decodes an Observations message that must be accepted; otherwise returns null and fails the test.
 inline Rows DecodeRows(StreamCodec& codec, const v1::ActRequest& message, int slice_size = -1) {
   auto request = Decode(codec, message, slice_size);
   EXPECT_TRUE(request.ok()) << request.status();

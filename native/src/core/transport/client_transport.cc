@@ -93,8 +93,8 @@ void ClientTransport::Exchange(Message message) {
   const MutexLock lock(mutex_);
   reading_ = writing_ = true;
   sent_ = std::move(message);
-  // Two batches: where the message cannot be sent, as the peer has said Bye and ended the call, gRPC would throw away
-  // what it has received for the same batch.
+  // Two batches: if the message cannot be sent, as the peer has sent Bye and ended the call, gRPC would discard the
+  // message that it received for the same batch.
   Batch receive;
   Begin(receive.Receive(&received_), read_);
   Batch send;

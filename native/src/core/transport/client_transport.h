@@ -18,29 +18,29 @@
 
 namespace kubebeast {
 
-// An env-server that listens.
+// Address of an env-server that listens.
 struct Endpoint {
   std::string address;      // "host:port", "unix:/path"
-  std::string server_name;  // in its certificate; empty: the host of `address`
+  std::string server_name;  // name in its certificate; if empty, the host of `address`
 
   bool operator==(const Endpoint&) const = default;
 };
 
-// A connection of its own to the endpoint, made when it is needed.
+// Returns a channel to the endpoint that shares its connection with no other one and connects when first used.
 std::shared_ptr<grpc::Channel> OpenChannel(const PoolContext& pool, const Endpoint& endpoint,
                                            const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-// One call of EnvServer.Play, and the stream that is made of it. Deletes itself at its end. Locks: a stream may call
-// while it is locked, never the other way round.
+// Transport of one call of EnvServer.Play, and owner of its stream. Deletes itself at its end. Locks: a stream may call
+// it with its own lock held, never the other way round.
 class ClientTransport final : public Transport {
  public:
-  // How a call ended: whether the env-server's Hello was accepted, and the status that it returned.
+  // Receives the result of a call: true if the env-server's Hello was accepted, and the status that it returned.
   using OnEnd = std::function<void(bool accepted, const absl::Status& status)>;
 
-  // peer: names it. on_end runs once, after Start; nothing but the destructor follows.
+  // peer: name of the endpoint. on_end runs once, after Start, as the last action before the destructor.
   ClientTransport(std::shared_ptr<PoolContext> pool, std::string peer, OnEnd on_end);
 
-  // Calls, and makes a stream of the call; once. authorization: the metadata of that name, if any.
+  // Starts the call and its stream; once. authorization: value of that metadata, if any.
   void Start(const std::shared_ptr<grpc::Channel>& channel, const std::optional<std::string>& authorization,
              grpc::CompletionQueue& queue);
 
@@ -48,7 +48,7 @@ class ClientTransport final : public Transport {
   void Write(Message message) override;
   void Exchange(Message message) override;
   void Finish(const absl::Status& status) override;
-  // Also before Start.
+  // May be called before Start, too.
   void Cancel() override { context_.TryCancel(); }
 
   void Release();
@@ -57,10 +57,10 @@ class ClientTransport final : public Transport {
   ~ClientTransport() override;
 
   void Begin(Batch& batch, Poller::Event& event);
-  // Says End, unless all is well, and half-closes; once.
+  // Sends End, unless the status is OK, and half-closes; once.
   void SendLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReceiveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the stream is to hear of what has been read or written; else the call goes on to its end.
+  // Return true if the stream must be notified of the read or write; else the call only goes on to its end.
   bool OnReadFor(const Message& message);
   bool OnWrittenFor();
   void OnStarted(bool /*ok*/) {}
@@ -71,11 +71,11 @@ class ClientTransport final : public Transport {
 
   const OnEnd on_end_;
   const std::shared_ptr<ActorStream> stream_;
-  grpc::ClientContext context_;  // holds the call
+  grpc::ClientContext context_;  // owns the call
   grpc_call* call_ = nullptr;
   CallHolds holds_;
 
-  // What gRPC reads and writes.
+  // Buffers that gRPC reads and writes.
   grpc_metadata authorization_{};
   grpc_metadata_array initial_metadata_;
   grpc_metadata_array trailing_metadata_;
@@ -88,7 +88,7 @@ class ClientTransport final : public Transport {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool peer_is_done_ ABSL_GUARDED_BY(mutex_) = false;
   bool said_last_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> last_status_ ABSL_GUARDED_BY(mutex_);  // from Finish on
+  std::optional<absl::Status> last_status_ ABSL_GUARDED_BY(mutex_);  // set by Finish
   Message sent_ ABSL_GUARDED_BY(mutex_);
 
   CallEvent<ClientTransport, &ClientTransport::OnStarted> started_{*this};

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstDelay{250};
 constexpr milliseconds kLongestDelay{8000};
-// A stream that lived for so long has ended for a reason of its own: the next call is not one more failure.
+// A stream of at least this age ended for a reason of its own: the next call is not one more failure in a row.
 constexpr std::chrono::seconds kHealthyLife{5};
 
 }  // namespace

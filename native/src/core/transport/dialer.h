@@ -1,4 +1,4 @@
-// Keeps a stream to each of the env-servers that listen.
+// Dialer of the env-servers that listen.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -20,25 +20,25 @@
 
 namespace kubebeast {
 
-// Calls an endpoint that has no stream, and again after its stream has ended, with a jittered exponential back-off.
-// Thread-safe; nothing blocks.
+// A dialer that calls each endpoint without a stream, and again after its stream has ended, with a jittered exponential
+// back-off. Thread-safe; does not block, except EndCalls.
 class Dialer {
  public:
   explicit Dialer(std::shared_ptr<PoolContext> pool) : pool_(std::move(pool)) {}
 
-  // From now on calls are made, whose events come to the queue; it must outlive them.
+  // Allows calls from now on. Their events come to the queue, which must outlive them.
   void Start(grpc::CompletionQueue& queue);
 
-  // Replaces the endpoints: new ones are called at the next Tick; the streams of those left out go on to their end.
+  // Replaces the endpoints: new ones are called at the next Tick; streams of omitted ones go on to their end.
   void SetEndpoints(const std::vector<Endpoint>& endpoints);
 
   // Calls the endpoints that are due.
   void Tick(Clock::time_point now);
 
-  // Calls nobody any more. Idempotent.
+  // Starts no more calls. Idempotent.
   void Stop();
 
-  // Once it is stopped: waits until no call is under way, and cuts off what is left at the deadline.
+  // After Stop: blocks until no call is under way; cancels the remaining ones at the deadline.
   void EndCalls(Clock::time_point deadline);
 
  private:
@@ -46,13 +46,13 @@ class Dialer {
     Endpoint endpoint;
     bool wanted = true;
     bool calling = false;
-    ClientTransport* call = nullptr;  // a started one, until its end
+    ClientTransport* call = nullptr;  // null unless a call is started and has not ended
     Clock::time_point called_at{};
     Clock::time_point due{};
-    unsigned num_failures = 0;  // in a row
+    unsigned num_failures = 0;  // number of failures in a row
   };
 
-  // Those that are due, marked as under way.
+  // Returns the endpoints that are due, marked as under way.
   std::vector<Endpoint> TakeDue(Clock::time_point now);
   void Call(const Endpoint& endpoint, const std::optional<std::string>& authorization);
   bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -64,10 +64,10 @@ class Dialer {
   Mutex mutex_;
   CondVar ended_;
   grpc::CompletionQueue* queue_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);  // from the first endpoint on
+  std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mutex_);  // set with the first endpoints
   bool cutting_off_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Target> targets_ ABSL_GUARDED_BY(mutex_);  // by address
+  std::map<std::string, Target> targets_ ABSL_GUARDED_BY(mutex_);  // key: address
   std::minstd_rand random_ ABSL_GUARDED_BY(mutex_){std::random_device{}()};
 };
 

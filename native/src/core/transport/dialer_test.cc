@@ -1,4 +1,4 @@
-// The direction in which env-servers listen: the same messages, the same guarantees.
+// Tests of the direction in which env-servers listen: the same messages, the same guarantees.
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -117,7 +117,7 @@ TEST_F(DialerTest, CompressedMessageIsAnsweredByAnEndThatSaysWhatToDo) {
   TestEnvServer server(
       [&answer](TestEnvServer& self, Stream& stream) {
         v1::ActRequest hello = self.HelloMessage();
-        hello.mutable_hello()->set_env_id(std::string(1000, 'x'));  // gRPC compresses only where that saves something
+        hello.mutable_hello()->set_env_id(std::string(1000, 'x'));  // gRPC compresses only if that saves bytes
         stream.Write(hello);
         v1::ActResponse response;
         if (stream.Read(&response)) answer.set_value(response.end());
@@ -208,7 +208,7 @@ TEST_F(DialerTest, ByeOfAnEnvServerThatTakesNoMoreActionsIsHeard) {
   const auto owed = pool_->NextInference(kPatience);
   ASSERT_TRUE(owed.ok());
   taken.set_value();
-  // Has come after the end of the other call.
+  // The step arrived after the end of the other call.
   ASSERT_TRUE(AnswerNext(*pool_).ok());
   ASSERT_TRUE(AnswerBatch(**owed).ok());
   EXPECT_TRUE(StatBecomes(*pool_, "streams_ended_bye", 1));

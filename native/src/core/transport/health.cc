@@ -14,7 +14,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr char kService[] = "kubebeast.v1.ActorPool";
 constexpr char kMessage[] = "health check";
-// A name is one of two.
+// A valid request holds one of two short names.
 constexpr std::size_t kMaxRequestBytes = 1024;
 
 constexpr std::uint32_t kNumFields = 1;

@@ -1,4 +1,4 @@
-// What the learner says of its health (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
+// Health service of the learner (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace kubebeast {
 
-// Of the server as a whole (the empty name) and of the contract's service. Thread-safe.
+// Health of the whole server (the empty name) and of the contract's service. Thread-safe.
 class Health {
  public:
   static constexpr char kCheckMethod[] = "/grpc.health.v1.Health/Check";
 
   void SetServing(bool serving) { serving_ = serving; }
 
-  // The serialized HealthCheckResponse for a HealthCheckRequest. NotFound where the service is another one;
+  // Returns the serialized HealthCheckResponse for a HealthCheckRequest; NotFound for the name of another service,
   // InvalidArgument for anything else.
   absl::StatusOr<std::string> Check(const Message& request) const;
 

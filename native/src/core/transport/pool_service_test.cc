@@ -14,7 +14,7 @@ namespace {
 
 class PoolServiceTest : public OpenPoolTest {};
 
-// As the kernel knows them.
+// Returns the names of this process's threads in the kernel.
 std::vector<std::string> ThreadNames() {
   std::vector<std::string> names;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -23,7 +23,7 @@ std::vector<std::string> ThreadNames() {
   return names;
 }
 
-// gRPC's threads for callbacks sleep for 100 ms after every second without an event, whoever steps meanwhile.
+// gRPC's callback threads sleep for 100 ms after every second without an event, even while streams step.
 TEST_F(PoolServiceTest, NoThreadsOfGrpcRunCallbacks) {
   StartOpenPool();
   TestActor actor(pool_->address(), 1);

@@ -3,28 +3,33 @@
 
 #include <grpc/grpc.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "calls/batch.h"
 #include "calls/call_event.h"
 #include "calls/transport.h"
+#include "door/stream_pass.h"
 #include "stream/actor_stream.h"
 #include "stream/pool_context.h"
 
 namespace kubebeast {
 
-// One call of ActorPool.Act, which it takes over. Begins batches while its stream is locked, so one at a time; ends,
-// and deletes itself, when it was finished and released and gRPC is done with it.
+// Transport of one call of ActorPool.Act, which it owns. Begins batches with its stream locked, so one at a time;
+// deletes itself once it is finished and released and gRPC is done with it.
 class ServerTransport final : public Transport {
  public:
-  ServerTransport(std::shared_ptr<PoolContext> pool, grpc_call* call, const std::string& peer);
+  // connection: null if the peer is local.
+  ServerTransport(std::shared_ptr<PoolContext> pool, grpc_call* call, const std::string& peer,
+                  std::shared_ptr<Connection> connection);
 
-  // Makes a stream of the call; else it is to be finished. Once.
-  void Start() { stream_->Start(); }
-  // Once, by whoever made it, after Start or Finish.
+  // Makes a stream of the call; a call without Start needs Finish. Once.
+  void Start();
+  // Gives up the creator's hold; once, after Start or Finish.
   void Release();
 
+  void Admit(std::uint64_t max_step_bytes) override;
   void Read() override;
   void Write(Message message) override;
   void Exchange(Message message) override;
@@ -34,7 +39,9 @@ class ServerTransport final : public Transport {
  private:
   ~ServerTransport() override;
 
-  // The batch of the first thing that is sent, and of what comes later.
+  // Counts the end of the call, and shuts the connection down if too many end the same way.
+  void CountEnd();
+  // Adds the initial metadata to the batch of the first message or status; returns the batch.
   Batch& AddMetadata(Batch& batch);
   void Begin(Batch& batch, Poller::Event& event);
   void OnRead(bool ok);
@@ -43,7 +50,10 @@ class ServerTransport final : public Transport {
   void OnFinished(bool /*ok*/) {}
   void OnClosed(bool /*ok*/) { stream_->OnPeerGone(); }
 
+  const std::shared_ptr<PoolContext> pool_;
   grpc_call* const call_;
+  StreamPass pass_;
+  bool is_offence_ = false;  // true if the status of Finish marks an offence
   const std::shared_ptr<ActorStream> stream_;
   CallHolds holds_;
   bool said_metadata_ = false;

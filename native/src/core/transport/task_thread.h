@@ -1,4 +1,4 @@
-// A thread for work that may wait, which transport threads must not.
+// A thread for work that may block, which transport threads must not.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace kubebeast {
 
-// Runs tasks one after the other, from the first one on; the destructor waits until all have run. Thread-safe.
+// Runner of tasks, one after the other, on a thread that starts with the first one and ends with Stop. Thread-safe.
 class TaskThread {
  public:
   using Task = std::function<void()>;
@@ -19,21 +19,26 @@ class TaskThread {
   static constexpr std::size_t kMaxWaiting = 4096;
 
   TaskThread() = default;
-  ~TaskThread() {
-    {
-      const MutexLock lock(mutex_);
-      closing_ = true;
-      changed_.NotifyAll();
-    }
-    if (thread_.joinable()) thread_.join();
-  }
+  ~TaskThread() { Stop(); }
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  // False where too many tasks wait. Never blocks.
+  // Blocks until all tasks have run. Idempotent; from one thread at a time.
+  void Stop() {
+    std::thread thread;
+    {
+      const MutexLock lock(mutex_);
+      closing_ = true;
+      thread = std::move(thread_);
+      changed_.NotifyAll();
+    }
+    if (thread.joinable()) thread.join();
+  }
+
+  // Returns false if too many tasks wait, and after Stop. Never blocks.
   [[nodiscard]] bool Run(Task task) {
     const MutexLock lock(mutex_);
-    if (tasks_.size() >= kMaxWaiting) return false;
+    if (closing_ || tasks_.size() >= kMaxWaiting) return false;
     tasks_.push_back(std::move(task));
     if (!thread_.joinable()) thread_ = std::thread([this] { RunAll(); });
     changed_.NotifyAll();
@@ -45,7 +50,7 @@ class TaskThread {
     while (const Task task = Next()) task();
   }
 
-  // Waits for the next task; none at the end.
+  // Blocks until there is a task; returns an empty one after Stop.
   Task Next() {
     const MutexLock lock(mutex_);
     while (!closing_ && tasks_.empty()) changed_.Wait(mutex_);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "kubebeast_protos/v1/actor_pool.pb.h"
 #include "wire/wire_reader.h"
@@ -11,17 +12,20 @@
 namespace kubebeast {
 namespace {
 
-// 256 leaves with the longest paths take a third of it. Repeated empty leaves cost the parser 40 times their bytes.
+// 256 leaves with the longest paths take a third of this. Repeated empty leaves cost the parser 40 times their bytes.
 constexpr std::size_t kMaxHelloBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxIdCharacters = 253;
 constexpr std::size_t kMaxEnvConfigCharacters = 8192;
+constexpr std::size_t kMaxRunBytes = 253;
+// Bytes of a row besides its leaves: reward, flags, and the episode that it may end.
+constexpr std::uint64_t kRowOverheadBytes = 64;
 
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("hello.", parts...));
 }
 
-// Ids become metric labels and parts of log lines, env_config a part of them.
+// Checks a text from the peer: ids become metric labels and parts of log lines, env_config a part of log lines.
 absl::Status CheckText(absl::string_view name, const std::string& text, std::size_t min_characters,
                        std::size_t max_characters) {
   if (text.size() < min_characters || text.size() > max_characters) {
@@ -33,14 +37,14 @@ absl::Status CheckText(absl::string_view name, const std::string& text, std::siz
   return absl::OkStatus();
 }
 
-// The values are checked by ValidateEnvSpec.
+// Converts without checks; ValidateEnvSpec checks the values.
 std::vector<LeafSpec> ToLeafSpecs(const google::protobuf::RepeatedPtrField<v1::LeafSpec>& messages) {
   std::vector<LeafSpec> leaves;
   leaves.reserve(static_cast<std::size_t>(messages.size()));
   for (const v1::LeafSpec& message : messages) {
     LeafSpec& leaf = leaves.emplace_back();
     leaf.path = message.path();
-    // A number that does not fit must not wrap round to a valid one: 0 is none.
+    // A number that does not fit must not wrap around to a valid one: 0 is invalid.
     leaf.dtype = static_cast<DType>(v1::DType_IsValid(message.dtype()) ? message.dtype() : v1::DTYPE_INVALID);
     leaf.shape.assign(message.shape().begin(), message.shape().end());
     leaf.frame_stack = std::max(message.frame_stack(), 1U);
@@ -64,7 +68,7 @@ absl::StatusOr<std::vector<Compression>> ToOffer(const v1::Hello& message) {
 }
 
 // One step of the stream and its answer, uncompressed and with whole stacks, must fit into a message: this bounds the
-// memory a peer can ask for by what it may send.
+// memory that a peer can request by the size of its messages.
 absl::Status CheckSpec(const EnvSpec& spec, std::uint32_t num_envs, std::size_t max_message_bytes) {
   if (const absl::Status status = ValidateEnvSpec(spec, max_message_bytes / num_envs); !status.ok()) {
     return Invalid(status.message());
@@ -85,9 +89,12 @@ absl::Status CheckFields(const v1::Hello& message, const WireLimits& limits) {
   absl::Status status = CheckText("env_server_id", message.env_server_id(), 1, kMaxIdCharacters);
   if (status.ok()) status = CheckText("instance_id", message.instance_id(), 1, kMaxIdCharacters);
   if (status.ok()) status = CheckText("env_id", message.env_id(), 0, kMaxIdCharacters);
-  // Whether it is JSON is for whoever reads it.
+  // The reader of env_config checks that it is JSON.
   if (status.ok()) status = CheckText("env_config", message.env_config(), 0, kMaxEnvConfigCharacters);
   if (!status.ok()) return status;
+  if (message.run().size() > kMaxRunBytes) {
+    return Invalid("run: ", message.run().size(), " bytes, expected at most ", kMaxRunBytes);
+  }
   if (message.num_envs() == 0 || message.num_envs() > limits.max_envs_per_stream) {
     return Invalid("num_envs: ", message.num_envs(), ", expected 1 to ", limits.max_envs_per_stream);
   }
@@ -119,6 +126,7 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.instance_id = std::move(*message.mutable_instance_id());
   hello.num_envs = message.num_envs();
   hello.protocol_minor = message.protocol_minor();
+  hello.run = std::move(*message.mutable_run());
   hello.spec.env_id = std::move(*message.mutable_env_id());
   hello.spec.env_config = std::move(*message.mutable_env_config());
   hello.spec.observation = ToLeafSpecs(message.observation());
@@ -128,6 +136,19 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   if (!offer.ok()) return offer.status();
   hello.offered = *std::move(offer);
   return hello;
+}
+
+absl::Status CheckRun(const Hello& hello, const std::string& run_id) {
+  if (hello.run.empty() || hello.run == run_id) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("hello.run: the env-server serves the run \"",
+                                                    absl::Utf8SafeCHexEscape(hello.run), "\", the learner trains \"",
+                                                    absl::Utf8SafeCHexEscape(run_id), "\""));
+}
+
+std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits) {
+  std::uint64_t row_bytes = kRowOverheadBytes;
+  for (const LeafSpec& leaf : hello.spec.observation) row_bytes += leaf.row_bytes();
+  return 2 * std::min(row_bytes * hello.num_envs, std::uint64_t{limits.max_message_bytes});
 }
 
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression) {

@@ -1,4 +1,4 @@
-// The messages that open and end a stream, by the generated parser: small ones, once a stream.
+// Codec of the messages that open and end a stream, by the generated parser: they are small, and come once per stream.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,26 @@ struct Hello {
   std::string instance_id;
   std::uint32_t num_envs = 0;
   EnvSpec spec;
-  std::vector<Compression> offered;  // one entry an observation leaf: LZ4 where the peer offers it
+  std::vector<Compression> offered;  // one entry per observation leaf: LZ4 if the peer offers it
   std::uint32_t protocol_minor = 0;
+  std::string run;  // the run that the env-server serves; if empty, any
 };
 
-// Reads the first message of a stream. InvalidArgument: not a Hello, malformed, over a limit. FailedPrecondition: other
-// major protocol version. The text names the field and the value.
+// Decodes the first message of a stream. Returns InvalidArgument if it is not a Hello, malformed or over a limit, and
+// FailedPrecondition for another major protocol version. The text contains the field and the value.
 absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size,
                                   const WireLimits& limits);
 
-// The serialized ActResponse with a Welcome.
+// Returns FailedPrecondition if the env-server serves another run than `run_id`; the text contains both.
+absl::Status CheckRun(const Hello& hello, const std::string& run_id);
+
+// Returns the bytes of the peer's longest step message in transit: twice its rows, for small frames and TLS records.
+std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits);
+
+// Returns the serialized ActResponse with a Welcome.
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression);
 
-// The serialized ActResponse with an End of that status, which is not OK.
+// Returns the serialized ActResponse with an End of that status, which must not be OK.
 std::string EncodeEnd(const absl::Status& status);
 
 }  // namespace kubebeast

@@ -57,6 +57,17 @@ TEST(HandshakeCodecTest, DecodesAHelloOfTheStockStubs) {
   }
 }
 
+TEST(HandshakeCodecTest, EnvServerOfNoRunServesAny) { EXPECT_TRUE(CheckRun(*Decode(TestHello()), "pong-1").ok()); }
+
+TEST(HandshakeCodecTest, EnvServerOfAnotherRunIsRefusedWithBothNames) {
+  v1::ActRequest message = TestHello();
+  message.mutable_hello()->set_run("pong-1");
+  EXPECT_TRUE(CheckRun(*Decode(message), "pong-1").ok());
+  EXPECT_EQ(CheckRun(*Decode(message), "pong\n2"),
+            absl::FailedPreconditionError(
+                R"(hello.run: the env-server serves the run "pong-1", the learner trains "pong\n2")"));
+}
+
 TEST(HandshakeCodecTest, TakesMissingAndUnknownOffersAsNone) {
   v1::ActRequest message = TestHello();
   EXPECT_EQ(Decode(message)->offered, (std::vector{Compression::kLz4, Compression::kNone}));
@@ -120,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
         Rejection{"BadEnvId", [](auto& h) { h.set_env_id("a\tb"); }, "hello.env_id: holds a character"},
         Rejection{"LongEnvConfig", [](auto& h) { h.set_env_config(std::string(8193, ' ')); },
                   "hello.env_config: 8193 characters, expected 0 to 8192"},
+        Rejection{"LongRun", [](auto& h) { h.set_run(std::string(254, 'r')); },
+                  "hello.run: 254 bytes, expected at most 253"},
         Rejection{"BadEnvConfig", [](auto& h) { h.set_env_config("{\"a\":\n1}"); }, "hello.env_config: holds a char"},
         Rejection{"ForeignEnvConfig", [](auto& h) { h.set_env_config("{\"a\":\"\xC3\xA4\"}"); },
                   "hello.env_config: holds a character that is not printable ASCII"},

@@ -26,7 +26,7 @@ absl::Status ReadRaw(CodedInputStream* in, std::size_t length, std::size_t size,
   return absl::OkStatus();
 }
 
-// The next `length` bytes as one piece, consumed; null at the end of the input.
+// Consumes the next `length` bytes and returns them as one piece, or null at the end of the input.
 const char* ReadContiguous(CodedInputStream* in, std::size_t length, std::string* scratch) {
   const void* direct = nullptr;
   int available = 0;

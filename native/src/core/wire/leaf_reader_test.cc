@@ -8,7 +8,7 @@
 namespace kubebeast {
 namespace {
 
-// Reads `payload` as a leaf of `size` bytes, behind its one-byte length, from slices of `slice_size` bytes.
+// Reads `payload` as a leaf of `size` bytes, after its one-byte length, from slices of `slice_size` bytes.
 absl::StatusOr<std::string> Read(const LeafSpec& spec, Compression compression, const std::string& payload,
                                  std::size_t size, int slice_size = -1) {
   EXPECT_LT(payload.size(), 128U);

@@ -17,15 +17,15 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
-constexpr std::uint32_t kNumFields = 9;         // of Observations
-constexpr std::uint32_t kNumEpisodeFields = 3;  // of Episode
+constexpr std::uint32_t kNumFields = 9;         // fields of Observations
+constexpr std::uint32_t kNumEpisodeFields = 3;  // fields of Episode
 
 template <typename... Parts>
 absl::Status InvalidObservations(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(kName, ".", parts...));
 }
 
-// The state of one message while its fields arrive in any order.
+// Decoder of one message, with fields in any order.
 class Decoder {
  public:
   Decoder(const std::vector<LeafSpec>& specs, const std::vector<Compression>& compression,
@@ -122,7 +122,7 @@ class Decoder {
                                                    sizeof(Float) == sizeof(float) ? "" : " as float32"));
   }
 
-  // The length of a field that holds one element an environment, and none yet.
+  // Reads the length of a field with one element per environment; it must be the field's first occurrence.
   absl::Status ReadColumnLength(CodedInputStream* in, absl::string_view name, std::size_t item_size, bool empty) const {
     int length = 0;
     if (!ReadLength(in, &length)) return Malformed(kName);
@@ -184,7 +184,7 @@ class Decoder {
     return absl::OkStatus();
   }
 
-  // What can be checked only when every field is there.
+  // Checks the properties that need all fields.
   absl::Status CheckMessage() const {
     if (absl::Status status = CheckStep(); !status.ok()) return status;
     if (rows_->leaves.size() != specs_.size()) {
@@ -194,7 +194,7 @@ class Decoder {
     if (rows_->terminated.empty()) return InvalidObservations("terminated: missing");
     if (rows_->truncated.empty()) return InvalidObservations("truncated: missing");
     if (rows_->is_first.empty()) return InvalidObservations("is_first: missing");
-    rows_->interrupted.resize(num_envs_);  // left out where all are 0
+    rows_->interrupted.resize(num_envs_);  // omitted if all are 0
     for (std::size_t i = 0; i < num_envs_; ++i) {
       if (absl::Status status = CheckRow(i); !status.ok()) return status;
     }

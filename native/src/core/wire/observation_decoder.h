@@ -1,4 +1,4 @@
-// One kubebeast.v1.Observations message to rows.
+// Decoder of one kubebeast.v1.Observations message.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace kubebeast {
 
-// What the history of a stream demands of its next Observations message.
+// Values that the history of a stream requires of its next Observations message.
 struct ObservationExpectation {
   std::uint64_t step = 0;
-  std::vector<std::uint8_t> is_first;  // [B]: exactly the rows after a final row, and every row of step 0
+  std::vector<std::uint8_t> is_first;  // [B]: set for rows after a final row, and for every row of step 0
 };
 
 // Decodes a length-delimited Observations message, length prefix included. The size of a stacked leaf depends on
-// is_first, which comes after the leaves on the wire: it is foretold by `expected` and checked when it arrives.
-// InvalidArgument on anything the contract forbids; the text names the field, the value and what was expected.
+// is_first, which follows the leaves on the wire: it is predicted by `expected` and checked when it arrives.
+// Returns InvalidArgument for any violation of the contract; the text contains field, value and expectation.
 absl::StatusOr<std::shared_ptr<ObservationRows>> DecodeObservations(google::protobuf::io::CodedInputStream* in,
                                                                     const std::vector<LeafSpec>& specs,
                                                                     const std::vector<Compression>& compression,

@@ -1,4 +1,4 @@
-// What the environments of a stream send in one step.
+// Decoded observations of a stream's environments in one step.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct EpisodeEnd {
   std::uint64_t length = 0;
 };
 
-// One vector step, decoded. Immutable once decoded and shared by everything that refers to its frames: a rollout keeps
+// One vector step, decoded. Immutable once decoded and shared by all objects that refer to its frames: a rollout keeps
 // pointers into it until the rollout has been copied into a training batch.
 struct ObservationRows {
   std::uint64_t step = 0;
@@ -24,10 +24,10 @@ struct ObservationRows {
   std::vector<std::uint8_t> is_first;     // [B], 0 or 1
   std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place; with is_first: absent
   std::vector<EpisodeEnd> episodes;
-  std::uint64_t env_us = 0;  // the environments computed; 0: it does not say
+  std::uint64_t env_us = 0;  // computing time of the environments; 0: not reported
 
   std::uint32_t num_envs() const { return static_cast<std::uint32_t>(rewards.size()); }
-  // The frames of environment `env` in this message, oldest first: frame_stack of them where is_first, else one.
+  // Returns the frames of environment `env` in this message, oldest first: frame_stack of them if is_first, else one.
   const std::uint8_t* frames(std::size_t leaf, std::uint32_t env) const {
     return leaves[leaf].data.get() + leaves[leaf].offsets[env];
   }

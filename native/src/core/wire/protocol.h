@@ -1,4 +1,4 @@
-// What a learner and its peers agree on (protos/kubebeast_protos/v1/actor_pool.proto).
+// Constants of the protocol between a learner and its peers (protos/kubebeast_protos/v1/actor_pool.proto).
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolMinor = 4;
+inline constexpr std::uint32_t kProtocolMinor = 5;
 // From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
 inline constexpr std::uint32_t kTracedMinor = 2;
 
-// Values equal kubebeast.v1.Compression.
+// Compression of a leaf, with the values of kubebeast.v1.Compression.
 enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
 
-// What a receiver accepts from a peer.
+// Limits on the messages that a receiver accepts.
 struct WireLimits {
   std::size_t max_message_bytes = std::size_t{64} << 20U;
   std::uint32_t max_envs_per_stream = 1024;

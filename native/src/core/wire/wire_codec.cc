@@ -22,10 +22,10 @@ constexpr std::uint32_t kNumPayloads = 3;
 constexpr std::uint32_t kHelloTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kObservationsTag = Tag(2, WireType::kBytes);
 constexpr std::uint32_t kByeTag = Tag(3, WireType::kBytes);
-constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);      // of ActResponse
-constexpr std::uint32_t kActionStepTag = Tag(1, WireType::kVarint);  // of Actions
-constexpr std::uint32_t kActionLeafTag = Tag(2, WireType::kBytes);   // of Actions
-constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);      // of Actions
+constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);      // field of ActResponse
+constexpr std::uint32_t kActionStepTag = Tag(1, WireType::kVarint);  // field of Actions
+constexpr std::uint32_t kActionLeafTag = Tag(2, WireType::kBytes);   // field of Actions
+constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);      // field of Actions
 constexpr std::size_t kTagBytes = 1;
 
 constexpr int kMaxByeBytes = 4096;
@@ -51,7 +51,7 @@ absl::StatusOr<Request> DecodeBye(CodedInputStream* in) {
     return absl::InvalidArgumentError(
         absl::StrCat("bye.detail: ", characters, " characters, at most ", kMaxByeCharacters));
   }
-  // The detail becomes a part of one log line.
+  // The detail becomes part of one log line.
   std::replace_if(bye.detail.begin(), bye.detail.end(), absl::ascii_iscntrl, ' ');
   if (message.reason() == v1::Bye::REASON_SHUTDOWN) bye.reason = Bye::Reason::kShutdown;
   if (message.reason() == v1::Bye::REASON_TERMINATED) bye.reason = Bye::Reason::kTerminated;

@@ -1,6 +1,6 @@
-// Messages of one stream to rows and back (protos/kubebeast_protos/v1/actor_pool.proto), without the generated parser:
+// Codec for the messages of one stream (protos/kubebeast_protos/v1/actor_pool.proto), without the generated parser:
 // leaf bytes go from the transport's slices into their final block in one copy, or are decompressed there.
-// Nothing a peer sends is trusted: every size, count and value is checked before memory is taken for it.
+// No input of a peer is trusted: every size, count and value is checked before memory is allocated for it.
 #pragma once
 
 #include <cstddef>
@@ -27,23 +27,23 @@ struct Bye {
 
 using Request = std::variant<std::shared_ptr<const ObservationRows>, Bye>;
 
-// Decodes the messages that follow the Hello. One per stream; not thread-safe.
+// Codec of the messages after the Hello. One per stream; not thread-safe.
 class StreamCodec {
  public:
-  // compression: one entry an observation leaf.
+  // compression: one entry per observation leaf.
   StreamCodec(const EnvSpec& spec, std::uint32_t num_envs, std::vector<Compression> compression, WireLimits limits);
 
-  // Decodes one message of `size` bytes. InvalidArgument on anything the contract forbids: a wrong size, count or step
-  // number, a flag or category out of range, a number that is not finite, a row that is not in the contract's table, a
-  // compressed block that does not decompress to exactly its size.
+  // Decodes one message of `size` bytes. Returns InvalidArgument for any violation of the contract: a wrong size, count
+  // or step number, a flag or category out of range, a number that is not finite, a row that is not in the contract's
+  // table, a compressed block that does not decompress to exactly its size.
   absl::StatusOr<Request> Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size);
 
-  // The serialized ActResponse with the Actions of `step`. leaves[i] is [num_envs, *shape] of action leaf i,
-  // contiguous. traced: asks for env_us in the next Observations.
+  // Returns the serialized ActResponse with the Actions of `step`. leaves[i] is [num_envs, *shape] of action leaf i,
+  // contiguous. traced: requests env_us in the next Observations.
   std::string EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,
                             bool traced = false) const;
 
-  // The step number that the next Observations message must carry.
+  // Returns the step number that the next Observations message must carry.
   std::uint64_t next_step() const { return expected_.step; }
 
  private:
@@ -52,7 +52,7 @@ class StreamCodec {
   std::vector<Compression> compression_;
   WireLimits limits_;
   ObservationExpectation expected_;
-  std::string scratch_;  // a compressed leaf that spans slices
+  std::string scratch_;  // holds a compressed leaf that spans slices
 };
 
 }  // namespace kubebeast

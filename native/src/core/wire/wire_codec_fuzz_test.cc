@@ -1,5 +1,5 @@
-// Hostile bytes: no input may crash the codec, read outside of it or take memory beyond what the spec allows. Run under
-// the asan preset to prove the second.
+// Tests with hostile bytes: no input may crash the codec, make it read out of bounds or allocate memory beyond the
+// spec's limits. Reads out of bounds are found under the asan preset.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -44,7 +44,7 @@ bool HelloIsAccepted(const std::string& bytes, int slice_size) {
   return DecodeHello(&input, bytes.size(), {}).ok();
 }
 
-// Flips, overwrites, removes, repeats or inserts at random places, one to four times.
+// Flips, overwrites, removes, repeats or inserts bytes at one to four random places.
 std::string Mutate(std::string bytes, std::mt19937& random) {
   const auto below = [&random](std::size_t bound) {
     return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
@@ -105,7 +105,7 @@ TEST_P(WireCodecFuzzTest, SurvivesMutatedSteps) {
     const auto request = Decode(codec, Mutate(bytes, random), i % 8 == 0 ? -1 : i % 8);
     if (!request.ok()) ++num_rejected;
     if (!request.ok() || !std::holds_alternative<Rows>(*request)) continue;
-    // What is accepted can be read in full.
+    // Accepted rows can be read in full.
     const auto& rows = *std::get<Rows>(*request);
     const std::string image(reinterpret_cast<const char*>(rows.frames(0, kTestEnvs - 1)), 80);
     EXPECT_EQ(image.size(), 80U);

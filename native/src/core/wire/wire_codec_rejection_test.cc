@@ -1,4 +1,4 @@
-// Every rule of the contract that StreamCodec enforces, and the text with which it refuses a message.
+// Tests of every rule of the contract that StreamCodec enforces, and of the text of each error.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ TEST(WireCodecRejectionTest, RejectsAMessageOverTheLimitBeforeReadingIt) {
 
 struct StepRejection {
   std::string name;
-  std::function<void(v1::ActRequest&)> change;  // of step 1, in which environment 1 ends
+  std::function<void(v1::ActRequest&)> change;  // changes step 1, in which environment 1 ends
   std::string message;
 };
 

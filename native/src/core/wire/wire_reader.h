@@ -1,6 +1,6 @@
-// The parts of the protobuf wire format that the hand-written decoders share
+// Parts of the protobuf wire format that the hand-written decoders share
 // (https://protobuf.dev/programming-guides/encoding/). Stricter than the generated parser: a known field with a wrong
-// wire type, a group and a length that leaves its message are errors.
+// wire type, a group, and a length beyond the end of its message are errors.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@ namespace kubebeast {
 
 enum class WireType : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// The tag that opens field `number`.
+// Returns the tag that opens field `number`.
 constexpr std::uint32_t Tag(std::uint32_t number, WireType type) {
   return number << 3U | static_cast<std::uint32_t>(type);
 }
 
-// InvalidArgument with "<message>: truncated or malformed".
+// Returns InvalidArgument with "<message>: truncated or malformed".
 absl::Status Malformed(absl::string_view message);
 
-// InvalidArgument when a message of `size` bytes is larger than the receiver accepts.
+// Returns InvalidArgument if a message of `size` bytes is larger than the receiver accepts.
 absl::Status CheckMessageSize(std::size_t size, std::size_t max_bytes);
 
-// Reads the length of a bytes field or submessage. False unless that many bytes remain below the current limit.
+// Reads the length of a bytes field or submessage. Returns false unless that many bytes remain below the current limit.
 bool ReadLength(google::protobuf::io::CodedInputStream* in, int* length);
 
-// Skips a field that this version does not know. InvalidArgument when the field number is one of 1 .. num_known, whose
-// proper tags the caller has handled, or when the field is malformed; the text starts with `message`.
+// Skips a field unknown to this version. Returns InvalidArgument if the field number is one of 1 .. num_known, as the
+// caller has handled their proper tags, or if the field is malformed; the text starts with `message`.
 absl::Status SkipUnknownField(google::protobuf::io::CodedInputStream* in, std::uint32_t tag, std::uint32_t num_known,
                               absl::string_view message);
 
@@ -44,7 +44,7 @@ absl::Status ForEachField(google::protobuf::io::CodedInputStream* in, absl::stri
   return absl::OkStatus();
 }
 
-// ForEachField over a length-delimited submessage.
+// Calls on_field(tag) for every field of a length-delimited submessage.
 template <typename OnField>
 absl::Status ForEachSubmessageField(google::protobuf::io::CodedInputStream* in, absl::string_view message,
                                     OnField on_field) {

@@ -13,7 +13,7 @@ namespace {
 using google::protobuf::io::ArrayInputStream;
 using google::protobuf::io::CodedInputStream;
 
-// Reads all of `bytes` as a message whose fields 1 and 2 are known, neither with the wire type that is met.
+// Reads all of `bytes` as a message with known fields 1 and 2, and unexpected wire types for both.
 absl::Status SkipAll(const std::string& bytes, int slice_size = -1) {
   ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
   CodedInputStream in(&input);

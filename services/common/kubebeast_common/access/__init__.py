@@ -1,1 +1,1 @@
-"""Who may come in: addresses, certificates and tokens."""
+"""Access control: addresses, certificates and tokens."""

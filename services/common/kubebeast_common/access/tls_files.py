@@ -1,4 +1,4 @@
-"""PEM files of certificates, keys and authorities, and whether they can be used."""
+"""PEM files of certificates, keys and authorities, and their validation."""
 
 import ssl
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from pathlib import Path
 
 
 class TlsError(Exception):
-    """A file that cannot be used, or a certificate and a key that do not belong together."""
+    """An unusable file, or a certificate and a key that do not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Paths of PEM files; "" where there is none."""
+    """Paths of PEM files; "" for none."""
 
     cert: str = ""
-    """The own certificate, followed by those between it and the authority's."""
+    """The own certificate, followed by the intermediate certificates."""
     key: str = ""
-    """The private key of `cert`, not encrypted."""
+    """The unencrypted private key of `cert`."""
     ca: str = ""
-    """The authorities that the other side's certificate must descend from."""
+    """The authorities that verify the certificate of the other side."""
 
     def __bool__(self) -> bool:
         return self != TlsFiles()
@@ -26,7 +26,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """Contents of TlsFiles; None where there is no file."""
+    """Contents of TlsFiles; None for no file."""
 
     cert: bytes | None
     key: bytes | None
@@ -34,9 +34,9 @@ class Pem:
 
 
 def read_pem(files: TlsFiles) -> Pem:
-    """The files' bytes, looked at by OpenSSL first: gRPC reports an unusable file on standard error only.
+    """Reads the files and validates them with OpenSSL, because gRPC reports an unusable file only on standard error.
 
-    Raises TlsError, which names the field and the file and shows nothing of what is in it.
+    Raises TlsError with the names of field and file, but without the contents of the file.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     pair = f"tls_cert = {files.cert!r}, tls_key = {files.key!r}"

@@ -1,7 +1,7 @@
-"""The bearer token (RFC 6750): sent by whoever dials, checked by whoever listens.
+"""The bearer token (RFC 6750), sent by the dialing side and checked by the listening side.
 
-The file holds one token a line. The first one is sent and any one is accepted, so that both sides can change it without
-an outage. It is read again for each handshake. No message holds a token's text.
+The file holds one token per line. The first is sent and all are accepted, so that both sides can rotate tokens without
+an outage. The file is read again for each handshake. Error messages never contain tokens.
 """
 
 import hmac
@@ -16,16 +16,16 @@ WRONG = "the bearer token is wrong"
 
 
 class TokenFileError(Exception):
-    """The file cannot be used."""
+    """An unusable token file."""
 
 
 def authorization(path: str) -> tuple[tuple[str, str], ...]:
-    """The metadata of a call that carries the token; empty where path is "". Raises TokenFileError."""
+    """Returns the metadata of a call with the token; empty if path is "". Raises TokenFileError."""
     return (("authorization", f"Bearer {_read(path)[0].decode('ascii')}"),) if path else ()
 
 
 def refusal(path: str, metadata: Iterable[tuple[str, str | bytes]]) -> str | None:
-    """Why a call with this metadata is UNAUTHENTICATED; None where it is not. Raises TokenFileError."""
+    """Returns the reason for which a call with this metadata is UNAUTHENTICATED, or None. Raises TokenFileError."""
     if not path:
         return None
     tokens = _read(path)
@@ -33,7 +33,7 @@ def refusal(path: str, metadata: Iterable[tuple[str, str | bytes]]) -> str | Non
     scheme, _, offered = (header if isinstance(header, bytes) else header.encode()).partition(b" ")
     if scheme.lower() != b"bearer" or not offered:
         return MISSING
-    # Every token is compared, in constant time: how long it takes tells nothing about them.
+    # All tokens are compared in constant time, so the duration reveals nothing about them.
     matches = [hmac.compare_digest(offered, token) for token in tokens]
     return None if any(matches) else WRONG
 

@@ -1,1 +1,1 @@
-"""Log and metrics of a native pool, whoever learns from it."""
+"""Log, metrics and limits of a native pool."""

@@ -1,4 +1,4 @@
-"""A pool's log of env-servers that come and go: few lines, however many they are."""
+"""Rate-limited log of the streams of a pool."""
 
 import logging
 import time
@@ -12,20 +12,20 @@ from kubebeast_common.text import printable
 logger = logging.getLogger(__name__)
 
 LINES_AT_ONCE = 20
-"""Events logged one by one in INTERVAL_S; the others are counted, and logged as one line at its end."""
+"""Number of events logged individually in INTERVAL_S. The others are counted and logged in one line at its end."""
 INTERVAL_S = 10.0
 MAX_TEXT = 200
-"""Characters shown of a text that a peer sent."""
+"""Maximum number of logged characters of a text from a peer."""
 
 _WARNINGS = frozenset({"invalid", "timeout", "dropped"})
 
 
 class StreamEvent(Protocol):
-    """kubebeast_native.StreamEvent is one. Texts that come from a peer are whatever it sent."""
+    """An event of a stream, e.g. kubebeast_native.StreamEvent. Texts from a peer are unchecked."""
 
     @property
     def kind(self) -> str:
-        """joined, left, refused, dial_failed, connection_refused or accept_failed."""
+        """One of joined, left, refused, dial_failed, connection_refused, accept_failed."""
 
     @property
     def env_server_id(self) -> str: ...
@@ -41,17 +41,17 @@ class StreamEvent(Protocol):
 
     @property
     def reason(self) -> str:
-        """Of an end, e.g. bye, or of a refused connection, e.g. garbage; else the name of the gRPC status."""
+        """Reason of an end, e.g. bye, or of a refused connection, e.g. garbage; else the name of the gRPC status."""
 
     @property
     def detail(self) -> str: ...
     @property
     def env_config(self) -> str:
-        """Hello.env_config, where it joined."""
+        """Hello.env_config of a stream that joined."""
 
 
 class StreamLog:
-    """Logs what happens to streams. For one thread."""
+    """A rate-limited logger of stream events. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,7 +60,7 @@ class StreamLog:
         self._untold: Counter[str] = Counter()
 
     def tell(self, events: Iterable[StreamEvent]) -> None:
-        """Logs `events`, oldest first, and what was only counted in an interval that is over. Call it often."""
+        """Logs `events`, oldest first, and the counts of an interval that is over. Call it often."""
         now = self._clock()
         if now >= self._ends_at:
             self.flush()
@@ -74,7 +74,7 @@ class StreamLog:
                 self._untold[_kind(event)] += 1
 
     def flush(self) -> None:
-        """Logs what was only counted so far."""
+        """Logs the counts so far."""
         if self._untold:
             logger.info("and %s", ", ".join(f"{count} more {kind}" for kind, count in self._untold.items()))
             self._untold.clear()
@@ -85,13 +85,13 @@ def _is_trouble(event: StreamEvent) -> bool:
 
 
 def _kind(event: StreamEvent) -> str:
-    """What events are counted by; a peer has no part in these words."""
+    """Returns the key for counting an event, which contains no text from a peer."""
     kind = event.kind.replace("_", " ")
     return f"{kind} ({event.reason})" if event.reason else kind
 
 
 def _names(event: StreamEvent) -> Mapping[str, object]:
-    """The fields of the line in a JSON log."""
+    """Returns the fields of the line in a JSON log."""
     return log.fields(env_server_id=_shown(event.env_server_id), instance_id=_shown(event.instance_id))
 
 

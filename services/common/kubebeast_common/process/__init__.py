@@ -1,1 +1,1 @@
-"""What a process asks of its system, and how it ends."""
+"""Interface of a process to its operating system, and the end of processes."""

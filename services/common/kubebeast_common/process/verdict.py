@@ -1,4 +1,4 @@
-"""The end of a process beneath whose Python there are threads of C++."""
+"""The end of a Python process that runs C++ threads."""
 
 import atexit
 import os
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 
 def end_with(verdict: Callable[[], int | None]) -> None:
-    """Leaves out the finalization of the interpreter once `verdict` has an exit status, which is asked for last of all
-    hooks where this is called before others register theirs.
+    """Skips the finalization of the interpreter if `verdict` returns an exit status. It is called at exit, after all
+    hooks that are registered later.
 
-    In the finalization Python before 3.14 unwinds a thread that asks for the GIL: where C++ has called it, as a thread
-    of gRPC's or of an environment's, that aborts the process
+    During finalization, Python before 3.14 unwinds a thread that requests the GIL. If C++ code called into Python, as
+    in threads of gRPC or of environments, that aborts the process
     (https://docs.python.org/3/c-api/init.html#cautions-regarding-runtime-finalization).
     """
-    atexit.register(_end, verdict)  # what is registered first runs last
+    atexit.register(_end, verdict)  # hooks run in reverse order of registration
 
 
 def _end(verdict: Callable[[], int | None]) -> None:

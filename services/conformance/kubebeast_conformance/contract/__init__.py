@@ -1,1 +1,1 @@
-"""The contract itself: its rows, its versions, checkers of what each side sends, and streams that keep it."""
+"""The contract: its rows and versions, checkers for the messages of each side, and generators of valid streams."""

@@ -1,4 +1,4 @@
-"""What a learner may say: a Welcome, and Actions of any kind that the leaves allow."""
+"""Valid messages of a learner: a Welcome, and random Actions for any leaves."""
 
 from typing import Any
 
@@ -9,21 +9,29 @@ from kubebeast_conformance.contract.leaves import dtype_of, frame_elements
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
+RUN = "conformance"
+"""Run id for env-servers that accept any run."""
+
 
 def welcome(hello: pb.Hello, minor: int = PROTOCOL_MINOR, *, lz4: bool = True) -> pb.Welcome:
-    """lz4: where it is offered; a mask travels plain, as the suite reads it."""
+    """Returns a Welcome. If lz4, it selects LZ4 for leaves that offer it, except masks, which the suite reads."""
     offered = [*hello.offered_compression, *[pb.COMPRESSION_NONE] * len(hello.observation)]
     chosen = [
         offer if lz4 and offer == pb.COMPRESSION_LZ4 and leaf.role != pb.ROLE_ACTION_MASK else pb.COMPRESSION_NONE
         for leaf, offer in zip(hello.observation, offered, strict=False)
     ]
-    return pb.Welcome(run_id="conformance", compression=chosen, protocol_version=PROTOCOL_VERSION, protocol_minor=minor)
+    return pb.Welcome(
+        run_id=hello.run or RUN,
+        compression=chosen,
+        protocol_version=PROTOCOL_VERSION,
+        protocol_minor=minor,
+    )
 
 
 def actions(
     hello: pb.Hello, observations: pb.Observations, values: np.random.Generator, *, traced: bool = False
 ) -> pb.Actions:
-    """Drawn ones, which keep to the action mask where there is one."""
+    """Returns random Actions that respect the action mask, if any."""
     masks = _masks(hello, observations)
     leaves, start = [], 0
     for leaf in hello.action:
@@ -42,7 +50,7 @@ def _masks(hello: pb.Hello, observations: pb.Observations) -> NDArray[np.uint8] 
 
 
 def _row(leaf: pb.LeafSpec, mask: NDArray[np.uint8] | None, values: np.random.Generator) -> list[Any]:
-    """The elements of one environment."""
+    """Returns the elements of one environment."""
     count, dtype = frame_elements(leaf), dtype_of(leaf)
     if dtype.kind == "f":
         return [*values.uniform(-1, 1, count)]

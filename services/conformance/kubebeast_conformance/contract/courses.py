@@ -1,4 +1,4 @@
-"""Observations that keep to the contract: any order of rows that its table allows, with any values."""
+"""Generation of valid Observations: all sequences of rows that the contract's table allows, with random values."""
 
 import itertools
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ _LARGEST_FLOATS = {
     np.dtype("<f4"): float(np.finfo(np.float32).max),
     np.dtype("<f8"): float.fromhex("0x1.fffffefffffffp127"),
 }
-"""The next number is infinite as float32."""
+"""Largest values by dtype. The next larger number is infinite as float32."""
 
 
 class Values:
-    """Draws rewards and elements."""
+    """A generator of random rewards and elements."""
 
     def __init__(self, seed: int, *, extreme: bool = False) -> None:
-        """extreme: also numbers that the contract allows and no model learns from."""
+        """If extreme, the values include numbers that the contract allows but that are useless for training."""
         self.random = np.random.default_rng(seed)
         self._extreme = extreme
 
@@ -38,22 +38,22 @@ class Values:
         return self.random.choice(np.array([0.0, -0.0, 0.5, *extremes], dtype), count)
 
     def is_drawn(self) -> bool:
-        """True half of the time."""
+        """Returns True with probability 1/2."""
         return bool(self.random.integers(2))
 
 
 def since(name: str) -> int:
-    """The minor version that has it, e.g. "Observations.interrupted"."""
+    """Returns the minor version that introduced a name, e.g. "Observations.interrupted"."""
     return ADDITIONS.get(name, 0)
 
 
 def follow(hello: pb.Hello, course: bytes, values: Values) -> list[pb.ActRequest]:
-    """The Observations of a stream's course: each byte chooses a row, step by step, among those that are allowed."""
+    """Returns the Observations of a stream. Each byte of `course` selects one of an environment's allowed next rows."""
     return list(followed(hello, iter(course[: len(course) // hello.num_envs * hello.num_envs]), values))
 
 
 def followed(hello: pb.Hello, choices: Iterator[int], values: Values) -> Iterator[pb.ActRequest]:
-    """The same, one by one, until there are no more choices."""
+    """Yields the Observations of a stream until there are no more choices of rows."""
     states = [DUE] * hello.num_envs
     for step in itertools.count():
         chosen = list(itertools.islice(choices, hello.num_envs))
@@ -66,7 +66,7 @@ def followed(hello: pb.Hello, choices: Iterator[int], values: Values) -> Iterato
 
 
 def observations(hello: pb.Hello, step: int, rows: list[Row], values: Values) -> pb.Observations:
-    """These rows with drawn rewards, elements and episodes."""
+    """Returns Observations of these rows with random rewards, elements and episodes."""
     rewards = [values.reward() if row.rewarded else 0 for row in rows]
     interrupted = bytes(row.interrupted for row in rows)
     may_be_left_out = not any(interrupted)
@@ -87,7 +87,7 @@ def observations(hello: pb.Hello, step: int, rows: list[Row], values: Values) ->
 
 
 def leaf_bytes(hello: pb.Hello, index: int, rows: list[Row], values: Values) -> bytes:
-    """One leaf as it travels."""
+    """Returns the wire bytes of one leaf."""
     spec = hello.observation[index]
     if spec.role == pb.ROLE_ACTION_MASK:
         data = b"".join(bytes(num_choices(hello)) if row.interrupted else mask_row(hello, values) for row in rows)
@@ -100,7 +100,7 @@ def leaf_bytes(hello: pb.Hello, index: int, rows: list[Row], values: Values) -> 
 
 
 def mask_row(hello: pb.Hello, values: Values) -> bytes:
-    """Allows each category half of the time, and one of each choice always."""
+    """Returns a mask that allows each category with probability 1/2, and at least one per choice."""
     mask = bytearray()
     for leaf in hello.action:
         for _ in range(frame_elements(leaf) if leaf.num_categories else 0):
@@ -111,7 +111,7 @@ def mask_row(hello: pb.Hello, values: Values) -> bytes:
 
 
 def row_elements(spec: pb.LeafSpec, row: Row, values: Values) -> NDArray[Any]:
-    """Any that the leaf may hold, the extreme ones among them; zeros in an interrupted row."""
+    """Returns random elements that the leaf may hold; zeros for an interrupted row."""
     count = frame_elements(spec) * frames_of(spec, [row])[0]
     dtype = dtype_of(spec)
     if row.interrupted:

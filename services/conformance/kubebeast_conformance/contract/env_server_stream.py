@@ -1,4 +1,4 @@
-"""Whether what an env-server sends keeps to the contract, message by message; independent of the code of both sides."""
+"""Checker of the messages of an env-server, one at a time; independent of the code of both sides."""
 
 import math
 from collections.abc import Iterable
@@ -20,25 +20,25 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 FLAGS = ("is_first", "terminated", "truncated", "interrupted")
 MAX_DETAIL_CHARACTERS = 200
 _GZIP_OR_DEFLATE = (b"\x1f\x8b", b"\x78")
-"""How messages begin that gRPC has compressed; no ActRequest does."""
+"""First bytes of messages that gRPC compressed. No ActRequest begins with them."""
 
 
 @dataclass
 class Books:
-    """What a learner must count of a stream that was sent to its end."""
+    """Counts of a learner for a complete stream."""
 
     rows: int = 0
     env_steps: int = 0
-    """Transitions that an action caused."""
+    """Transitions caused by an action."""
     interruptions: int = 0
-    """Environments that failed: one that stays away, each second row interrupted, counts once."""
+    """Failures of environments. An environment that stays away, with every second row interrupted, counts once."""
     episodes: int = 0
 
 
 def check_stream(requests: Iterable[pb.ActRequest], learner_minor: int = PROTOCOL_MINOR) -> Books:
-    """The books of a stream: all its requests, to a learner of that minor version that takes every compression offered.
+    """Checks all requests of a stream to a learner of that minor version that accepts all offered compression.
 
-    Raises ViolationError.
+    Returns the counts. Raises ViolationError.
     """
     remaining = iter(requests)
     checker = EnvServerStream()
@@ -51,28 +51,28 @@ def check_stream(requests: Iterable[pb.ActRequest], learner_minor: int = PROTOCO
 
 @dataclass
 class _Env:
-    """After the messages so far."""
+    """State of an environment after the messages so far."""
 
     episode: str = DUE
     interrupted_at: int = -2
-    """The step of the newest interrupted row; there was none before step 1."""
+    """Step of the newest interrupted row, at least 1; -2 for none."""
 
 
 class EnvServerStream:
-    """Follows one stream: `open` for the Hello, `welcome` for what the learner said, `check` for each message then."""
+    """A checker of one stream: `open` for the Hello, `welcome` for the learner's answer, `check` for later messages."""
 
     def __init__(self) -> None:
         self.hello = pb.Hello()
         self.books = Books()
         self.is_over = False
-        """A Bye has come."""
+        """True after a Bye."""
         self._minor = 0
         self._compression: list[pb.Compression] = []
         self._envs: list[_Env] = []
         self._step = 0
 
     def open(self, data: bytes) -> pb.Hello:
-        """The first message. Raises ViolationError."""
+        """Checks the first message and returns the Hello. Raises ViolationError."""
         try:
             request = _parsed(data, "H1")
             require(request.HasField("hello"), "H1", "", "the first message is no Hello")
@@ -85,13 +85,13 @@ class EnvServerStream:
         return self.hello
 
     def welcome(self, learner_minor: int, compression: list[pb.Compression]) -> None:
-        """What the learner answers."""
+        """Sets minor version and compression of the learner's Welcome."""
         self._minor = min(self.hello.protocol_minor, learner_minor)
         missing = len(self.hello.observation) - len(compression)
         self._compression = compression + [pb.COMPRESSION_NONE] * missing
 
     def check(self, data: bytes, *, traced: bool = False) -> pb.ActRequest:
-        """The next message; traced: of the Actions before it. Raises ViolationError."""
+        """Checks the next message. traced is the flag of the Actions before it. Raises ViolationError."""
         try:
             require(not self.is_over, "E1", "", "a message after the Bye")
             request = _parsed(data, "O3")
@@ -224,7 +224,7 @@ def _reason_name(bye: pb.Bye) -> str:
 
 
 def _first_wrong(episode: str, flags: tuple[bool, ...]) -> str:
-    """The flag to blame: is_first must be as the state demands; else interrupted has its own combination."""
+    """Returns the wrong flag: is_first if the state requires its opposite, else interrupted if set, else is_first."""
     is_first, _, _, interrupted = flags
     if is_first != (episode == DUE):
         return "is_first"

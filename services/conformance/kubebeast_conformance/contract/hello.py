@@ -1,4 +1,4 @@
-"""What a Hello must say."""
+"""Checker of a Hello."""
 
 import json
 import math
@@ -14,6 +14,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 MAX_ID_CHARACTERS = 253
 MAX_ENV_CONFIG_CHARACTERS = 8192
+MAX_RUN_BYTES = 253
 MAX_LEAVES = 256
 MAX_DIMS = 32
 MAX_PATH_BYTES = 255
@@ -24,7 +25,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def check_hello(hello: pb.Hello) -> None:
-    """Raises ViolationError of a rule H2 to H9 or H12."""
+    """Raises ViolationError if the Hello breaks one of the rules H2 to H9, H12 or H13."""
     require(
         hello.protocol_version == PROTOCOL_VERSION, "H2", "hello.protocol_version", f"{hello.protocol_version}, not 1"
     )
@@ -42,6 +43,8 @@ def check_hello(hello: pb.Hello) -> None:
     )
     _check_size(hello)
     _check_env_config(hello.env_config)
+    num_bytes = len(hello.run.encode())
+    require(num_bytes <= MAX_RUN_BYTES, "H13", "hello.run", f"{num_bytes} bytes")
 
 
 def _is_printable(text: str) -> bool:

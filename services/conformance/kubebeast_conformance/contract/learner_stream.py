@@ -1,4 +1,4 @@
-"""Whether what a learner sends keeps to the contract, message by message."""
+"""Checker of the messages of a learner, one at a time."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class LearnerStream:
-    """Follows one stream whose env-server has sent that Hello: `open` for the Welcome, `check` for each Actions."""
+    """A checker of one stream with this Hello: `open` for the Welcome, `check` for each Actions."""
 
     def __init__(self, hello: pb.Hello) -> None:
         self._hello = hello
         self._compression: list[int] = []
 
     def open(self, data: bytes) -> pb.Welcome:
-        """The first message. Raises ViolationError."""
+        """Checks the first message and returns the Welcome. Raises ViolationError."""
         try:
             response = _parsed(data, "W1")
             require(response.HasField("welcome"), "W1", "", "the first message is no Welcome")
@@ -33,7 +33,7 @@ class LearnerStream:
         return response.welcome
 
     def check(self, data: bytes, observations: pb.Observations) -> pb.Actions:
-        """The answer to these Observations. Raises ViolationError."""
+        """Checks the answer to these Observations. Raises ViolationError."""
         try:
             response = _parsed(data, "A1")
             self._check_no_end(response)
@@ -80,7 +80,7 @@ class LearnerStream:
         check_elements(elements, spec, place, finite="A4", in_range="A3")
 
     def _check_masks(self, actions: pb.Actions, observations: pb.Observations) -> None:
-        """Of rows whose action counts: those that are not final. A mask that travels as LZ4 is passed over."""
+        """Checks actions of rows that do not end an episode against the mask. A mask compressed with LZ4 is ignored."""
         leaves = zip(self._hello.observation, observations.leaves, self._compression, strict=True)
         for spec, data, compression in leaves:
             if spec.role != pb.ROLE_ACTION_MASK or compression == pb.COMPRESSION_LZ4:

@@ -1,4 +1,4 @@
-"""Leaves: their arrays' types and sizes, and which elements they may hold."""
+"""Dtypes, sizes and valid elements of leaves."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 def dtype_of(spec: pb.LeafSpec) -> np.dtype[Any]:
-    """Little-endian. KeyError for DTYPE_INVALID and numbers that the contract does not have."""
+    """Returns the little-endian dtype. Raises KeyError for DTYPE_INVALID and unknown numbers."""
     if spec.dtype == pb.DTYPE_INVALID:
         raise KeyError(spec.dtype)
     try:
@@ -24,22 +24,22 @@ def dtype_of(spec: pb.LeafSpec) -> np.dtype[Any]:
 
 
 def frame_elements(spec: pb.LeafSpec) -> int:
-    """Of one frame, or of one row where there is no stack."""
+    """Returns the number of elements of one frame, or of one row if there is no stack."""
     return math.prod(spec.shape)
 
 
 def frames_of(spec: pb.LeafSpec, rows: list[Row]) -> list[int]:
-    """How many frames each row has."""
+    """Returns the number of frames of each row."""
     return [max(spec.frame_stack, 1) if row.whole_stack else 1 for row in rows]
 
 
 def num_choices(hello: pb.Hello) -> int:
-    """Elements that an action mask has a row."""
+    """Returns the number of elements per row of an action mask."""
     return sum(leaf.num_categories * math.prod(leaf.shape) for leaf in hello.action if leaf.num_categories)
 
 
 def decompressed(block: bytes, size: int, place: str) -> bytes:
-    """An LZ4 block of exactly `size` bytes. Raises ViolationError."""
+    """Decompresses an LZ4 block of exactly `size` bytes. Raises ViolationError."""
     reason = f"no LZ4 block of {size} bytes"
     try:
         plain: bytes = lz4.block.decompress(block, uncompressed_size=size)
@@ -51,7 +51,7 @@ def decompressed(block: bytes, size: int, place: str) -> bytes:
 
 
 def check_elements(elements: NDArray[Any], spec: pb.LeafSpec, place: str, finite: str, in_range: str) -> None:
-    """ViolationError of the rule `finite` or `in_range` names the first element that the leaf may not hold."""
+    """Raises ViolationError of the rule `finite` or `in_range` for the first invalid element."""
     if elements.dtype.kind == "f":
         with np.errstate(over="ignore"):
             fit = np.isfinite(elements.astype(np.float32))

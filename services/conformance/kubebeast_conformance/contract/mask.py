@@ -1,4 +1,4 @@
-"""Action masks: what a row of one must allow, and whether chosen categories are among it."""
+"""Checks of action masks, and of chosen categories against them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +12,13 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 def check_mask(mask: NDArray[Any], hello: pb.Hello, place: str) -> None:
-    """One row's mask. Raises ViolationError."""
+    """Raises ViolationError if the mask of a row leaves a choice without an allowed category."""
     for choice, part in enumerate(_choices(mask, hello)):
         require(bool(part.any()), "O7", place, f"choice {choice} has no allowed category")
 
 
 def check_choices(actions: list[bytes], mask: NDArray[Any], row: int, hello: pb.Hello) -> None:
-    """Whether row `row` of the actions keeps to that mask, where each choice has an allowed category."""
+    """Raises ViolationError if row `row` of the actions has a forbidden category. Choices that allow none pass."""
     parts = _choices(mask, hello)
     for i, leaf in enumerate(hello.action):
         if not leaf.num_categories:
@@ -32,7 +32,7 @@ def check_choices(actions: list[bytes], mask: NDArray[Any], row: int, hello: pb.
 
 
 def _choices(mask: NDArray[Any], hello: pb.Hello) -> Iterator[NDArray[Any]]:
-    """The part of the mask that belongs to each element of each action leaf that has categories."""
+    """Yields the part of the mask for each element of each action leaf with categories."""
     start = 0
     for leaf in hello.action:
         for _ in range(frame_elements(leaf) if leaf.num_categories else 0):

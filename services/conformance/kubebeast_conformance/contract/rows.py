@@ -1,4 +1,4 @@
-"""The contract's own words: the table of rows and the additions of its minor versions, as the .proto has them."""
+"""The table of rows and the additions of minor versions, parsed from the comments of the .proto file."""
 
 import re
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ PROTO = files("kubebeast_protos.v1").joinpath("actor_pool.proto").read_text(enco
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: what an environment may send at a step."""
+    """One line of the table: a row that an environment may send at a step."""
 
     episode: str
-    """DUE or UNDER_WAY: of the environment, before the row."""
+    """State of the environment before the row: DUE or UNDER_WAY."""
     name: str
     is_first: bool
     terminated: bool
     truncated: bool
     interrupted: bool
     rewarded: bool
-    """Whether the reward may be other than 0."""
+    """True if the reward may be nonzero."""
     whole_stack: bool
-    """Whether all frames of a stack are sent, and not the newest alone."""
+    """True if all frames of a stack are sent, not only the newest."""
     then: str
-    """DUE or UNDER_WAY, after the row."""
+    """State of the environment after the row: DUE or UNDER_WAY."""
     minor: int
-    """Both sides' minor version must be at least this."""
+    """Minimum minor version of both sides."""
 
     @property
     def flags(self) -> tuple[bool, bool, bool, bool]:
@@ -34,7 +34,7 @@ class Row:
 
 
 DUE, UNDER_WAY = "due", "under way"
-"""Whether the next row of an environment opens an episode, or belongs to one."""
+"""States of an environment: the next row begins an episode, or belongs to the current one."""
 
 
 def _read_rows(text: str) -> list[Row]:
@@ -65,7 +65,7 @@ ROWS = _read_rows(PROTO)
 
 
 def rows_when(episode: str, minor: int) -> list[Row]:
-    """The rows that an environment may send, whose episode is DUE or UNDER_WAY."""
+    """Returns the rows that an environment in the state `episode`, DUE or UNDER_WAY, may send."""
     return [row for row in ROWS if row.episode == episode and row.minor <= minor]
 
 
@@ -75,4 +75,4 @@ def _read_additions(text: str) -> dict[str, int]:
 
 
 ADDITIONS = _read_additions(PROTO)
-"""What has been added since minor version 0, e.g. "Observations.interrupted", and the version that has it."""
+"""Names added since minor version 0, e.g. "Observations.interrupted", with the version that introduced them."""

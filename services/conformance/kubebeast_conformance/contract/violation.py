@@ -1,4 +1,4 @@
-"""A rule that a peer has broken, and where in its message."""
+"""Violation of a rule by a peer, with the place in its message."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,21 @@ class Place:
     """A part of a message."""
 
     path: str
-    """Of the field, e.g. "observations.leaves[1]"; "" for the whole message."""
+    """Path of the field, e.g. "observations.leaves[1]"; "" for the whole message."""
     element: int | None = None
-    """Within the bytes of the field; None for all of them."""
+    """Index of the element within the bytes of the field; None for all bytes."""
     item_size: int = 1
-    """Bytes an element."""
+    """Bytes per element."""
 
     def __str__(self) -> str:
         return self.path if self.element is None else f"{self.path}[{self.element}]"
 
 
 class ViolationError(Exception):
-    """A rule is broken. Its text is "RULE PLACE: what is wrong"."""
+    """A violation of a rule. Its text has the form "RULE PLACE: REASON"."""
 
     def __init__(self, rule: str, place: Place | str, reason: str, message: bytes | None = None) -> None:
-        """rule: of rules.py. message: as it travelled, where there is one to show."""
+        """rule is an id of rules.py; message has the wire bytes, if any."""
         self.rule = BY_ID[rule]
         self.place = Place(place) if isinstance(place, str) else place
         self.reason = reason
@@ -33,6 +33,6 @@ class ViolationError(Exception):
 
 
 def require(holds: bool, rule: str, place: Place | str, reason: str) -> None:
-    """ViolationError unless `holds`."""
+    """Raises ViolationError unless `holds`."""
     if not holds:
         raise ViolationError(rule, place, reason)

@@ -1,1 +1,1 @@
-"""The learner's side, for env-servers under test."""
+"""Checks of an env-server; the suite plays the learner."""

@@ -1,4 +1,4 @@
-"""Checks of what is done with Actions that break the contract."""
+"""Checks of an env-server's reaction to invalid Actions."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Checks of what follows the end of a stream."""
+"""Checks of an env-server's behavior after the end of a stream."""
 
 import time
 from collections.abc import Callable
@@ -17,20 +17,20 @@ Code = grpc.StatusCode
 SHORTEST_WAIT_S = 0.1
 LONGEST_WAIT_S = 10.0
 CONNECTING_S = 5.0
-"""What a wait is seen to be longer than it is, at most."""
+"""Maximum time for connecting, which is included in measured waits."""
 SHUTDOWN_S = 10.0
 NUM_WAITS = 4
-"""Of a process in a row."""
+"""Consecutive waits of one process."""
 NUM_PROCESSES = 4
 ALIKE = 0.12
-"""The first waits of the processes differ, and so do the second ones, and so on. Where waits are not random, the sum of
-these differences, of the longest wait from the shortest, is a smaller share than this of the sum of the shortest waits.
-Waits that are drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s are taken for such once in 10^4 times.
+"""Threshold for random waits. For the n-th wait, the difference is that of the longest from the shortest among the
+processes. If the sum of these differences is below this fraction of the sum of the shortest waits, the waits are not
+random. For waits drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s, the false positive rate is 10^-4.
 """
 
 
 def comes_again_after(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
-    """That status in the middle of a stream."""
+    """Returns a check with this status in the middle of a stream."""
 
     def run(subject: EnvServer) -> None:
         stream = subject.fresh_stream()
@@ -60,7 +60,7 @@ def comes_again_after_a_restart(subject: EnvServer) -> None:
 
 
 def waits_longer_each_time(subject: EnvServer) -> None:
-    """Refused in place of each Welcome; in several processes, as a fleet that waits for one time comes back at once."""
+    """Refuses each Hello; in several processes, because a fleet with equal waits would reconnect all at once."""
     if subject.is_dialled:
         raise SkippedError("the suite dials")
     waits = [_waits(subject) for _ in range(NUM_PROCESSES if subject.options.command else 1)]
@@ -74,7 +74,7 @@ def waits_longer_each_time(subject: EnvServer) -> None:
 
 
 def _waits(subject: EnvServer) -> list[float]:
-    """Of a new process, in seconds."""
+    """Returns the waits of a new process in seconds."""
     stream, waits = subject.fresh_stream(), []
     for _ in range(NUM_WAITS):
         subject.finish(stream, Code.UNAVAILABLE)
@@ -84,7 +84,7 @@ def _waits(subject: EnvServer) -> list[float]:
 
 
 def comes_again_where_it_was_not_welcome(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
-    """That status in place of the Welcome."""
+    """Returns a check with this status in place of the Welcome."""
 
     def run(subject: EnvServer) -> None:
         stream = subject.fresh_stream()
@@ -102,7 +102,7 @@ def may_come_again_after_the_run(subject: EnvServer) -> None:
 
 
 def stops_after(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
-    """That status in place of the Welcome."""
+    """Returns a check with this status in place of the Welcome."""
 
     def run(subject: EnvServer) -> None:
         if not subject.options.command:
@@ -116,7 +116,7 @@ def stops_after(code: grpc.StatusCode) -> Callable[[EnvServer], None]:
 
 
 def says_bye(subject: EnvServer) -> None:
-    """While its Actions are due, and while it plays."""
+    """Sends SIGTERM while the env-server waits for Actions, and while it plays."""
     for is_answered in (False, True):
         stream = subject.fresh_stream()
         stream.welcome()
@@ -176,7 +176,7 @@ def _next_stream(subject: EnvServer, rule: str) -> PlayedStream:
 
 
 def _check_wait(subject: EnvServer) -> float:
-    """Seconds since the end of the stream before."""
+    """Returns the seconds since the end of the previous stream. Raises ViolationError."""
     waited_s = time.monotonic() - subject.ended_at
     if not subject.is_dialled:
         require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialled again after {waited_s:.3f} s")

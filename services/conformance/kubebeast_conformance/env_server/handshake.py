@@ -1,4 +1,4 @@
-"""Checks of the Hello, and of what is done with a Welcome."""
+"""Checks of the Hello, and of the reaction to a Welcome."""
 
 from collections.abc import Callable
 
@@ -45,6 +45,10 @@ def compression_not_offered(welcome: pb.Welcome) -> None:
         welcome.compression[i] = pb.COMPRESSION_LZ4 if choice == pb.COMPRESSION_NONE else choice
 
 
+def of_another_run(welcome: pb.Welcome) -> None:
+    welcome.run_id += "-other"
+
+
 def ends_where(change: Callable[[pb.Welcome], None]) -> Callable[[EnvServer], None]:
     def run(subject: EnvServer) -> None:
         stream = subject.fresh_stream()
@@ -56,6 +60,12 @@ def ends_where(change: Callable[[pb.Welcome], None]) -> Callable[[EnvServer], No
     return run
 
 
+def ends_in_another_run(subject: EnvServer) -> None:
+    if not subject.fresh_stream().hello.run:
+        raise SkippedError("takes an env-server that serves one run only")
+    ends_where(of_another_run)(subject)
+
+
 def ends_without_welcome(subject: EnvServer) -> None:
     stream = subject.fresh_stream()
     stream.send(pb.ActResponse(actions=pb.Actions()))
@@ -65,7 +75,7 @@ def ends_without_welcome(subject: EnvServer) -> None:
 CHECKS = (
     Check(
         "hello",
-        ("C1", "C2", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "T1"),
+        ("C1", "C2", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "H13", "T1"),
         says_hello,
     ),
     Check("token", ("C4",), shows_its_token),
@@ -73,5 +83,6 @@ CHECKS = (
     Check("welcome of another major version", ("W5",), ends_where(other_major)),
     Check("welcome with a compression too many", ("W5",), ends_where(too_many_compressions)),
     Check("welcome with a compression that was not offered", ("W5",), ends_where(compression_not_offered)),
+    Check("welcome of another run", ("W5",), ends_in_another_run),
     Check("actions in place of the welcome", ("W5",), ends_without_welcome),
 )

@@ -1,4 +1,4 @@
-"""Checks that take a minute each: of how long an env-server waits, and of its keepalive."""
+"""Checks of an env-server's wait for the Welcome and of its keepalive, which take a minute each."""
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.env_server.subject import EnvServer

@@ -1,4 +1,4 @@
-"""Checks of Observations while all goes well."""
+"""Checks of Observations in normal operation."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def plays_uncompressed(subject: EnvServer) -> None:
 
 
 def plays_with(minor: int) -> Callable[[EnvServer], None]:
-    """A learner of that minor version."""
+    """Returns a check with a learner of this minor version."""
 
     def run(subject: EnvServer) -> None:
         stream = subject.fresh_stream()
@@ -42,7 +42,7 @@ def plays_with(minor: int) -> Callable[[EnvServer], None]:
 
 
 def has_refused(stream: PlayedStream) -> bool:
-    """Whether the stream ends after its Welcome, as that of an env-server does that needs newer rows."""
+    """Returns True if the stream ends after the Welcome, e.g. because the env-server needs newer rows."""
     return isinstance(stream.call.inbox.peek(stream.patience_s), Ended)
 
 

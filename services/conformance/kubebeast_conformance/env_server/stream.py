@@ -1,4 +1,4 @@
-"""One stream of the env-server under test, on which the suite plays the learner."""
+"""A stream of the env-server under test; the suite plays the learner."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class Call(Protocol):
-    """Whoever made it."""
+    """A call in either direction."""
 
     @property
     def inbox(self) -> Inbox: ...
@@ -23,14 +23,14 @@ class Call(Protocol):
     def send(self, message: bytes) -> None: ...
 
     def finish(self, code: grpc.StatusCode, details: str = "") -> None:
-        """As a learner ends a stream: with a status, or an End where it has dialled."""
+        """Ends the stream like a learner: with a status, or with an End message if the learner has dialed."""
 
     def cancel(self) -> None:
         """Breaks the call."""
 
 
 class PlayedStream:
-    """Everything that comes is checked. Its waits raise ViolationError after patience_s seconds."""
+    """A stream that checks all received messages. Its waits raise ViolationError after patience_s seconds."""
 
     def __init__(self, call: Call, patience_s: float) -> None:
         self.call = call
@@ -42,18 +42,18 @@ class PlayedStream:
         self._traced = False
 
     def introduce(self) -> pb.Hello:
-        """The Hello."""
+        """Waits for the Hello and returns it."""
         self.hello = self.checker.open(self.call.inbox.get_due_message(self.patience_s, "H1", "no Hello"))
         return self.hello
 
     def welcome(self, minor: int = PROTOCOL_MINOR, *, lz4: bool = True) -> None:
-        """Accepts the stream."""
+        """Sends a Welcome."""
         message = answers.welcome(self.hello, minor, lz4=lz4)
         self.checker.welcome(minor, list(message.compression))
         self.send(pb.ActResponse(welcome=message))
 
     def observe(self, rule: str = "O2") -> pb.Observations:
-        """The next Observations; the rule is broken where none come."""
+        """Waits for the next Observations. Without any, `rule` is broken."""
         request = self.checker.check(
             self.call.inbox.get_due_message(self.patience_s, rule, "no Observations"), traced=self._traced
         )
@@ -63,7 +63,7 @@ class PlayedStream:
         return self._observations
 
     def actions(self, *, traced: bool = False) -> pb.Actions:
-        """That answer the newest Observations."""
+        """Returns Actions for the newest Observations."""
         self._traced = traced
         return answers.actions(self.hello, self._observations, self._values, traced=traced)
 
@@ -71,7 +71,7 @@ class PlayedStream:
         self.send(pb.ActResponse(actions=self.actions(traced=traced)))
 
     def play(self, num_steps: int) -> None:
-        """Observations and Actions in turn; the last Observations stay unanswered."""
+        """Exchanges Observations and Actions; the last Observations stay unanswered."""
         self.observe()
         for _ in range(num_steps):
             self.act()
@@ -81,7 +81,7 @@ class PlayedStream:
         self.call.send(response if isinstance(response, bytes) else response.SerializeToString())
 
     def expect_silence(self, rule: str, seconds: float, because: str, *, end: str) -> None:
-        """The rule is broken by a message within that time, the rule `end` by the end of the stream."""
+        """Blocks for this time. A message breaks `rule`, and the end of the stream breaks the rule `end`."""
         try:
             item = self.call.inbox.get(seconds)
         except SilentError:
@@ -91,7 +91,7 @@ class PlayedStream:
         raise ViolationError(rule, "", f"a message {because}", item)
 
     def expect_end(self, rule: str, because: str, *, bye: bool = True) -> Ended:
-        """The rule is broken by Observations, and by silence. bye: one may precede the end."""
+        """Waits for the end. Observations and silence break `rule`. If bye, a Bye may precede the end."""
         while True:
             item = self.call.inbox.get_due(self.patience_s, rule, f"the stream goes on {because}")
             if isinstance(item, Ended):
@@ -100,7 +100,7 @@ class PlayedStream:
                 raise ViolationError(rule, "", f"another message {because}", item)
 
     def expect_bye(self, rule: str) -> pb.Bye:
-        """Answers what comes before it."""
+        """Waits for a Bye and answers earlier Observations."""
         while True:
             request = self.checker.check(
                 self.call.inbox.get_due_message(self.patience_s, rule, "no Bye"), traced=self._traced

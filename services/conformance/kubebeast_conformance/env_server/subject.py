@@ -1,4 +1,4 @@
-"""The env-server under test: how its streams are got, and what becomes of its process."""
+"""The env-server under test: its streams and its process."""
 
 import contextlib
 import time
@@ -25,29 +25,29 @@ _RETRY_S = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """Of a run of the suite against an env-server."""
+    """Options of a run of the suite against an env-server."""
 
     listen: str = ""
-    """Where it dials."""
+    """Address that the env-server dials."""
     dial: str = ""
-    """Where it listens, if it does."""
+    """Address that the env-server listens on instead; "" if it dials."""
     command: Sequence[str] = ()
-    """That starts it; without it some checks are skipped."""
+    """Command that starts the env-server; without it some checks are skipped."""
     access: Access = field(default_factory=Access)
     num_steps: int = 200
-    """Of the checks that play."""
+    """Number of steps of the checks that play."""
     patience_s: float = 30.0
-    """How long the suite waits for anything that must come."""
+    """Maximum wait in seconds for a required message."""
     quiet_s: float = 1.0
-    """How long it listens for what must not come."""
+    """Wait in seconds for a forbidden message."""
     long_waits: bool = False
-    """Whether checks that take a minute each are wanted."""
+    """True to include checks that take a minute each."""
     show_output: bool = False
-    """Of the command."""
+    """True to show the output of the command."""
 
 
 class DialledCall(OutgoingCall):
-    """Of an env-server that listens: the suite ends it as a learner that has dialled."""
+    """A call to an env-server that listens. The suite ends it like a learner that has dialed."""
 
     def finish(self, code: grpc.StatusCode, details: str = "") -> None:
         if code is not grpc.StatusCode.OK:
@@ -57,10 +57,10 @@ class DialledCall(OutgoingCall):
 
 
 class EnvServer:
-    """A context manager, which ends the process and all calls."""
+    """The env-server under test. A context manager, which ends the process and all calls."""
 
     def __init__(self, options: Options) -> None:
-        """Raises TlsError, and RuntimeError where options.listen cannot be listened on."""
+        """Listens, unless the env-server does. Raises TlsError, and RuntimeError if that fails."""
         self.options = options
         self._process: Process | None = None
         self._call: Call | None = None
@@ -69,7 +69,7 @@ class EnvServer:
         self._address = options.dial if self._listener is None else self._listener.address
         self._dialled_address = options.dial
         self.ended_at = 0.0
-        """When the suite ended the newest stream, by time.monotonic."""
+        """Time at which the suite ended the newest stream, by time.monotonic."""
 
     def __enter__(self) -> "EnvServer":
         return self
@@ -83,23 +83,23 @@ class EnvServer:
 
     @property
     def address(self) -> str:
-        """Where the env-server dials, or listens."""
+        """Address that the env-server dials, or listens on."""
         return self._address
 
     @property
     def is_dialled(self) -> bool:
-        """Whether the suite opens the connections."""
+        """True if the suite opens the connections."""
         return self._listener is None
 
     @property
     def process(self) -> Process:
-        """The newest one. Raises SkippedError where the suite has not started it."""
+        """The newest process. Raises SkippedError if the suite has not started one."""
         if self._process is None:
             raise SkippedError("takes a command that starts the env-server")
         return self._process
 
     def fresh_stream(self) -> PlayedStream:
-        """The first stream of a new process; without a command the next one of the old. Its Hello has come."""
+        """Returns the first stream of a new process, or without a command the next stream, after its Hello."""
         self._forget_stream()
         if self.options.command:
             words = [word.replace("{address}", self.address) for word in self.options.command]
@@ -107,13 +107,13 @@ class EnvServer:
         return self.next_stream("H1")
 
     def next_stream(self, rule: str) -> PlayedStream:
-        """The env-server's next stream. The rule is broken where none comes. Its Hello has come."""
+        """Returns the env-server's next stream, after its Hello. Without one, `rule` is broken."""
         stream = PlayedStream(self.next_call(rule), self.options.patience_s)
         stream.introduce()
         return stream
 
     def next_call(self, rule: str) -> Call:
-        """Its next call, or an answered one to it."""
+        """Returns the env-server's next call, or an answered call to it. Without one, `rule` is broken."""
         try:
             self._call = self._dialled() if self._listener is None else self._accepted(self._listener)
         except SilentError as error:
@@ -123,12 +123,12 @@ class EnvServer:
         return self._call
 
     def finish(self, stream: PlayedStream, code: grpc.StatusCode, details: str = "said the conformance suite") -> None:
-        """Ends the stream as a learner."""
+        """Ends the stream like a learner."""
         stream.call.finish(code, details)
         self.ended_at = time.monotonic()
 
     def comes_again(self, within_s: float) -> bool:
-        """Whether it opens another stream within that time; at once False where its process ends. Blocks."""
+        """Returns True if another stream opens within this time; False as soon as the process ends. Blocks."""
         deadline = time.monotonic() + within_s
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -140,12 +140,12 @@ class EnvServer:
         return False
 
     def next_call_within(self, seconds: float) -> Call:
-        """Raises SilentError."""
+        """Returns the next call within this time. Raises SilentError."""
         self._call = self._dialled(seconds) if self._listener is None else self._listener.next_call(seconds)
         return self._call
 
     def restart_listener(self) -> None:
-        """Breaks every connection and listens on the same address again."""
+        """Breaks all connections and listens on the same address again."""
         if self._listener is None:
             raise SkippedError("the env-server listens")
         self._listener.close()
@@ -154,9 +154,9 @@ class EnvServer:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Relay]:
-        """A relay between the suite and the env-server; streams are to be opened within, and are fresh ones.
+        """Puts a relay between the suite and the env-server. Within the context, open only fresh streams.
 
-        Raises SkippedError where it could read nothing.
+        Raises SkippedError if a relay cannot read the traffic.
         """
         require_visible_pings(self.options.access, self._address)
         self._forget_stream()
@@ -185,7 +185,7 @@ class EnvServer:
         return call
 
     def _dialled(self, seconds: float | None = None) -> DialledCall:
-        """Dials until somebody answers."""
+        """Dials until the env-server answers. Raises SilentError."""
         timeout_s = self.options.patience_s if seconds is None else seconds
         deadline = time.monotonic() + timeout_s
         while True:
@@ -203,7 +203,7 @@ class EnvServer:
             time.sleep(_RETRY_S)
 
     def _forget_stream(self) -> None:
-        """Ends the newest stream, and those that have come since."""
+        """Ends the newest stream, the process that the suite started, and waiting calls."""
         if self._call is not None:
             self._call.finish(grpc.StatusCode.UNAVAILABLE, "the conformance suite has another check")
             self._call = None

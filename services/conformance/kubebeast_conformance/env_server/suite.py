@@ -1,4 +1,4 @@
-"""Everything that is asked of an env-server, in order."""
+"""All checks of an env-server, in order."""
 
 from kubebeast_conformance.env_server import bad_actions, ends, handshake, patience, playing
 

@@ -1,1 +1,1 @@
-"""A fleet's side, for learners under test."""
+"""Checks of a learner; the suite plays a fleet."""

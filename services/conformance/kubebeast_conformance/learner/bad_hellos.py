@@ -1,4 +1,4 @@
-"""Checks of how a Hello is refused."""
+"""Checks of the refusal of invalid Hellos."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def set_to(name: str, value: object) -> Change:
 
 
 def leaf_set_to(name: str, value: object, leaves: str = "observation") -> Change:
-    """Of the first leaf."""
+    """Returns a change of a field of the first leaf."""
     return lambda hello: setattr(getattr(hello, leaves)[0], name, value)
 
 
@@ -74,18 +74,20 @@ INVALID: dict[str, tuple[str, Change]] = {
     "two action masks": ("mask", two_masks),
     "mask of numbers": ("mask", mask_of_numbers),
     "offers for leaves that are not there": ("offered_compression", too_many_offers),
+    "run of 254 bytes": ("run", set_to("run", "r" * 254)),
     "env_config of 8193 characters": ("env_config", set_to("env_config", "x" * 8193)),
 }
-"""By title: what the text of the status must name, and how the Hello is broken."""
+"""By title: a name that the text of the status must contain, and the change that breaks the Hello."""
 
 DIFFERENT: dict[str, tuple[str, Change]] = {
     "other major version": ("protocol_version", set_to("protocol_version", PROTOCOL_VERSION + 1)),
+    "another run": ("run", set_to("run", "conformance-other")),
     "other leaves than the run's": ("observation", other_leaves),
 }
 
 
 def is_refused(rule: str, code: grpc.StatusCode, names: str, change: Change) -> Callable[[Learner], None]:
-    """A witness sees to it that the others play on."""
+    """Returns a check of one change. A witness stream checks that other streams continue."""
 
     def run(subject: Learner) -> None:
         with subject.joined() as witness:

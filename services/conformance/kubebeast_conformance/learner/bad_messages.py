@@ -1,4 +1,4 @@
-"""Checks of how what follows the Hello is refused."""
+"""Checks of the refusal of invalid messages after the Hello."""
 
 from collections.abc import Callable
 
@@ -16,10 +16,11 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 Invalid = grpc.StatusCode.INVALID_ARGUMENT
 NUM_AT_ONCE = 4
 NUM_TRIES = 16
-"""Streams that do not wait: of each all may be answered before a busy machine or a slow network brings the next."""
+"""Number of streams that do not wait for answers. On a busy machine or slow network, each message may be answered
+before the next arrives."""
 FLAGS = ("is_first", "terminated", "truncated", "interrupted")
 Change = Callable[[FleetStream, pb.Observations], object]
-"""Breaks Observations that keep to the contract."""
+"""Breaks valid Observations."""
 
 
 def field(name: str, value: object) -> Change:
@@ -105,11 +106,11 @@ OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "episodes too many": ("episodes", episodes_too_many),
     "episode that is not finite": ("episodes", episode_not_finite),
 }
-"""By title: what the text of the status must name, and how the second Observations is broken."""
+"""By title: a name that the text of the status must contain, and the change that breaks the second Observations."""
 
 
 def are_refused(names: str, change: Change) -> Callable[[Learner], None]:
-    """A witness sees to it that the others play on."""
+    """Returns a check of one change. A witness stream checks that other streams continue."""
 
     def run(subject: Learner) -> None:
         with subject.joined() as witness, subject.joined() as stream:
@@ -125,7 +126,7 @@ def are_refused(names: str, change: Change) -> Callable[[Learner], None]:
 
 
 def rows_outside_the_table(subject: Learner) -> None:
-    """Each combination of flags that is no row, in a stream of its own, for an episode that is due or under way."""
+    """Sends each combination of flags that is no row, on its own stream, for an episode that is due or under way."""
     with subject.joined() as witness:
         for episode in (DUE, UNDER_WAY):
             known = {row.flags for row in ROWS if row.episode == episode}
@@ -159,7 +160,7 @@ def reward_of_a_first_row(subject: Learner) -> None:
 
 
 def is_refused_in_its_place(send: Callable[[FleetStream], object]) -> Callable[[Learner], None]:
-    """In place of the second Observations."""
+    """Returns a check that calls `send` in place of the second Observations."""
 
     def run(subject: Learner) -> None:
         with subject.joined() as witness, subject.joined() as stream:
@@ -173,7 +174,7 @@ def is_refused_in_its_place(send: Callable[[FleetStream], object]) -> Callable[[
 
 
 def two_at_once(subject: Learner) -> None:
-    """One stream of several has to be refused: a learner cannot know of what reaches it after its answer."""
+    """Requires the refusal of one of several streams, as a learner accepts a message that arrives after its answer."""
     for _ in range(NUM_TRIES):
         with subject.joined() as stream:
             stream.send(all_first(stream))
@@ -186,12 +187,12 @@ def two_at_once(subject: Learner) -> None:
 
 
 def all_first(stream: FleetStream) -> pb.ActRequest:
-    """Step 0, every row first."""
+    """Returns Observations of step 0, with a first row of each environment."""
     return stream.rows(0, next(row for row in ROWS if row.name == "first"))
 
 
 def inner(stream: FleetStream, step: int) -> pb.ActRequest:
-    """Every row within its episode."""
+    """Returns Observations with a row of each environment within its episode."""
     return stream.rows(step, next(row for row in ROWS if row.name == "inner"))
 
 

@@ -1,4 +1,4 @@
-"""Checks of a learner that dials: how it ends streams without a status."""
+"""Checks of a learner that dials, in particular of its End messages in place of a status."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Code = grpc.StatusCode
 
 
 def plays(subject: DiallingLearner) -> None:
-    """Two streams, one after the other."""
+    """Plays two streams, one after the other."""
     before = pb.Welcome()
     for _ in range(2):
         with subject.joined() as stream:
@@ -46,7 +46,7 @@ def closes_its_side_after_a_bye(subject: DiallingLearner) -> None:
 def says_why(
     rule: str, code: grpc.StatusCode, send: Callable[[FleetStream], object]
 ) -> Callable[[DiallingLearner], None]:
-    """In place of the third Observations."""
+    """Returns a check that calls `send` in place of the third Observations."""
 
     def run(subject: DiallingLearner) -> None:
         with subject.joined() as stream:

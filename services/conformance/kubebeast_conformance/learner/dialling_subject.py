@@ -1,4 +1,4 @@
-"""The learner under test, which dials: how its calls are answered."""
+"""A learner under test that dials."""
 
 import grpc
 
@@ -13,17 +13,17 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class DiallingLearner:
-    """The suite is an env-server that listens. A context manager, which breaks its calls."""
+    """A learner that dials; the suite plays an env-server that listens. A context manager, which breaks its calls."""
 
     def __init__(self, options: Options) -> None:
-        """Listens at once. Raises TlsError, and RuntimeError where options.address cannot be listened on."""
+        """Starts to listen on options.address. Raises TlsError, and RuntimeError if that fails."""
         self.options = options
         self._listener = CallListener(PLAY, options.address, options.access)
         self._process: Process | None = None
         self._patience_s = options.patience_s
 
     def __enter__(self) -> "DiallingLearner":
-        """Starts the command, where there is one. Raises OSError where it cannot be started."""
+        """Starts the command, if there is one. Raises OSError if that fails."""
         if self.options.command:
             words = [word.replace("{address}", self._listener.address) for word in self.options.command]
             self._process = Process(words, show_output=self.options.show_output)
@@ -37,11 +37,11 @@ class DiallingLearner:
 
     @property
     def address(self) -> str:
-        """Where it has to dial."""
+        """Address that the learner must dial."""
         return self._listener.address
 
     def stream(self) -> FleetStream:
-        """Its next call; the Hello is not sent yet. C1 is broken where none comes, C4 where its token is wrong."""
+        """Returns the next call, before its Hello. Without a call C1 is broken, with a wrong token C4."""
         try:
             call = self._listener.next_call(self._patience_s)
         except SilentError as error:
@@ -56,7 +56,7 @@ class DiallingLearner:
         return FleetStream(call, hello, self.options.patience_s)
 
     def joined(self) -> FleetStream:
-        """A stream that has been welcomed."""
+        """Returns a stream after its Welcome."""
         stream = self.stream()
         try:
             stream.join()

@@ -1,4 +1,4 @@
-"""Checks of what streams are told at the end of a run, and of a learner that is replaced."""
+"""Checks of statuses at the end of a run, and of a learner that receives SIGTERM."""
 
 import time
 
@@ -13,9 +13,9 @@ Code = grpc.StatusCode
 STEPS_AT_A_TIME = 50
 RETRY_S = 0.05
 NOBODY_LISTENS = "failed to connect"
-"""What gRPC here says of a call that has reached nobody."""
+"""Start of gRPC's error text for a call to an address without a listener."""
 ENOUGH = 4
-"""A run is over after so many times its steps: what was played and dropped is none."""
+"""Factor of the run's steps after which the run must be over. It exceeds 1 because dropped steps do not count."""
 
 
 def is_about_to_be_replaced(subject: Learner) -> None:
@@ -32,7 +32,7 @@ def is_about_to_be_replaced(subject: Learner) -> None:
 
 
 def is_over_for_newcomers(subject: Learner) -> None:
-    """Plays to the end of the run. Streams that come then are told so; the one that plays may be kept waiting."""
+    """Plays until the run ends, after which new streams must get OUT_OF_RANGE. The playing stream may get no answer."""
     options = subject.options
     if not options.total_steps:
         raise SkippedError("takes --total-steps, and a learner that stays when its run is finished")
@@ -58,7 +58,7 @@ def is_over_for_newcomers(subject: Learner) -> None:
 
 
 def _newcomer(subject: Learner) -> Ended | None:
-    """The end of a stream that has just come; None where it is welcomed."""
+    """Opens a stream; returns its end, or None if it gets a Welcome."""
     with subject.stream() as stream:
         return stream.try_to_join()
 

@@ -1,4 +1,4 @@
-"""Checks of the learner's limits: sizes, gRPC's compression, times."""
+"""Checks of the learner's limits: sizes, gRPC's compression, timeouts."""
 
 import contextlib
 import json

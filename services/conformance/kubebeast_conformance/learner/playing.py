@@ -1,4 +1,4 @@
-"""Checks of Welcome and Actions while all goes well."""
+"""Checks of Welcome and Actions in normal operation."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ FEW_STEPS = 30
 
 
 def plays(subject: Learner) -> None:
-    """Two streams in turn."""
+    """Plays two streams in turn."""
     with subject.joined() as first, subject.joined() as second:
         run_id, minor = second.welcome.run_id, second.welcome.protocol_minor
         require(run_id == first.welcome.run_id, "W4", "welcome.run_id", f"{run_id!r}, before {first.welcome.run_id!r}")
@@ -31,12 +31,14 @@ def plays(subject: Learner) -> None:
 
 
 def plays_with(minor: int) -> Callable[[Learner], None]:
-    """An env-server of that minor version."""
+    """Returns a check with an env-server of this minor version."""
 
     def change(hello: pb.Hello) -> None:
         hello.protocol_minor = minor
         if minor < ADDITIONS["Hello.env_config"]:
             hello.ClearField("env_config")
+        if minor < ADDITIONS["Hello.run"]:
+            hello.ClearField("run")
 
     def run(subject: Learner) -> None:
         with subject.stream(change) as stream:
@@ -45,6 +47,15 @@ def plays_with(minor: int) -> Callable[[Learner], None]:
             stream.leave()
 
     return run
+
+
+def plays_its_run(subject: Learner) -> None:
+    with subject.joined() as first:
+        run_id = first.welcome.run_id
+        with subject.joined(lambda hello: setattr(hello, "run", run_id)) as second:
+            answer = second.welcome.run_id
+            require(answer == run_id, "W4", "welcome.run_id", f"{answer!r}, not {run_id!r}")
+            second.play(FEW_STEPS)
 
 
 def plays_without_compression(subject: Learner) -> None:
@@ -64,7 +75,7 @@ def skips_unknown_fields(subject: Learner) -> None:
 
 
 def waits_for_one_and_holds_up_no_other(subject: Learner) -> None:
-    """The one rests while the other plays."""
+    """Plays one stream while the other rests."""
     with subject.joined() as slow, subject.joined() as quick:
         slow.step()
         quick.play(FEW_STEPS, "T4")
@@ -109,6 +120,7 @@ def wants_a_token(subject: Learner) -> None:
 
 CHECKS = (
     Check("play", ("C1", "W1", "W2", "W3", "W4", *ACTIONS), plays),
+    Check("play for the learner's run by its name", ("W1", "W4"), plays_its_run),
     Check("play without compression", ("W3", *ACTIONS), plays_without_compression),
     *(
         Check(f"play as an env-server of minor version {minor}", ("V3", "V4", *ACTIONS), plays_with(minor))

@@ -1,4 +1,4 @@
-"""One stream to the learner under test, on which the suite plays the env-server."""
+"""A stream to the learner under test; the suite plays the env-server."""
 
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
 class Call(Protocol):
-    """Whoever made it."""
+    """A call in either direction."""
 
     @property
     def inbox(self) -> Inbox: ...
@@ -31,11 +31,11 @@ class Call(Protocol):
         """Breaks the call."""
 
     def close(self) -> None:
-        """Breaks what is left of it."""
+        """Breaks the call if it is still open."""
 
 
 class FleetStream:
-    """Everything that comes is checked. A context manager, which breaks the call if it is still there.
+    """A stream that checks all received messages. A context manager, which breaks the call if it is still open.
 
     Its waits raise ViolationError after patience_s seconds.
     """
@@ -58,7 +58,7 @@ class FleetStream:
         self.call.close()
 
     def join(self, rule: str = "W1") -> pb.Welcome:
-        """Says Hello and gets the Welcome; the rule is broken where none comes."""
+        """Sends the Hello and waits for the Welcome. Without one, `rule` is broken."""
         self.send(pb.ActRequest(hello=self.hello))
         return self.be_welcomed(rule)
 
@@ -67,7 +67,7 @@ class FleetStream:
         return self.welcome
 
     def try_to_join(self) -> Ended | None:
-        """Says Hello; how it was refused, None where it was welcomed."""
+        """Sends the Hello; returns the end of a refused stream, or None after a Welcome."""
         self.send(pb.ActRequest(hello=self.hello))
         item = self.call.inbox.get_due(self._patience_s, "W1", "no Welcome")
         if isinstance(item, Ended):
@@ -76,7 +76,7 @@ class FleetStream:
         return None
 
     def next_observations(self) -> pb.ActRequest:
-        """Of a course of any rows that both minor versions have."""
+        """Returns the next Observations of a random sequence of rows that both minor versions have."""
         if self._course is None:
             choices = (int(self._values.random.integers(256)) for _ in itertools.count())
             self._course = followed(self._agreed(), choices, self._values)
@@ -85,23 +85,23 @@ class FleetStream:
         return request
 
     def rows(self, step: int, row: Row) -> pb.ActRequest:
-        """Observations of that step; every environment has that row."""
+        """Returns Observations of this step with the same row for all environments."""
         rows = [row] * self.hello.num_envs
         message = observations(self._agreed(), step, rows, self._values)
         message.env_us = 0
         return pb.ActRequest(observations=message)
 
     def step(self, rule: str = "A1") -> pb.Actions:
-        """One Observations and its Actions; the rule is broken where none come."""
+        """Sends the next Observations and waits for the Actions. Without any, `rule` is broken."""
         return self.exchange(self.next_observations(), rule)
 
     def exchange(self, request: pb.ActRequest, rule: str = "A1") -> pb.Actions:
-        """These Observations and their Actions."""
+        """Sends these Observations and waits for the Actions."""
         self.send(request)
         return self.actions(request.observations, rule)
 
     def actions(self, answered: pb.Observations, rule: str = "A1") -> pb.Actions:
-        """That answer the Observations."""
+        """Waits for the Actions that answer the Observations."""
         actions = self._checker.check(self.call.inbox.get_due_message(self._patience_s, rule, "no Actions"), answered)
         self._traced = actions.traced
         return actions
@@ -111,7 +111,9 @@ class FleetStream:
             self.step(rule)
 
     def advance(self, timeout_s: float) -> bool:
-        """Whether Actions came in time; the next call sends further Observations, or waits on. False at the end."""
+        """Sends Observations, or continues to wait for the last ones. Returns True if Actions came in time; False after
+        timeout_s, and at the end of the stream.
+        """
         if self._unanswered is None:
             request = self.next_observations()
             self.send(request)
@@ -127,19 +129,19 @@ class FleetStream:
         return True
 
     def is_answered(self, num_messages: int) -> bool:
-        """Whether so many messages come before the end. S3 is broken where neither does."""
+        """Returns True if num_messages messages come before the end. Without message and end, S3 is broken."""
         neither = "neither a message nor the end"
         come = (self.call.inbox.get_due(self._patience_s, "S3", neither) for _ in range(num_messages))
         return not any(isinstance(item, Ended) for item in come)
 
     def expect_silence(self, seconds: float) -> None:
-        """Rests; A1 is broken by whatever comes within that time."""
+        """Blocks for this time. A message or the end breaks A1."""
         with contextlib.suppress(SilentError):
             item = self.call.inbox.get(seconds)
             raise ViolationError("A1", "", f"{item!s} came while Observations are due")
 
     def leave(self) -> None:
-        """Says Bye and checks the end."""
+        """Sends a Bye and checks the end."""
         self.send(pb.ActRequest(bye=pb.Bye(reason=pb.Bye.REASON_SHUTDOWN)))
         self.call.half_close()
         self.expect_status("E8", grpc.StatusCode.OK, "after a Bye")
@@ -150,7 +152,7 @@ class FleetStream:
     def expect_status(
         self, rule: str, code: grpc.StatusCode, because: str, *, names: str = "", within_s: float | None = None
     ) -> None:
-        """The rule is broken by another end, by none, and by a text that does not hold `names`."""
+        """Waits for the end. Another status, no end, and a text without `names` break `rule`."""
         while True:
             try:
                 item = self.call.inbox.get(within_s or self._patience_s)
@@ -164,7 +166,7 @@ class FleetStream:
         require(names in item.details, rule, "", f"the text {item.details!r} does not name {names} {because}")
 
     def expect_end(self, rule: str, code: grpc.StatusCode, because: str, *, within_s: float | None = None) -> None:
-        """Where the learner has dialled. The rule is broken by another code; E9 by another end, and by none."""
+        """Waits for the End of a learner that has dialed. Another code breaks `rule`; another end or none breaks E9."""
         item = self._after_actions(because, within_s)
         if isinstance(item, Ended):
             raise ViolationError("E9", "", f"{item} {because}, and no End before it")
@@ -174,14 +176,14 @@ class FleetStream:
         self._expect_closed("after its End")
 
     def expect_closed_side(self, because: str) -> None:
-        """Where the learner has dialled. E9 is broken by an End, and by a side that stays open."""
+        """Waits until a learner that has dialed closes its side. An End, or a side that stays open, breaks E9."""
         item = self._after_actions(because)
         if not isinstance(item, Ended):
             raise ViolationError("E9", "end", f"an End {because}, where the status would be OK", item)
         require(item.code is grpc.StatusCode.OK, "E8", "", f"{item} {because}, not a side that is closed")
 
     def _after_actions(self, because: str, within_s: float | None = None) -> bytes | Ended:
-        """The first message that is an End, or the end."""
+        """Returns the first End message, or the end."""
         while True:
             item = self.call.inbox.get_due(within_s or self._patience_s, "E9", f"the stream goes on {because}")
             if isinstance(item, Ended) or _is("end", item):
@@ -194,7 +196,7 @@ class FleetStream:
         require(item.code is grpc.StatusCode.OK, "E9", "", f"{item} {because}, not a side that is closed")
 
     def _agreed(self) -> pb.Hello:
-        """The Hello with what the Welcome has made of it."""
+        """Returns the Hello with the minor version and compression of the Welcome."""
         agreed = pb.Hello()
         agreed.CopyFrom(self.hello)
         agreed.protocol_minor = min(self.hello.protocol_minor, self.welcome.protocol_minor)

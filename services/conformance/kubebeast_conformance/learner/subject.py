@@ -1,4 +1,4 @@
-"""The learner under test, which listens: how streams to it are opened, and what becomes of its process."""
+"""A learner under test that listens: its streams and its process."""
 
 import contextlib
 import itertools
@@ -39,46 +39,48 @@ DEFAULT_HELLO = pb.Hello(
 )
 _RETRY_S = 0.2
 START_S = 120.0
-"""Longest time for a learner that the suite starts."""
+"""Time limit in seconds for the start of a learner."""
 END_S = 60.0
-"""Longest time for its end after SIGTERM."""
+"""Time limit in seconds for its end after SIGTERM."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """Of a run of the suite against a learner."""
+    """Options of a run of the suite against a learner."""
 
     address: str
-    """Where it listens; where the suite does, if the learner dials."""
+    """Address that the learner listens on; if the learner dials, address that the suite listens on."""
     command: Sequence[str] = ()
-    """That starts it; without it a check is skipped."""
+    """Command that starts the learner; without it a check is skipped."""
     access: Access = field(default_factory=Access)
     hello: pb.Hello = field(default_factory=lambda: DEFAULT_HELLO)
-    """Of the fleet; each stream has an instance_id of its own."""
+    """Hello of the fleet; each stream has its own instance_id."""
     num_steps: int = 200
-    """Of the checks that play."""
+    """Number of steps of the checks that play."""
     patience_s: float = 30.0
-    """How long the suite waits for anything that must come."""
+    """Maximum wait in seconds for a required message."""
     quiet_s: float = 1.0
-    """How long it listens for what must not come."""
+    """Wait in seconds for a forbidden message."""
     handshake_timeout_s: float = 10.0
-    """The learner's."""
+    """Setting of the learner."""
     step_timeout_s: float = 60.0
-    """The learner's."""
+    """Setting of the learner."""
     max_message_mib: int = 64
-    """The learner's."""
+    """Setting of the learner."""
     max_streams: int = 0
-    """The learner's; 0: not known."""
+    """Setting of the learner; 0: unknown."""
     total_steps: int = 0
-    """The learner's; 0: not known, or too many to play."""
+    """Setting of the learner; 0: unknown, or too many to play."""
     long_waits: bool = False
-    """Whether checks that take a minute each are wanted."""
+    """True to include checks that take a minute each."""
+    floods: bool = False
+    """True to include floods."""
     show_output: bool = False
-    """Of the command."""
+    """True to show the output of the command."""
 
 
 class Learner:
-    """Opens streams. A context manager, which ends the process."""
+    """The learner under test. A context manager, which ends the process."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -87,7 +89,7 @@ class Learner:
         self._process: Process | None = None
 
     def __enter__(self) -> "Learner":
-        """Starts the command, where there is one, and blocks until somebody listens. Raises OSError."""
+        """Starts the command, if there is one, and blocks until the address is listened on. Raises OSError."""
         if self.options.command:
             self.revive()
         else:
@@ -100,13 +102,13 @@ class Learner:
 
     @property
     def process(self) -> Process:
-        """Raises SkippedError where the suite has not started it."""
+        """The process. Raises SkippedError if the suite has not started one."""
         if self._process is None:
             raise SkippedError("takes a command that starts the learner")
         return self._process
 
     def revive(self) -> None:
-        """Starts the command where its process does not run. Blocks until somebody listens."""
+        """Starts the command if its process does not run. Blocks until the address is listened on."""
         if not self.options.command or (self._process is not None and self._process.wait(0) is None):
             return
         words = [word.replace("{address}", self._address) for word in self.options.command]
@@ -115,9 +117,9 @@ class Learner:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Relay]:
-        """A relay between the suite and the learner, for streams that are opened within.
+        """Puts a relay between the suite and the learner, for streams opened within the context.
 
-        Raises SkippedError where it could read nothing.
+        Raises SkippedError if a relay cannot read the traffic.
         """
         require_visible_pings(self.options.access, self._address)
         with Relay("127.0.0.1:0", self.options.address, "target") as relay:
@@ -134,7 +136,7 @@ class Learner:
         with_token: bool = True,
         compression: grpc.Compression | None = None,
     ) -> FleetStream:
-        """A new stream on a connection of its own; its Hello is the fleet's but for `change`, and not sent yet.
+        """Returns a new stream on its own connection, before its Hello, which is the fleet's after `change`.
 
         Raises TlsError and TokenFileError.
         """
@@ -158,7 +160,7 @@ class Learner:
         return stream
 
     def _wait_until_it_listens(self, timeout_s: float) -> None:
-        """Returns when somebody answers at the address, or the time is over."""
+        """Blocks until a learner answers at the address, for at most timeout_s seconds."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             with self.stream() as stream:

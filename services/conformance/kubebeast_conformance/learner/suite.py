@@ -1,7 +1,14 @@
-"""Everything that is asked of a learner, in order."""
+"""All checks of a learner, in order."""
 
-from kubebeast_conformance.learner import bad_hellos, bad_messages, dialling, ends, limits, playing
+from kubebeast_conformance.learner import bad_hellos, bad_messages, dialling, ends, limits, playing, under_attack
 
-CHECKS = (*playing.CHECKS, *bad_hellos.CHECKS, *bad_messages.CHECKS, *limits.CHECKS, *ends.CHECKS)
+CHECKS = (
+    *playing.CHECKS,
+    *bad_hellos.CHECKS,
+    *bad_messages.CHECKS,
+    *limits.CHECKS,
+    *under_attack.CHECKS,
+    *ends.CHECKS,
+)
 DIALLING_CHECKS = dialling.CHECKS
-"""Of one that dials: what differs there."""
+"""Checks of a learner that dials, limited to the differences."""

@@ -1,1 +1,1 @@
-"""Results for people, for programs and for CI."""
+"""Reports of results: as text, JSON and JUnit XML."""

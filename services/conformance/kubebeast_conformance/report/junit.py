@@ -1,4 +1,4 @@
-"""Results as JUnit XML (https://github.com/testmoapp/junitxml), which CI systems show."""
+"""Results as JUnit XML (https://github.com/testmoapp/junitxml) for CI systems."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from kubebeast_conformance.report.lines import explanation
 
 
 def write_junit(path: Path, suite: str, results: Sequence[Result]) -> None:
-    """Replaces the file. Raises OSError."""
+    """Writes the results and replaces the file if it exists. Raises OSError."""
     counts = Counter(result.outcome for result in results)
     attributes = {
         "name": f"kubebeast-conformance {suite}",

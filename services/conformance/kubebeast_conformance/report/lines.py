@@ -1,4 +1,4 @@
-"""A line a result: a table on a terminal, JSON elsewhere."""
+"""One line per result: a table on a terminal, JSON elsewhere."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from kubebeast_conformance.check import Result
 from kubebeast_conformance.rules import BY_ID, RULES
 
 _COLOURS = {"passed": 32, "failed": 31, "skipped": 33}
-"""SGR parameters of ECMA-48."""
+"""SGR parameters of ECMA-48 by outcome."""
 
 
 class Lines:
-    """Writes each result as it comes."""
+    """A writer of results, one at a time."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
@@ -27,7 +27,7 @@ class Lines:
         print(text, file=self._output, flush=True)
 
     def sum_up(self, peer: str, results: Sequence[Result]) -> None:
-        """The last line, before it on a terminal what was not seen. peer: "env-server" or "learner"."""
+        """Writes the totals, on a terminal after the unchecked rules. peer is "env-server" or "learner"."""
         counts = Counter(result.outcome for result in results)
         numbers = {outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")}
         rules = [rule for rule in RULES if rule.side in (peer, "both")]
@@ -56,7 +56,7 @@ class Lines:
 
 
 def explanation(result: Result) -> str:
-    """What is wrong, which rule says so, and the bytes; or why a check was skipped. Empty where all is well."""
+    """Returns the violation, its rule and the bytes, or the reason for skipping the check; "" if it passed."""
     if result.outcome != "failed":
         return result.reason
     rule = BY_ID[result.rule]

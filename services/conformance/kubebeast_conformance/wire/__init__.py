@@ -1,1 +1,1 @@
-"""Messages as bytes: calls in both directions, and where in a message a field is."""
+"""Messages as bytes: calls in both directions, HTTP/2 frames, and the location of fields in a message."""

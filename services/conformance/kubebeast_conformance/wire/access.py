@@ -1,4 +1,4 @@
-"""TLS and tokens of the suite's own side."""
+"""TLS and tokens of the suite."""
 
 from dataclasses import dataclass, field
 
@@ -15,19 +15,19 @@ OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
 ]
-"""Of channels and servers: whatever a peer sends is to be seen."""
+"""Options of channels and servers, which let the suite receive all messages of a peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Paths of files, as the flags of the same names."""
+    """Paths of files and the server's name, as in the flags of the same names."""
 
     tls: TlsFiles = field(default_factory=TlsFiles)
     tls_server_name: str = ""
     token_file: str = ""
 
     def channel(self, address: str) -> grpc.Channel:
-        """Raises TlsError."""
+        """Returns a channel to the address. Raises TlsError."""
         every = list(OPTIONS)
         if self.tls_server_name:
             every.append(("grpc.ssl_target_name_override", self.tls_server_name))
@@ -37,7 +37,7 @@ class Access:
         return grpc.secure_channel(address, grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert), every)
 
     def listen(self, server: grpc.Server, address: str) -> int:
-        """The port. Raises TlsError, and RuntimeError where the address cannot be listened on."""
+        """Adds the address to the server and returns the port. Raises TlsError, and RuntimeError if that fails."""
         if not self.tls.cert:
             return server.add_insecure_port(address)
         pem = read_pem(self.tls)

@@ -1,4 +1,4 @@
-"""The bytes that break a rule, for people."""
+"""Readable dump of the bytes that break a rule."""
 
 from google.protobuf.message import Message
 
@@ -10,7 +10,7 @@ _MAX_LINES = 4
 
 
 def evidence(violation: ViolationError, message: type[Message]) -> str:
-    """A dump of the offending bytes, in brackets, with those around them; empty where no message is to blame."""
+    """Returns a dump of the offending bytes, in brackets, and their context; "" if the violation has no message."""
     data, place = violation.message, violation.place
     if data is None:
         return ""

@@ -1,16 +1,16 @@
-"""HTTP/2 as far as pings need it: frames of a connection, whose contents are skipped (RFC 9113, 4.1 and 6.7)."""
+"""Minimal HTTP/2 for the detection of pings: frames without their contents (RFC 9113, sections 4.1 and 6.7)."""
 
 from collections.abc import Iterator
 from enum import Enum
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What who dials sends before the first frame."""
+"""Bytes that the dialing side sends before the first frame."""
 _HEADER_BYTES = 9
 _PING, _ACK = 6, 1
 
 
 class Frame(Enum):
-    """What it is to a keepalive."""
+    """Role of a frame in a keepalive."""
 
     PING = "ping"
     ANSWER = "answer"
@@ -18,14 +18,14 @@ class Frame(Enum):
 
 
 class FrameReader:
-    """Fed with one direction of a connection, in pieces of any size."""
+    """A parser of one direction of a connection, fed in pieces of any size."""
 
     def __init__(self, *, with_preface: bool) -> None:
         self._to_skip = len(PREFACE) if with_preface else 0
         self._header = b""
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames whose headers are complete with these bytes."""
+        """Yields frames with headers that these bytes complete."""
         at = 0
         while at < len(data):
             skipped = min(self._to_skip, len(data) - at)

@@ -1,4 +1,4 @@
-"""What comes from a peer, in order, and its end."""
+"""Received messages of a call, in order, and its end."""
 
 import queue
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from kubebeast_conformance.contract.violation import ViolationError
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The peer's last word."""
+    """The end of a call by the peer."""
 
     code: grpc.StatusCode | None
-    """OK where it has closed its side; the status of a call that the suite made; None where the call broke."""
+    """OK if the peer has closed its side; the status of a call by the suite; None if the call broke."""
     details: str = ""
 
     def __str__(self) -> str:
@@ -22,32 +22,32 @@ class Ended:
 
 
 class SilentError(Exception):
-    """Nothing came in time."""
+    """Nothing arrived in time."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__(f"nothing came within {timeout_s:g} s")
 
 
 class Inbox:
-    """Filled by a thread of gRPC's, read by the suite."""
+    """A queue that a thread fills and the suite reads."""
 
     def __init__(self) -> None:
         self._items: queue.SimpleQueue[bytes | Ended] = queue.SimpleQueue()
         self._next: bytes | Ended | None = None
 
     def put(self, item: bytes | Ended) -> None:
-        """From any thread."""
+        """Appends a message or the end. Thread-safe."""
         self._items.put(item)
 
     def get(self, timeout_s: float) -> bytes | Ended:
-        """The next message, or the end, which stays. Blocks; raises SilentError after timeout_s seconds."""
+        """Returns the next message, or the end, which stays. Blocks; raises SilentError after timeout_s seconds."""
         item = self.peek(timeout_s)
         if not isinstance(item, Ended):
             self._next = None
         return item
 
     def peek(self, timeout_s: float) -> bytes | Ended:
-        """What `get` will return. Blocks; raises SilentError after timeout_s seconds."""
+        """Returns the next result of `get`. Blocks; raises SilentError after timeout_s seconds."""
         if self._next is None:
             try:
                 self._next = self._items.get(timeout=timeout_s)
@@ -56,14 +56,14 @@ class Inbox:
         return self._next
 
     def get_due(self, timeout_s: float, rule: str, missing: str) -> bytes | Ended:
-        """`get`; where nothing comes, ViolationError of the rule says what is missing."""
+        """Like `get`, but raises ViolationError of `rule` with the text `missing` if nothing arrives."""
         try:
             return self.get(timeout_s)
         except SilentError as error:
             raise ViolationError(rule, "", f"{missing}: {error}") from error
 
     def get_due_message(self, timeout_s: float, rule: str, missing: str) -> bytes:
-        """`get_due`, and the end is none."""
+        """Like `get_due`, but also raises ViolationError at the end."""
         item = self.get_due(timeout_s, rule, missing)
         if isinstance(item, Ended):
             raise ViolationError(rule, "", f"{missing}: the stream ended with {item}")

@@ -1,4 +1,4 @@
-"""Calls that a peer makes."""
+"""Calls by a peer."""
 
 import queue
 import threading
@@ -16,12 +16,12 @@ _MAX_CALLS = 64
 
 
 class IncomingCall:
-    """Of a peer that has dialled in."""
+    """A call by a peer that has dialed."""
 
     def __init__(self, context: grpc.ServicerContext, token_refusal: str | None) -> None:
         self.inbox = Inbox()
         self.token_refusal = token_refusal
-        """What is wrong with its token; None where nothing is."""
+        """Problem of the call's token; None if it is correct."""
         self._outbox: queue.SimpleQueue[bytes | Ended] = queue.SimpleQueue()
         self._context = context
         if not context.add_callback(lambda: self._outbox.put(Ended(None))):
@@ -29,14 +29,14 @@ class IncomingCall:
 
     @property
     def is_active(self) -> bool:
-        """False once the peer, or its connection, has gone."""
+        """False after the end of the call or of its connection."""
         return self._context.is_active()
 
     def send(self, message: bytes) -> None:
         self._outbox.put(message)
 
     def finish(self, code: grpc.StatusCode, details: str = "") -> None:
-        """Ends the call with that status."""
+        """Ends the call with this status."""
         self._outbox.put(Ended(code, details))
 
     def half_close(self) -> None:
@@ -48,7 +48,7 @@ class IncomingCall:
         self._context.cancel()  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
-        """Breaks what is left of it."""
+        """Breaks the call if it is still open."""
         if self.is_active:
             self.cancel()
 
@@ -57,13 +57,13 @@ class IncomingCall:
         try:
             for message in requests:
                 self.inbox.put(message)
-        except Exception as error:  # grpcio raises a plain one where the call has ended
+        except Exception as error:  # grpcio raises a plain Exception if the call has ended
             self.inbox.put(Ended(None, str(error)))
         else:
             self.inbox.put(Ended(grpc.StatusCode.OK))
 
     def write(self) -> Iterator[bytes]:
-        """What is sent, until the end."""
+        """Yields the messages to send until the end."""
         while not isinstance(item := self._outbox.get(), Ended):
             yield item
         if item.code not in (None, grpc.StatusCode.OK):
@@ -71,10 +71,10 @@ class IncomingCall:
 
 
 class CallListener:
-    """Takes calls of one method. A context manager, which ends them all."""
+    """A server that accepts calls of one method. A context manager, which ends them all."""
 
     def __init__(self, method: str, address: str, access: Access) -> None:
-        """Listens at once; port 0 picks a free one. Raises TlsError, and RuntimeError for an address in use."""
+        """Starts to listen; port 0 picks a free port. Raises TlsError, and RuntimeError if the address is in use."""
         self._access = access
         self._calls: queue.SimpleQueue[IncomingCall] = queue.SimpleQueue()
         service, name = method.strip("/").split("/")
@@ -93,11 +93,11 @@ class CallListener:
         self.close()
 
     def close(self) -> None:
-        """Breaks every connection. Blocks until they are."""
+        """Breaks all connections and blocks until they are closed."""
         self._server.stop(None).wait()
 
     def next_call(self, timeout_s: float) -> IncomingCall:
-        """Of those that are not broken yet. Blocks; SilentError when there is none within timeout_s seconds."""
+        """Returns the next call that is still active. Blocks; raises SilentError after timeout_s seconds."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -108,7 +108,7 @@ class CallListener:
                 return call
 
     def drop_calls(self) -> None:
-        """Ends those that nobody has taken."""
+        """Ends calls that are waiting for `next_call`."""
         while not self._calls.empty():
             self._calls.get().finish(grpc.StatusCode.UNAVAILABLE)
 

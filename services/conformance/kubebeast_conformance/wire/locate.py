@@ -1,4 +1,4 @@
-"""Where in a message's bytes a field is (https://protobuf.dev/programming-guides/encoding/)."""
+"""Location of a field in a message's bytes (https://protobuf.dev/programming-guides/encoding/)."""
 
 import re
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ _STEP = re.compile(r"(\w+)(?:\[(\d+)\])?")
 
 
 class Span(NamedTuple):
-    """Of bytes, the last one excluded."""
+    """A range of bytes; `end` is exclusive."""
 
     start: int
     end: int
 
 
 def locate(data: bytes, message: type[Message], path: str) -> Span | None:
-    """The value of the field "name.name[index]" below a message; None where it is not in the bytes."""
+    """Returns the span of the value of a field, "name.name[index]"; None if it is not in the bytes."""
     span = Span(0, len(data))
     descriptor: Any = message.DESCRIPTOR
     for name, index in _STEP.findall(path):
@@ -33,7 +33,7 @@ def locate(data: bytes, message: type[Message], path: str) -> Span | None:
 
 
 def fields(data: bytes, span: Span) -> Iterator[tuple[int, Span]]:
-    """Number and value of each field of a message, as far as its bytes make sense."""
+    """Yields number and value of each field of a message up to the first invalid or truncated field."""
     at = span.start
     while at < span.end:
         tag, at = _varint(data, at)
@@ -57,7 +57,7 @@ def fields(data: bytes, span: Span) -> Iterator[tuple[int, Span]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Its value and where the next field begins; beyond the end where the bytes end within it."""
+    """Returns the value of a varint and the index after it, which is beyond the end if the varint is incomplete."""
     value = shift = 0
     while at < len(data):
         byte = data[at]

@@ -1,6 +1,6 @@
-"""The calls of the contract."""
+"""gRPC methods of the contract."""
 
 ACT = "/kubebeast.v1.ActorPool/Act"
-"""Of an env-server that dials."""
+"""Method that an env-server calls if it dials."""
 PLAY = "/kubebeast.v1.EnvServer/Play"
-"""Of a learner that dials."""
+"""Method that a learner calls if it dials."""

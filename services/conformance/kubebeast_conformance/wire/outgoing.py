@@ -1,4 +1,4 @@
-"""A call that the suite makes."""
+"""Calls by the suite."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ from kubebeast_conformance.wire.inbox import Ended, Inbox
 
 
 class OutgoingCall:
-    """On a connection of its own. A context manager, which cancels what is left of it."""
+    """A call on its own connection. A context manager, which cancels the call if it is still open."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class OutgoingCall:
         with_token: bool = True,
         compression: grpc.Compression | None = None,
     ) -> None:
-        """Returns at once; that nobody is there shows as the end. Raises TlsError and TokenFileError."""
+        """Starts the call. Never blocks; failure to connect appears as the end. Raises TlsError and TokenFileError."""
         self.inbox = Inbox()
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         metadata = authorization(access.token_file) if with_token else ()
@@ -41,7 +41,7 @@ class OutgoingCall:
         self.close()
 
     def close(self) -> None:
-        """Cancels what is left of it, and the connection."""
+        """Cancels the call if it is still open, and closes the connection."""
         self.cancel()
         self._channel.close()
         self._reader.join()

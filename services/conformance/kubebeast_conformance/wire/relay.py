@@ -1,4 +1,4 @@
-"""Stands between the suite and a peer, to see what gRPC keeps to itself: pings, and who gives a dead connection up."""
+"""Relay between the suite and a peer that observes pings and the closing of dead connections, which gRPC hides."""
 
 import contextlib
 import socket
@@ -11,14 +11,14 @@ from kubebeast_conformance.wire.frames import Frame, FrameReader
 _PIECE_BYTES = 1 << 16
 _LOOK_S = 0.1
 _SETTLED_S = 1.0
-"""A ping so soon after other frames may measure the bandwidth; in a silence it is a keepalive."""
+"""Minimum time in seconds between other frames and a keepalive. An earlier ping may be a measurement of bandwidth."""
 
 
 class Relay:
-    """Forwards connections to a target over TCP, unencrypted. A context manager, which breaks them all."""
+    """A forwarder of TCP connections to a target, without encryption. A context manager, which breaks them all."""
 
     def __init__(self, address: str, target: str, watched: Literal["who dials", "target"]) -> None:
-        """Listens at once; port 0 picks a free one. watched: whose pings are noted. Raises OSError."""
+        """Starts to listen; port 0 picks a free port. watched is the side with the recorded pings. Raises OSError."""
         self._target = _endpoint(target)
         self._watched = watched
         host, port = _endpoint(address)
@@ -45,25 +45,25 @@ class Relay:
         self._listening.close()
         for connected in self._sockets:
             with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)  # wakes who reads
+                connected.shutdown(socket.SHUT_RDWR)  # wakes the reading thread
         for thread in self._threads:
             thread.join()
         for connected in self._sockets:
             connected.close()
 
     def pings(self, count: int, timeout_s: float) -> list[float]:
-        """When the peer's keepalives came, by time.monotonic, once there are so many; fewer after timeout_s. Blocks."""
+        """Blocks until `count` keepalives have come, for at most timeout_s; returns their times by time.monotonic."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._pings) >= count, timeout_s)
             return self._pings.copy()
 
     def cut(self) -> None:
-        """From now on nothing gets through, and every connection stays open."""
+        """Stops forwarding and keeps all connections open."""
         with self._changed:
             self._is_cut, self._has_ended = True, False
 
     def is_given_up(self, timeout_s: float) -> bool:
-        """Whether the peer has closed a connection since it was cut. Blocks for that, at most timeout_s seconds."""
+        """Blocks until the peer closes a connection after `cut`, for at most timeout_s; returns True if it has."""
         with self._changed:
             return self._changed.wait_for(lambda: self._has_ended, timeout_s)
 
@@ -85,7 +85,7 @@ class Relay:
                 self._threads.append(thread)
 
     def _forward(self, source: socket.socket, sink: socket.socket, of_dialler: bool) -> None:
-        """of_dialler: whether who dials has sent it."""
+        """Forwards one direction. of_dialler is True if the source is the dialing side."""
         is_watched = of_dialler == (self._watched == "who dials")
         frames = FrameReader(with_preface=of_dialler)
         with contextlib.suppress(OSError):

@@ -1,11 +1,11 @@
-"""Messages as a peer of a newer minor version would send them."""
+"""Messages with fields of a newer minor version."""
 
 UNKNOWN_FIELD = b"\xba\x3e\x03new"
-"""Field 999, which no message has."""
+"""Encoded field 999, which does not exist in the contract."""
 
 
 def with_unknown_fields(number: int, payload: bytes) -> bytes:
-    """An ActRequest or ActResponse whose payload has that number, with a field more in both."""
+    """Returns an ActRequest or ActResponse with a payload of this field number, and an unknown field in both."""
     payload += UNKNOWN_FIELD
     length, varint = len(payload), bytearray()
     while length >= 0x80:

@@ -1,1 +1,1 @@
-"""Environments: gymnasium's, Atari's, the built-in ones, and the choice among them."""
+"""Environments of gymnasium, of Atari and of this package, and the choice among them."""

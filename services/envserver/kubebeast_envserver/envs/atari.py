@@ -1,7 +1,6 @@
-"""Atari games through the Arcade Learning Environment's vector environment, with the field's two usual settings."""
+"""Atari games in the vector environment of the Arcade Learning Environment, with the two common sets of settings."""
 
 import difflib
-import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from ale_py import Action, roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
+from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
 from kubebeast_envserver.rows.spaces import Leaf
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AtariSettings:
-    """How a game is played and shown. Every field may be overridden through env_kwargs."""
+    """Settings of emulation and preprocessing. Every field may be overridden through env_kwargs."""
 
     emulator: str = "ale_py"
-    """One of EMULATORS."""
+    """Emulator of the games: one of EMULATORS."""
     repeat_action_probability: float = 0.0
-    """Sticky actions: the chance that a frame repeats the previous action."""
+    """Sticky actions: the probability that a frame repeats the previous action."""
     noop_max: int = 30
-    """Most no-op frames at the start of a game."""
+    """Maximum number of no-op frames at the start of a game."""
     use_fire_reset: bool = True
-    """Press FIRE at the start of a game, where the game has it."""
+    """If set, press FIRE at the start of a game that has it."""
     fire_after_life: bool = True
-    """FIRE takes the place of the first action after a lost life, where the game has it: some stand still without."""
+    """If set, FIRE replaces the first action after a lost life in a game that has it: some games wait for it."""
     episodic_life: bool = True
-    """A lost life terminates the training episode; the game goes on."""
+    """If set, a lost life terminates the training episode; the game continues."""
     frameskip: int = 4
-    """Frames an action is held for."""
+    """Frames for which an action is held."""
     maxpool: bool = True
-    """Show the maximum of the last two frames, against flicker."""
+    """If set, frames show the maximum of the last two screens, against flicker."""
     frame_stack: int = 4
-    """Frames in an observation."""
+    """Frames per observation."""
     img_height: int = 84
     img_width: int = 84
     grayscale: bool = True
     full_action_space: bool = False
-    """All 18 actions instead of those that the game uses."""
+    """If set, all 18 actions instead of those that the game uses."""
     max_num_frames_per_episode: int = 108_000
-    """A game is truncated after so many frames: 30 minutes."""
+    """Frames after which a game is truncated: 30 minutes."""
 
     def ale_arguments(self) -> dict[str, Any]:
-        """Those that ale_py's AtariVectorEnv takes by the same names; the others are what AtariEnv does beside it."""
+        """Returns the settings that ale_py's AtariVectorEnv takes by the same names; AtariEnv implements the others."""
         ours = ("emulator", "fire_after_life", "episodic_life", "frame_stack")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
 
 
 EMULATORS = ("ale_py", "atari_py")
-"""Packages that emulate the Atari: today's, and the one that gym had until 0.19."""
+"""Packages that emulate the Atari: the current one, and that of gym until 0.19."""
 
 PRESETS = {
     # The wrappers of TorchBeast, after DQN (Mnih et al. 2015, https://doi.org/10.1038/nature14236).
@@ -67,28 +67,15 @@ PRESETS = {
     ),
 }
 
-_ID = re.compile(r"(?:ALE/)?(?P<game>[A-Za-z0-9_]+?)(?P<mode>NoFrameskip|Deterministic)?(?:-v(?P<version>\d))?")
-
-
-def find_preset(env_id: str) -> str | None:
-    """The preset that an Atari id stands for; None when the id is not one of Atari's.
-
-    "PongNoFrameskip-v4", "Pong-v4" → atari-v4; "ALE/Pong-v5" → atari-v5.
-    """
-    match = _ID.fullmatch(env_id)
-    if match is None or match["version"] not in ("4", "5"):
-        return None
-    certainly_atari = env_id.startswith("ALE/") or match["mode"] is not None
-    if not certainly_atari and match["game"] not in _games():
-        return None
-    return f"atari-v{match['version']}"
-
 
 def find_game(env_id: str) -> str:
-    """The ROM of an id: "SpaceInvadersNoFrameskip-v4" → "space_invaders". ValueError lists similar games."""
+    """Returns the ROM of an id: "SpaceInvadersNoFrameskip-v4" → "space_invaders".
+
+    Raises ValueError, with a list of similar games, for an unknown one.
+    """
     games = _games()
-    match = _ID.fullmatch(env_id)
-    name = match["game"] if match else env_id
+    parsed = parse_env_id(env_id)
+    name = parsed.atari_game or parsed.name
     if name in games:
         return games[name]
     if name in games.values():
@@ -99,12 +86,12 @@ def find_game(env_id: str) -> str:
 
 
 def _games() -> dict[str, str]:
-    """Names as in gymnasium ids, e.g. "SpaceInvaders", to ROM names, e.g. "space_invaders"."""
+    """Returns ROM names, e.g. "space_invaders", by names as in gymnasium ids, e.g. "SpaceInvaders"."""
     return {rom.title().replace("_", ""): rom for rom in roms.get_all_rom_ids()}
 
 
 def settings_for(preset: str, env_kwargs: dict[str, Any], evaluation: bool) -> AtariSettings:
-    """The preset with overrides; evaluation plays whole games. ValueError names an unknown override."""
+    """Returns the preset with overrides; evaluation plays whole games. Raises ValueError for an unknown override."""
     known = [field.name for field in fields(AtariSettings)]
     for name in env_kwargs:
         if name not in known:
@@ -118,9 +105,9 @@ def settings_for(preset: str, env_kwargs: dict[str, Any], evaluation: bool) -> A
 class AtariEnv:
     """B games as a HostedEnv; observations hold the newest frame only.
 
-    With episodic_life the row of a lost life is terminated and the game goes on in the next row, which is_first: the
-    action that leads there is a no-op, where it is not FIRE, and its reward counts for the game alone. ALE's own
-    episodic_life would restart the game, its life_loss_info would not press FIRE.
+    With episodic_life, the row of a lost life is terminated and the game continues in the next row, which is_first: the
+    action that leads to it is a no-op or FIRE, and its reward counts for the game alone. ALE's own episodic_life would
+    restart the game, and its life_loss_info would not press FIRE.
     """
 
     num_agents = 1
@@ -137,7 +124,7 @@ class AtariEnv:
         self.action_meanings = [action.name for action in action_set]
         self._episodic_life = settings.episodic_life
         self._resume_action: int | None = 0 if settings.episodic_life else None
-        """In place of the agent's after a lost life; None: the agent's."""
+        """Action that replaces the agent's after a lost life; None keeps the agent's."""
         if settings.fire_after_life and Action.FIRE in action_set:
             self._resume_action = action_set.index(Action.FIRE)
         self._seed = seed
@@ -150,7 +137,7 @@ class AtariEnv:
             frames, info = self._envs.reset(seed=self._seed)
         except Exception as error:
             raise EnvironmentFailure(f"reset raised {error!r}") from error
-        self._seed = None  # a later reset goes on with the generators: it must not replay the same games
+        self._seed = None  # a later reset continues with the generators: it must not replay the same games
         self._episodes.reset()
         self._final = self._life_lost = np.zeros(self.num_envs, np.bool_)
         self._lives = info["lives"]
@@ -194,7 +181,7 @@ class AtariEnv:
         )
 
     def _restart(self, envs: Array) -> tuple[Array, dict[str, Array]]:
-        """Replaces games that ended while they were resumed: an is_first row cannot be final."""
+        """Replaces games that ended when they were resumed: an is_first row cannot be final."""
         result: tuple[Array, dict[str, Array]] = self._envs.reset(options={"reset_mask": envs})
         return result
 
@@ -206,7 +193,7 @@ class AtariEnv:
 def _make_games(
     game: str, num_envs: int, settings: AtariSettings
 ) -> "tuple[AtariVectorEnv | AtariPyGames, list[Action]]":
-    """The games and their action set. Raises TypeError, ValueError or gymnasium's Error for bad settings."""
+    """Returns games and their action set. Raises TypeError, ValueError or gymnasium's Error for invalid settings."""
     if settings.emulator == "atari_py":
         try:
             from kubebeast_envserver.envs.atari_py_games import AtariPyGames
@@ -214,7 +201,7 @@ def _make_games(
             raise ValueError(f"{error}: pip install 'kubebeast-envserver[legacy-atari]'") from error
         games = AtariPyGames(game, num_envs, settings)
         return games, games.action_set
-    # One thread: streams are processes. Single frames: whoever needs stacks keeps them (frame_stack).
+    # One thread: streams are processes. Single frames: consumers that need stacks keep them (frame_stack).
     envs = AtariVectorEnv(
         game,
         num_envs,

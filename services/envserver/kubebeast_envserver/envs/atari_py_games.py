@@ -1,4 +1,4 @@
-"""Atari games on atari-py (ALE 0.6), which gym had until 0.19, shown as by ale-py's vector environment."""
+"""Atari games on atari-py (ALE 0.6), the emulator of gym until 0.19, with the frames of ale-py's vector environment."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from kubebeast_envserver.envs.atari import AtariSettings
 
 _CRASH = {"pacman", "surround"}
-"""Listed as supported, yet the emulator crashes."""
+"""Games that are listed as supported, although the emulator crashes."""
 _MAX_SEED = 2**31 - 1
 
 Screen = NDArray[np.uint8]
 
 
 class AtariPyGames:
-    """What AtariEnv uses of ale_py.vector_env.AtariVectorEnv: single frames, raw rewards, autoreset NEXT_STEP."""
+    """Part of ale_py.vector_env.AtariVectorEnv that AtariEnv uses: single frames, raw rewards, autoreset NEXT_STEP."""
 
     def __init__(self, game: str, num_envs: int, settings: "AtariSettings") -> None:
-        """game: a ROM's name; ale-py has the file. Raises ValueError for a game or size that atari-py cannot play."""
+        """`game` is the name of a ROM of ale-py. Raises ValueError for a game or size that atari-py cannot play."""
         if game not in _supported():
             raise ValueError(f"atari-py cannot play {game}; it knows {', '.join(sorted(_supported()))}")
         self._games = [_Game(game, settings) for _ in range(num_envs)]
@@ -33,14 +33,17 @@ class AtariPyGames:
     def reset(
         self, *, seed: int | None = None, options: dict[str, Array] | None = None
     ) -> tuple[Screen, dict[str, Array]]:
-        """Starts games, game i from seed + i; options: reset_mask, bool [B], which ones. Returns as `step`."""
+        """Starts games, game i from seed + i, and returns the frames and the lives as `step` does.
+
+        options["reset_mask"], bool [B], selects the games; by default, all are started.
+        """
         mask = np.ones(len(self._games), np.bool_) if options is None else options["reset_mask"]
         for index in np.flatnonzero(mask).tolist():
             self._games[index].reset(None if seed is None else seed + index)
         return self._frames(), self._info()
 
     def step(self, actions: Array) -> tuple[Screen, Array, Array, Array, dict[str, Array]]:
-        """actions: int [B], indices of the action set.
+        """Steps each game with its action, int [B], an index of the action set; starts a game that is over.
 
         Returns frames uint8 [B, 1, H, W] or [B, 1, H, W, 3], rewards, terminated and truncated [B], and the lives [B].
         """
@@ -61,7 +64,7 @@ class AtariPyGames:
 
 
 class _Game:
-    """One game as ALE's PreprocessedEnv plays it (src/ale/vector/preprocessed_env.cpp)."""
+    """One game, preprocessed as in ALE's PreprocessedEnv (src/ale/vector/preprocessed_env.cpp)."""
 
     def __init__(self, game: str, settings: "AtariSettings") -> None:
         self._rom = str(ale_py.roms.get_rom_path(game))
@@ -75,7 +78,7 @@ class _Game:
         self._screens = np.zeros((2, height, width, 1 if settings.grayscale else 3), np.uint8)
         self._shrink = Shrink((height, width), (settings.img_height, settings.img_width))
         self.frame: Screen = self._screens[0]
-        """uint8 [H, W] or [H, W, 3]"""
+        """Newest frame, uint8 [H, W] or [H, W, 3]."""
         self.reward = 0
         self.terminated = self.truncated = False
 
@@ -120,7 +123,7 @@ class _Game:
         self._show()
 
     def _seed(self, seed: int | None) -> None:
-        """Starts the emulator anew with a seed; None takes one from the operating system."""
+        """Starts the emulator again with a seed; None takes one from the operating system."""
         self._rng = np.random.default_rng(seed)
         self._ale.setInt("random_seed", int(self._rng.integers(_MAX_SEED)) if seed is None else seed)
         self._ale.loadROM(self._rom)
@@ -140,17 +143,17 @@ class _Game:
 
 
 class Shrink:
-    """Shrinks screens as OpenCV's INTER_AREA: a pixel is the mean of the area that it covers."""
+    """Reduction of screens like OpenCV's INTER_AREA: a pixel is the mean of the area that it covers."""
 
     def __init__(self, size: tuple[int, int], to: tuple[int, int]) -> None:
-        """size, to: heights and widths. Raises ValueError where `to` is larger."""
+        """`size` and `to` are heights and widths. Raises ValueError if `to` is larger."""
         if to[0] > size[0] or to[1] > size[1]:
             raise ValueError(f"img_height, img_width = {to}: atari-py's screens are {size}, which are not enlarged")
         self._is_needed = size != to
         (self._rows, self._row_weights), (self._columns, self._column_weights) = map(_covered, size, to)
 
     def __call__(self, screen: Screen) -> Screen:
-        """uint8 [h, w, C] to uint8 [H, W, C]; a copy."""
+        """Shrinks uint8 [h, w, C] to uint8 [H, W, C]; always returns a copy."""
         if not self._is_needed:
             return screen.copy()
         rows = np.einsum("yk,ykxc->yxc", self._row_weights, screen[self._rows])
@@ -159,7 +162,7 @@ class Shrink:
 
 
 def _covered(size: int, to: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """For each of `to` pixels those of `size` that it covers, and how much of it each is: both [to, K]."""
+    """Returns the pixels of `size` that each of `to` pixels covers, and their shares of it: both [to, K]."""
     begin = np.arange(to)[:, None] * (size / to)
     pixels = np.arange(size)
     overlap = np.minimum(begin + size / to, pixels + 1) - np.maximum(begin, pixels)
@@ -171,6 +174,6 @@ def _covered(size: int, to: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]
 
 
 def _supported() -> set[str]:
-    """Names of ROMs from atari-py's own list."""
+    """Returns the names of ROMs in atari-py's own list."""
     lines = (Path(atari_py.__file__).parent / "ale_interface" / "md5.txt").read_text(encoding="utf-8").splitlines()
     return {Path(line.split()[1]).stem for line in lines if line.endswith(".bin")} - _CRASH

@@ -1,4 +1,4 @@
-"""Atari games in colour, beside the small grey frames that the model sees."""
+"""Color screens of Atari games, beside the small gray frames of the model."""
 
 from dataclasses import replace
 
@@ -14,12 +14,12 @@ FRAMES_PER_SECOND = 60
 class AtariScreens(WrappedEnv):
     """A HostedEnv of Atari games as a RenderedEnv.
 
-    ALE's vector environment keeps no colour frames. So the same games are played a second time, with the same seed and
-    the same actions, for their screens; both must agree on every reward and every end.
+    ALE's vector environment keeps no color frames. Therefore the same games are played a second time, with the same
+    seed and the same actions, for their screens; both must agree on every reward and every end.
     """
 
     def __init__(self, env: HostedEnv, game: str, settings: AtariSettings, seed: int) -> None:
-        """env: `num_envs` games made with game, settings and seed, not reset yet; with frame stacks or without."""
+        """`env` must be made with `game`, `settings` and `seed`, and not be reset yet. It may stack frames."""
         super().__init__(env)
         self.render_fps = FRAMES_PER_SECOND / settings.frameskip
         in_colour = replace(settings, grayscale=False, img_height=SCREEN_HEIGHT, img_width=SCREEN_WIDTH, frame_stack=1)

@@ -1,4 +1,4 @@
-"""Environment ids to vectors of environments: the public entrance for everybody who wants to step environments."""
+"""Vectors of environments by their ids: the public entry point for stepping environments."""
 
 import contextlib
 import time
@@ -10,7 +10,7 @@ from kubebeast_common.env_config import EnvConfig, Wrapper
 from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
-from kubebeast_envserver.envs.joint_env import is_joint_id, make_joint_env
+from kubebeast_envserver.envs.joint_env import is_joint_id, make_joint_env, module_of_joint_id
 from kubebeast_envserver.envs.libraries.envpool_env import make_envpool
 from kubebeast_envserver.envs.mock import MockEnv
 from kubebeast_envserver.envs.multi_agent_env import MultiAgentEnv
@@ -18,8 +18,10 @@ from kubebeast_envserver.envs.vector_env import ENVPOOL_PREFIX, VectorEnvRows, i
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.rows.frame_stack import FullStacks
+from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.observation_frames import ObservationFrames
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
+from kubebeast_envserver.rows.running_statistics import Statistics, restore
 from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
@@ -38,6 +40,7 @@ __all__ = [
     "find_atari",
     "make_rendered_env",
     "make_vector_env",
+    "module_of",
     "num_agents_of",
     "resolve_config",
 ]
@@ -45,7 +48,7 @@ __all__ = [
 MadeT = TypeVar("MadeT")
 
 MAX_TRIES = 3
-"""How often a constructor may fail in a row before it counts as broken: some fail now and then."""
+"""Tries of a constructor before it counts as broken: some fail occasionally."""
 
 
 def make_vector_env(
@@ -62,26 +65,37 @@ def make_vector_env(
     policy: FaultPolicy | None = None,
     status: StreamStatus | None = None,
     make_check: MakeCheck = EnvCheck,
+    statistics: Sequence[Statistics] | None = None,
 ) -> HostedEnv:
-    """`num_envs` environments that step together (B), with NEXT_STEP autoreset.
+    """Makes `num_envs` environments that step together (B), with NEXT_STEP autoreset.
 
-    num_envs: of several agents in one environment each counts: a multiple of `num_agents_of`.
-    env: a gymnasium id, module:Id (the module is imported first), vector/Id for what gymnasium.make_vec makes,
-    pettingzoo/... for several agents (joint_env.PREFIX), envpool/Id of EnvPool, module:dm_env/Class, gym/Id of older
-    gym, an Atari id, or Mock.
-    preset: Atari preprocessing; auto goes by the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
-    env_kwargs: arguments of the environment, or overrides of the preset (AtariSettings).
-    seed: environment i starts from seed + i; None takes seeds from the operating system.
-    evaluation: play whole games: a lost life does not end an episode. All else is as in training.
-    wrappers: around each environment, the first one innermost. Only those of gymnasium and PettingZoo take some.
-    time_limit: steps after which an episode is truncated, in place of as many as the environment is registered with;
-    wrappers are around it. 0 leaves those.
-    full_stacks: rows hold whole frame stacks; without, the newest frame only, as it travels on the wire.
-    policy: when one of several environments that keeps failing is given up. status: where failures are counted.
-    make_check: for the space of observations and the mask in it, what looks at all that environments of gymnasium
-    return.
-    Raises ValueError for an id, preset, argument, wrapper or space that cannot be used, EnvironmentFailure when the
-    environment's own constructor, or a wrapper's, raises in MAX_TRIES tries within a second.
+    Args:
+        env: A gymnasium id; module:Id, which imports the module first; vector/Id for gymnasium.make_vec; pettingzoo/...
+            for several agents (joint_env.PREFIX); envpool/Id for EnvPool; module:dm_env/Class; gym/Id for older gym; an
+            Atari id; or Mock.
+        num_envs: Number of environments. Every agent counts if one environment has several: a multiple of
+            `num_agents_of`.
+        preset: Atari preprocessing. auto depends on the id: PongNoFrameskip-v4 is atari-v4, ALE/Pong-v5 is atari-v5.
+        env_kwargs: Arguments of the environment, or overrides of the preset (AtariSettings).
+        seed: Environment i starts from seed + i. None takes seeds from the operating system.
+        evaluation: If True, a lost life does not end an episode, so that episodes are whole games.
+        wrappers: Wrappers of each environment, the first one innermost, for gymnasium and PettingZoo only.
+        time_limit: Steps after which an episode is truncated, inside the wrappers, instead of the registered number. 0
+            keeps the registered one.
+        full_stacks: If True, rows hold whole frame stacks; if False, only the newest frame, as on the wire.
+        policy: Number and time of failures after which one of several environments is given up.
+        status: Counters of failures.
+        make_check: Makes the check of all results of gymnasium environments from the observation space and its mask.
+        statistics: Statistics of a training's wrappers. Training continues from them, evaluation does not change them.
+            None if they are neither known nor saved.
+
+    Returns:
+        The environments, not reset yet.
+
+    Raises:
+        ValueError: An id, preset, argument, wrapper or space cannot be used.
+        EnvironmentFailure: The constructor of the environment or of a wrapper raised in each of MAX_TRIES tries, which
+            are less than a second apart.
     """
     if num_envs < 1:
         raise ValueError(f"num_envs = {num_envs}: must be at least 1")
@@ -111,6 +125,8 @@ def make_vector_env(
         return atari.make(num_envs, seed)
 
     hosted = _make_patiently(make)
+    check_limits(hosted.spec_observation, hosted.spec_action, num_envs)
+    restore(hosted, statistics, evaluation=evaluation)
     stacked = any(leaf.frame_stack > 1 for leaf in hosted.spec_observation)
     return FullStacks(hosted) if full_stacks and stacked else hosted
 
@@ -125,16 +141,24 @@ def make_rendered_env(
     time_limit: int = 0,
     seed: int,
     evaluation: bool = False,
+    statistics: Sequence[Statistics] | None = None,
 ) -> RenderedEnv:
-    """`make_vector_env` for people to watch; draws as the environment does, else its image observation.
+    """Makes environments like `make_vector_env`, with pictures: the environment's own, else its image observation.
 
-    Raises ValueError also for an environment that has neither.
+    Arguments are those of `make_vector_env`.
+
+    Raises:
+        ValueError: As for `make_vector_env`, or the environment has neither pictures nor an image observation.
+        EnvironmentFailure: As for `make_vector_env`.
     """
     kwargs = env_kwargs or {}
-    hosted = make_vector_env(env, num_envs, preset, kwargs, seed, evaluation, wrappers=wrappers, time_limit=time_limit)
-    if isinstance(hosted, GymnasiumEnv | MultiAgentEnv) and hosted.can_render:
+    making: dict[str, Any] = {"wrappers": wrappers, "time_limit": time_limit, "statistics": statistics}
+    hosted = make_vector_env(env, num_envs, preset, kwargs, seed, evaluation, **making)
+    if isinstance(hosted, GymnasiumEnv | MultiAgentEnv) and (mode := hosted.render_mode) is not None:
         hosted.close()
-        return type(hosted)(env, num_envs, _arguments(kwargs, time_limit), seed, wrappers=wrappers, render=True)
+        drawn = type(hosted)(env, num_envs, _arguments(kwargs, time_limit), seed, wrappers=wrappers, render=mode)
+        restore(drawn, statistics, evaluation=evaluation)
+        return drawn
     atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=evaluation)
     if atari is not None:
         from kubebeast_envserver.envs.atari_screens import AtariScreens
@@ -147,10 +171,16 @@ def make_rendered_env(
         raise ValueError(f"env = {env!r} cannot be shown: {error}") from error
 
 
-def num_agents_of(env: str, env_kwargs: dict[str, Any] | None = None, wrappers: Sequence[Wrapper] = ()) -> int:
-    """The agents of one environment, which num_envs counts; of an id that may have several, one is made to see.
+def module_of(env: str) -> str:
+    """Returns the module that an id names and that making it imports; "" for an id that is registered without one."""
+    module, _, name = env.rpartition(":")
+    return module or (module_of_joint_id(name) if is_joint_id(name) else "")
 
-    Raises as make_vector_env.
+
+def num_agents_of(env: str, env_kwargs: dict[str, Any] | None = None, wrappers: Sequence[Wrapper] = ()) -> int:
+    """Returns the number of agents of one environment, each of which num_envs counts.
+
+    An id that may have several is made to count them. Raises the errors of make_vector_env.
     """
     if not is_joint_id(env):
         return 1
@@ -178,10 +208,13 @@ def resolve_config(
     wrappers: Sequence[Wrapper] = (),
     time_limit: int = 0,
 ) -> EnvConfig:
-    """How `make_vector_env` makes that environment. ValueError for what it would refuse before it makes one."""
+    """Returns the settings with which `make_vector_env` makes an environment.
+
+    Raises ValueError for arguments that it rejects before it makes one.
+    """
     atari = find_atari(env, preset, env_kwargs, wrappers, time_limit)
-    resolved = "none" if atari is None else atari.preset
-    return EnvConfig(preset=resolved, kwargs=env_kwargs or {}, wrappers=tuple(wrappers), time_limit=time_limit)
+    resolved, kwargs = ("none", env_kwargs or {}) if atari is None else (atari.preset, atari.kwargs)
+    return EnvConfig(preset=resolved, kwargs=kwargs, wrappers=tuple(wrappers), time_limit=time_limit)
 
 
 def find_action_meanings(
@@ -191,9 +224,9 @@ def find_action_meanings(
     wrappers: Sequence[Wrapper] = (),
     time_limit: int = 0,
 ) -> list[str] | None:
-    """What the environment's actions are called, in order; None where it does not say. Makes one.
+    """Makes an environment and returns the names of its actions, in order; None if it has no names for them.
 
-    Raises ValueError or EnvironmentFailure, and whatever get_action_meanings raises.
+    Raises ValueError or EnvironmentFailure, and the errors of get_action_meanings.
     """
     kwargs = env_kwargs or {}
     atari = find_atari(env, preset, kwargs, wrappers, time_limit, evaluation=True)
@@ -209,7 +242,7 @@ def find_action_meanings(
 
 
 def _arguments(env_kwargs: dict[str, Any], time_limit: int) -> dict[str, Any]:
-    """Of gymnasium.make, whose time limit takes the place of the registered one."""
+    """Returns arguments of gymnasium.make, with the time limit in place of the registered one."""
     return {**env_kwargs, "max_episode_steps": time_limit} if time_limit else env_kwargs
 
 

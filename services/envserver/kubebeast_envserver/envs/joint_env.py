@@ -1,4 +1,4 @@
-"""Several agents in one environment: a pettingzoo.ParallelEnv with gymnasium's interface, and how an id makes one."""
+"""Several agents in one environment: a pettingzoo.ParallelEnv, made by its id, with the interface of gymnasium."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,30 +20,39 @@ from kubebeast_envserver.rows.rows import EnvironmentFailure, Step
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 PREFIX = "pettingzoo/"
-"""Of ids. "pettingzoo/butterfly/pistonball_v6" is registered with PettingZoo, as all names with a slash;
-"pettingzoo/mpe2.simple_spread_v3" is what that module's parallel_env makes, "my_envs:pettingzoo/Hunt" the class
-my_envs.Hunt."""
+"""Prefix of ids. "pettingzoo/butterfly/pistonball_v6" is registered with PettingZoo, like all names with a slash;
+"pettingzoo/mpe2.simple_spread_v3" stands for parallel_env of that module, "my_envs:pettingzoo/Hunt" for the class
+my_envs.Hunt.
+"""
 
 _PADDING = {"observation": "pad_observations_v0", "action": "pad_action_space_v0"}
 
 AgentResult = tuple[Any, ...] | None
-"""What an agent got, as gymnasium's reset or step returns it; None: it is absent, or ended without an observation."""
+"""Result of an agent, like that of gymnasium's reset or step; None if it is absent, or ended without an observation."""
 
 
 def is_joint_id(env_id: str) -> bool:
-    """Whether "module" or "module:Name" has the PREFIX."""
+    """Returns True if "module" or "module:Name" has the PREFIX."""
     return env_id.rpartition(":")[2].startswith(PREFIX)
 
 
-class JointEnv:
-    """A row for each possible agent, in their order, which all have the same spaces.
+def module_of_joint_id(name: str) -> str:
+    """Returns the module of an id without "module:"; "" if the id is registered with PettingZoo."""
+    module = name.removeprefix(PREFIX)
+    return "" if "/" in module else module
 
-    An agent plays from where `agents` first names it to where it is terminated, truncated or no longer named; then it
+
+class JointEnv:
+    """An environment with a result for each possible agent, in their order. All agents have the same spaces.
+
+    An agent plays from its first appearance in `agents` until it is terminated, truncated or no longer listed; then it
     is absent until the reset.
     """
 
     def __init__(self, env: Any) -> None:
-        """env: a ParallelEnv. ValueError where it names no agents, UnsupportedSpaceError where their spaces differ."""
+        """`env` is a ParallelEnv. Raises ValueError if it names no agents, UnsupportedSpaceError if their spaces
+        differ.
+        """
         self.agents = tuple(getattr(env, "possible_agents", ()))
         if not self.agents:
             raise ValueError("it has no possible_agents: the number of its agents must be known")
@@ -53,28 +62,30 @@ class JointEnv:
         self.metadata = getattr(env, "metadata", {})
         self._playing: set[Any] = set()
         self._have_played: set[Any] = set()
-        """Since the reset; those who play among them."""
+        """Agents that have played since the reset, including those that still play."""
 
     def reset(self, *, seed: int | None = None) -> list[AgentResult]:
-        """What each agent sees. Raises EnvCheckError."""
-        (observations,) = _mappings("reset", self._env.reset(seed=seed), ("observation",), 2)
+        """Returns the first result of each agent. Raises EnvCheckError."""
+        result = self._env.reset(seed=seed)
+        (observations,) = _mappings("reset", result, ("observation",), 2)
         self._playing, self._have_played = set(), set()
-        newcomers = self._newcomers(observations)
+        newcomers = self._newcomers(observations, _infos(result))
         if not newcomers:
             raise EnvCheckError("exception", "no agent plays after reset: its `agents` is empty")
         return [newcomers.get(agent) for agent in self.agents]
 
     def step(self, actions: Sequence[Any]) -> list[AgentResult]:
-        """actions: one an agent, ignored where it does not play. Raises EnvCheckError."""
+        """Steps with one action per agent, which is ignored if the agent does not play. Raises EnvCheckError."""
         joint = {agent: action for agent, action in zip(self.agents, actions, strict=True) if agent in self._playing}
         names = ("observation", "reward", "termination", "truncation")
-        of_agents = _mappings("step", self._env.step(joint), names, 5)
+        result = self._env.step(joint)
+        of_agents = [*_mappings("step", result, names, 5), _infos(result)]
         named = set(self._env.agents)
         results: dict[Any, AgentResult] = {
             agent: self._played(agent, agent in named, *(mapping.get(agent) for mapping in of_agents))
             for agent in joint
         }
-        results |= self._newcomers(of_agents[0])
+        results |= self._newcomers(of_agents[0], of_agents[-1])
         return [results.get(agent) for agent in self.agents]
 
     def render(self) -> Any:
@@ -95,20 +106,20 @@ class JointEnv:
                 )
         return space
 
-    def _newcomers(self, observations: Mapping[Any, Any]) -> dict[Any, AgentResult]:
-        """What those see who are named for the first time, and play from now on."""
+    def _newcomers(self, observations: Mapping[Any, Any], infos: Mapping[Any, Any]) -> dict[Any, AgentResult]:
+        """Returns the first results of agents that are listed for the first time; they play from now on."""
         newcomers = [agent for agent in self._env.agents if agent not in self._have_played]
         for agent in newcomers:
             if agent not in self.agents:
                 raise EnvCheckError("exception", f"agent {agent!r} plays, who is not among its possible_agents")
         self._playing.update(newcomers)
         self._have_played.update(newcomers)
-        return {agent: (_required(agent, observations.get(agent)), {}) for agent in newcomers}
+        return {agent: (_required(agent, observations.get(agent)), infos.get(agent)) for agent in newcomers}
 
     def _played(
-        self, agent: Any, is_named: bool, observation: Any, reward: Any, terminated: Any, truncated: Any
+        self, agent: Any, is_named: bool, observation: Any, reward: Any, terminated: Any, truncated: Any, info: Any
     ) -> AgentResult:
-        """What the action of an agent has led to; values are None that the environment has left out."""
+        """Returns the result of an agent's action. Values that the environment has left out are None."""
         vanished = not (is_named or terminated)
         if terminated or truncated or vanished:
             self._playing.remove(agent)
@@ -116,20 +127,20 @@ class JointEnv:
                 return None  # nothing to bootstrap from: the episode ends with the row before
         else:
             _required(agent, observation)
-        return observation, reward, terminated or False, truncated or vanished, {}
+        return observation, reward, terminated or False, truncated or vanished, info
 
 
 def make_joint_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper] = ()) -> JointEnv:
-    """One environment of an id with the PREFIX in its wrappers, the first one innermost.
+    """Makes one environment of an id with the PREFIX in its wrappers, the first one innermost.
 
-    Raises ValueError for what makes no ParallelEnv whose agents can share a policy, and for what is no wrapper;
-    EnvironmentFailure where the code of the environment or of a wrapper raises.
+    Raises ValueError for an invalid wrapper, or if the id makes no ParallelEnv with agents that can share a policy;
+    EnvironmentFailure if the code of the environment or of a wrapper raises.
     """
     try:
         from pettingzoo import ParallelEnv
         from pettingzoo.env_registry.exceptions import PettingZooRegistryError
     except ImportError as error:
-        raise ValueError(f"env = {env_id!r}: {error}: pip install 'kubebeast-envserver[pettingzoo]'") from error
+        raise ValueError(f"env = {env_id!r}: {error}: pip install 'kubebeast[pettingzoo]'") from error
     try:
         env = _factory(env_id)(**env_kwargs)
     except (PettingZooRegistryError, ImportError) as error:
@@ -149,9 +160,10 @@ def make_joint_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[W
 
 
 def _factory(env_id: str) -> Callable[..., Any]:
-    """Raises ImportError or pettingzoo's own error for an id that nobody registered.
+    """Returns the constructor of an id. Raises ImportError or an error of pettingzoo for an unregistered id.
 
-    Whoever evaluates a run makes what an env-server has named, with its arguments: never any function of any module.
+    An evaluation makes the environment that an env-server has named, with its arguments. Therefore an id never stands
+    for an arbitrary function of a module.
     """
     import pettingzoo
 
@@ -172,7 +184,7 @@ def _factory(env_id: str) -> Callable[..., Any]:
 
 
 class AgentsCheck:
-    """Of what a JointEnv returns: that of each agent is checked as an environment's own. Raises EnvCheckError."""
+    """Check of the results of a JointEnv, each agent's like that of an environment. Raises EnvCheckError."""
 
     def __init__(self, agents: Sequence[Any], check: EnvCheck) -> None:
         self._agents = agents
@@ -201,13 +213,20 @@ class AgentsCheck:
 
 
 def _mappings(call: str, result: Any, names: Sequence[str], size: int) -> list[Mapping[Any, Any]]:
-    """The first values of what a call returned, by their names; EnvCheckError where one is no mapping of agents."""
+    """Returns the first values in the result of a call, named by `names`. Raises EnvCheckError if one is no mapping of
+    agents.
+    """
     if not isinstance(result, tuple | list) or len(result) != size:
         raise EnvCheckError("exception", f"{call} returned {type(result).__name__}, not a tuple of {size} dicts")
     for name, value in zip(names, result, strict=False):
         if not isinstance(value, Mapping):
             raise EnvCheckError("exception", f"{call} returned {type(value).__name__}, not a dict, for the {name}s")
     return list(result[: len(names)])
+
+
+def _infos(result: Any) -> Mapping[Any, Any]:
+    """Returns the infos in the result of a call; empty if they are no mapping."""
+    return result[-1] if isinstance(result[-1], Mapping) else {}
 
 
 def _required(agent: Any, observation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Atari-like environments that cost almost nothing to step: for benchmarks and tests of everything around them."""
+"""Atari-like environments with almost no cost of a step, for benchmarks and tests of the code around them."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _PERIOD = 256
 class MockEnv:
     """B environments as a HostedEnv: uint8 [84, 84] frames in stacks of 4, `num_actions` actions that change nothing.
 
-    Every env plays the same film from another moment on; the reward is 1 at every 16th decision of an episode.
+    Every environment plays the same film at another offset; the reward is 1 at every 16th decision of an episode.
     """
 
     num_agents = 1
@@ -61,7 +61,7 @@ class MockEnv:
 
 
 def _film(num_frames: int) -> Array:
-    """uint8 [num_frames, 84, 84]: a wall, a score line, two paddles and a ball on a plain background."""
+    """Returns uint8 [num_frames, 84, 84]: a wall, a score line, two paddles and a ball on a plain background."""
     film = np.full((num_frames, 84, 84), 87, np.uint8)
     film[:, :12] = 52
     film[:, 2:10, 20:64:6] = 200

@@ -10,20 +10,21 @@ import numpy as np
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.env_config import Wrapper
 from kubebeast_common.text import printable
-from kubebeast_envserver.envs.gymnasium_env import RENDER_MODE, MakeCheck, render_options
+from kubebeast_envserver.envs.gymnasium_env import MakeCheck, render_options
 from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv, make_joint_env
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
 from kubebeast_envserver.rows.row_builder import RowBuilder
 from kubebeast_envserver.rows.rows import Array, Step, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
+from kubebeast_envserver.rows.texts import without_texts
 
 
 class MultiAgentEnv:
-    """Environments of one id with JointEnv's PREFIX as a HostedEnv: B rows, num_agents of each environment.
+    """Environments of one id with the PREFIX of joint_env as a HostedEnv: B rows, num_agents for each environment.
 
-    An agent that does not play is absent. Where no agent of an environment plays any more, the next step resets it. One
-    that fails is interrupted with all its agents, which are absent until it is created again.
+    An agent that does not play is absent. If no agent of an environment plays any more, the next step resets it. An
+    environment that fails is interrupted with all its agents, which are absent until it is created again.
     """
 
     def __init__(
@@ -34,20 +35,20 @@ class MultiAgentEnv:
         seed: int | None,
         *,
         wrappers: Sequence[Wrapper] = (),
-        render: bool = False,
+        render: str | None = None,
         policy: FaultPolicy | None = None,
         status: StreamStatus | None = None,
         make_check: MakeCheck = EnvCheck,
     ) -> None:
-        """num_envs: B, a multiple of the number of agents. The environment of row i gets the seed + i of its first row.
+        """`num_envs` is B, a multiple of the number of agents. An environment with the first row i gets seed + i.
 
-        The others, and what is raised: as of GymnasiumEnv.
+        Other arguments and errors are those of GymnasiumEnv.
         """
-        if render:
-            env_kwargs = {**env_kwargs, "render_mode": RENDER_MODE}
+        if render is not None:
+            env_kwargs = {**env_kwargs, "render_mode": render}
         make = partial(make_joint_env, env_id, env_kwargs, wrappers)
         first = make()
-        self.can_render, self.render_fps = render_options(first.metadata)
+        self.render_mode, self.render_fps = render_options(first.metadata)
         self.num_envs, self.num_agents = num_envs, len(first.agents)
         if num_envs % self.num_agents:
             first.close()
@@ -57,9 +58,10 @@ class MultiAgentEnv:
                 f"{env_id}: {agents}"
             )
         spaces = first.observation_space, first.action_space
-        self._builder = RowBuilder(*spaces, num_envs)
+        sent = without_texts(spaces[0])
+        self._builder = RowBuilder(sent, spaces[1], num_envs)
         self.spec_observation, self.spec_action = self._builder.spec_observation, self._builder.spec_action
-        check = AgentsCheck(first.agents, make_check(spaces[0], self._builder.mask))
+        check = AgentsCheck(first.agents, make_check(sent, self._builder.mask))
         seeds = [None if seed is None else seed + row for row in range(0, num_envs, self.num_agents)]
         again = partial(_make_again, make, first.agents)
         self._envs: GuardedEnvs[list[Step | None]] = GuardedEnvs(again, first, spaces, seeds, check, policy, status)
@@ -75,14 +77,14 @@ class MultiAgentEnv:
         return self._rows(self._envs.step(joint, over))
 
     def render(self) -> Array:
-        """uint8 [B, H, W, 3]: the agents of an environment share a picture."""
+        """Returns uint8 [B, H, W, 3]: the agents of an environment share a picture."""
         return np.repeat(self._envs.render(), self.num_agents, axis=0)
 
     def close(self) -> None:
         self._envs.close()
 
     def _rows(self, joint: list[list[Step | None] | None]) -> StepRows:
-        """joint: one an environment; None of one that is broken. Raises AllQuarantined."""
+        """Builds the rows. `joint` has one entry for each environment, None for a broken one. Raises AllQuarantined."""
         steps = [step for each in joint for step in each or [None] * self.num_agents]
         rows = self._builder.build(steps, np.array([step is None for step in steps]))
         if None not in joint:
@@ -96,7 +98,7 @@ class MultiAgentEnv:
 
 
 def _make_again(make: partial[JointEnv], agents: tuple[Any, ...]) -> JointEnv:
-    """Raises EnvCheckError where the agents are others."""
+    """Makes an environment. Raises EnvCheckError if its agents are not `agents`."""
     env = make()
     if env.agents != agents:
         env.close()

@@ -1,5 +1,6 @@
-"""Environments that step together by themselves: a gymnasium.vector.VectorEnv as a HostedEnv."""
+"""A gymnasium.vector.VectorEnv, which steps its environments together by itself, as a HostedEnv."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -7,52 +8,59 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt
-from kubebeast_envserver.envs.wrapping import register_namespace
+from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt, shadow_hint
+from kubebeast_envserver.envs.registration import registered_id
+from kubebeast_envserver.envs.wrapping import hint_at
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
+from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
-from kubebeast_envserver.rows.spaces import flatten, leaves_of
+from kubebeast_envserver.rows.running_statistics import Statistics, read, write
+from kubebeast_envserver.rows.spaces import flatten
+from kubebeast_envserver.rows.texts import without_texts
 
 PREFIX = "vector/"
-"""Of ids: "vector/CartPole-v1" is what gymnasium.make_vec("CartPole-v1") makes."""
+"""Prefix of ids: "vector/CartPole-v1" stands for gymnasium.make_vec("CartPole-v1")."""
 ENVPOOL_PREFIX = "envpool/"
-"""Of ids: "envpool/Pong-v5" is what envpool.make("Pong-v5") makes."""
+"""Prefix of ids: "envpool/Pong-v5" stands for envpool.make("Pong-v5")."""
 
 
 def is_vector_id(env_id: str) -> bool:
-    """Whether "Id" or "module:Id" has one of the prefixes: it stands for a whole vector of environments."""
+    """Returns True if "Id" or "module:Id" has one of the prefixes and so stands for a whole vector of environments."""
     return env_id.rpartition(":")[2].startswith((PREFIX, ENVPOOL_PREFIX))
 
 
 def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEnv[Any, Any, Any]:
-    """B environments of an id with the PREFIX. env_kwargs: of gymnasium.make_vec.
+    """Makes B environments of an id with the PREFIX. `env_kwargs` are arguments of gymnasium.make_vec.
 
-    Raises ValueError for an id nobody registered, EnvironmentFailure where the environments' code raises.
+    Raises ValueError for an unregistered id, and EnvironmentFailure if the code of the environments raises.
     """
     module, _, name = env_id.rpartition(":")
     try:
         if module:
             import_user_module(module)
         name = name.removeprefix(PREFIX)
-        register_namespace(name)
-        return gymnasium.make_vec(name, num_envs, **env_kwargs)
+        return gymnasium.make_vec(registered_id(name), num_envs, **env_kwargs)
     except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"env = {env_id!r}: {error}") from error
+        raise ValueError(
+            f"env = {env_id!r}: {error}{shadow_hint(module, error) or hint_at(module, name, error)}"
+        ) from error
     except BaseException as error:
         raise_if_interrupt(error)
         raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
 
 
 class VectorEnvRows:
-    """B environments of one VectorEnv. They fail together: what one raises, or returns wrongly, ends all of them."""
+    """B environments of one VectorEnv. They fail together: an exception or invalid value of one ends all of them."""
 
     num_agents = 1
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], seed: int | None) -> None:
-        """envs: of autoreset mode NEXT_STEP, else ValueError. UnsupportedSpaceError for what cannot be sent."""
+        """Raises ValueError if the autoreset mode is not NEXT_STEP, and UnsupportedSpaceError for spaces that cannot be
+        sent.
+        """
         mode = (envs.metadata or {}).get("autoreset_mode")
         if mode != AutoresetMode.NEXT_STEP:
             raise ValueError(
@@ -61,9 +69,10 @@ class VectorEnvRows:
             )
         self._envs = envs
         self.num_envs = envs.num_envs
-        self._space, self._action_space = envs.single_observation_space, envs.single_action_space
+        self._space, self._action_space = without_texts(envs.single_observation_space), envs.single_action_space
         self.spec_action = action_leaves_of(self._action_space)
-        self.spec_observation, self._mask = find_action_mask(leaves_of(self._space), self.spec_action)
+        self.spec_observation, self._mask = find_action_mask(self._space, self._action_space)
+        check_limits(self.spec_observation, self.spec_action, self.num_envs)
         self._check = EnvCheck(batch_space(self._space, self.num_envs))
         self._seed = seed
         self._episodes = EpisodeCounter(self.num_envs)
@@ -71,13 +80,14 @@ class VectorEnvRows:
 
     def reset(self) -> StepRows:
         try:
-            observation, _ = self._envs.reset(seed=self._seed)
+            observation, info = self._envs.reset(seed=self._seed)
         except BaseException as error:
             raise_if_interrupt(error)
             raise EnvironmentFailure(f"reset raised {describe(error)}") from error
-        self._seed = None  # a later reset goes on with the generators: it must not replay the same episodes
+        self._seed = None  # a later reset continues with the generators: it must not replay the same episodes
         self._episodes.reset()
         self._over = np.zeros(self.num_envs, np.bool_)
+        self._look_at(info)
         rewards = np.zeros(self.num_envs, np.float32)
         is_first = np.ones(self.num_envs, np.bool_)
         return StepRows(self._leaves(observation), rewards, self._over, self._over, is_first, [])
@@ -90,7 +100,8 @@ class VectorEnvRows:
             raise_if_interrupt(error)
             raise EnvironmentFailure(f"step raised {describe(error)}") from error
         is_first = self._over
-        rewards = checked_rewards(self._column("rewards", raw_rewards, "fiu"))
+        exact = self._column("rewards", raw_rewards, "fiu")
+        rewards = checked_rewards(exact)
         rewards[is_first] = 0.0
         terminated = self._column("terminations", raw_terminated, "b").copy()
         truncated = self._column("truncations", raw_truncated, "b").copy()
@@ -99,36 +110,50 @@ class VectorEnvRows:
             env = int(np.argmax(self._over & is_first))
             raise EnvironmentFailure(f"environment {env} ended in the step that resets it: it is not in NEXT_STEP mode")
         leaves = self._leaves(observation)
-        self._episodes.add(rewards, ~is_first)
+        self._look_at(info)
+        self._episodes.add(np.where(is_first, 0.0, exact), ~is_first)
         episodes = self._episodes.finish(self._whole_games(terminated, truncated, info))
         return StepRows(leaves, rewards, terminated, truncated, is_first, episodes)
+
+    def statistics(self) -> tuple[Statistics, ...]:
+        return read(self._envs)
+
+    def restore(self, statistics: Sequence[Statistics], *, frozen: bool) -> None:
+        write(self._envs, statistics, frozen=frozen)
 
     def close(self) -> None:
         self._envs.close()
 
     def _whole_games(self, terminated: Array, truncated: Array, info: dict[str, Any]) -> Array:
-        """bool [B]: which of the episodes that ended here, bool [B] each, were the last of their game."""
+        """Returns bool [B]: an episode that ended here, by `terminated` or `truncated`, was the last of its game."""
         return terminated | truncated
 
     def _leaves(self, observation: Any) -> list[Array]:
-        """Arrays of their own, as a vector may write its next step where it has written this one."""
+        """Returns new arrays, as a vector may write its next step over this one."""
         try:
-            self._check.check_observation(observation)
+            observation = self._check.check_observation(observation)
         except EnvCheckError as error:
             raise EnvironmentFailure(str(error), error.kind) from error
-        leaves = [leaf.copy() for leaf in flatten(self._space, observation)]
-        if self._mask is not None:
-            masks = leaves[self._mask.index]
-            freed = self._mask.freed(masks)
-            forbidden = (freed != masks.astype(np.bool_)).any(axis=1) & ~self._over
-            if forbidden.any():
-                env = int(np.argmax(forbidden))
-                raise EnvironmentFailure(f"the action mask of environment {env} allows no category", "observation")
-            leaves[self._mask.index] = freed
-        return leaves
+        with np.errstate(all="ignore"):  # an environment may have set errors to raise
+            if self._mask is None:
+                return [leaf.copy() for leaf in flatten(self._space, observation)]
+            leaves, is_wrong = self._mask.leaves(observation)
+        forbidden = is_wrong & ~self._over
+        if forbidden.any():
+            env = int(np.argmax(forbidden))
+            raise EnvironmentFailure(
+                f"the action mask at {self._mask.path!r} of environment {env} leaves a choice no category, or "
+                "holds numbers below 0",
+                "observation",
+            )
+        return [leaf.copy() for leaf in leaves]
+
+    def _look_at(self, info: Any) -> None:
+        if self._mask is None:
+            self._check.look_at(info)
 
     def _column(self, name: str, values: Any, kinds: str) -> Array:
-        """[B], of a dtype of one of the `kinds` of NumPy."""
+        """Returns an array [B]. Raises EnvironmentFailure for another shape, or a dtype of other `kinds` of NumPy."""
         column = np.asarray(values)
         if column.shape != (self.num_envs,) or column.dtype.kind not in kinds:
             raise EnvironmentFailure(

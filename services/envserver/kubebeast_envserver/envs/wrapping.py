@@ -1,7 +1,7 @@
-"""One gymnasium environment by its id, with the wrappers that a user has put around it."""
+"""One gymnasium environment by its id, in the wrappers of the user."""
 
+import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import gymnasium
@@ -13,8 +13,11 @@ from kubebeast_common.user_code import (
     import_user_module,
     import_user_object,
     raise_if_interrupt,
+    shadow_hint,
 )
 from kubebeast_envserver.envs.libraries import dm_environment, older_gym
+from kubebeast_envserver.envs.libraries.minigrid_env import with_true_bounds
+from kubebeast_envserver.envs.registration import missing_library, registered_id
 from kubebeast_envserver.rows.rows import EnvironmentFailure
 
 Env = gymnasium.Env[Any, Any]
@@ -22,9 +25,9 @@ EnvT = TypeVar("EnvT")
 
 
 def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper] = ()) -> Env:
-    """One environment of "Id" or "module:Id" in its wrappers, the first one innermost.
+    """Makes one environment of "Id" or "module:Id" in its wrappers, the first one innermost.
 
-    Raises ValueError for an id nobody registered and for what is no wrapper, EnvironmentFailure where the code of the
+    Raises ValueError for an unregistered id or an invalid wrapper, and EnvironmentFailure if the code of the
     environment or of a wrapper raises.
     """
     module, _, name = env_id.rpartition(":")
@@ -33,17 +36,32 @@ def make_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper
             import_user_module(module)
         env = _made(module, name, env_kwargs)
     except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"env = {env_id!r}: {error}") from error
+        raise ValueError(
+            f"env = {env_id!r}: {error}{shadow_hint(module, error) or hint_at(module, name, error)}"
+        ) from error
     except BaseException as error:
         raise_if_interrupt(error)
         raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
-    return wrapped(env, wrappers, gymnasium.Env)
+    return with_true_bounds(wrapped(env, wrappers, gymnasium.Env))
+
+
+def hint_at(module: str, name: str, error: Exception) -> str:
+    """Returns advice on an id that cannot be made, to append to the error; empty if there is none."""
+    if hint := missing_library(name):
+        return hint
+    made = getattr(sys.modules.get(module), name, None)
+    if isinstance(error, gymnasium.error.UnregisteredEnv) and isinstance(made, type):
+        return (
+            f". {module} has a class of this name: register it there, gymnasium.register({f'{name}-v0'!r}, "
+            f"entry_point={f'{module}:{name}'!r}), and name {module}:{name}-v0"
+        )
+    return ""
 
 
 def wrapped(env: EnvT, wrappers: Sequence[Wrapper], kind: type[Any]) -> EnvT:
-    """env in its wrappers, the first one innermost, each of which must return a `kind`.
+    """Wraps `env`, the first wrapper innermost; each of them must return a `kind`.
 
-    Raises ValueError for what is no wrapper, EnvironmentFailure where the code of one raises.
+    Raises ValueError for an invalid wrapper, and EnvironmentFailure if the code of one raises.
     """
     for wrapper in wrappers:
         env = _wrapped(env, wrapper, kind)
@@ -55,19 +73,7 @@ def _made(module: str, name: str, env_kwargs: dict[str, Any]) -> Env:
         return older_gym.make(name, env_kwargs)
     if name.startswith(dm_environment.PREFIX):
         return dm_environment.make(module, name, env_kwargs)
-    register_namespace(name)
-    return gymnasium.make(name, **env_kwargs)
-
-
-def register_namespace(name: str) -> None:
-    """Registers the ids of "Namespace/Id" where a package does so in an entry point, which gymnasium 1.0 calls no more.
-
-    Raises what the package raises.
-    """
-    namespace, slash, _ = name.partition("/")
-    if slash and all(spec.namespace != namespace for spec in gymnasium.registry.values()):
-        for entry_point in entry_points(group="gymnasium.envs", name=namespace):
-            entry_point.load()()
+    return with_true_bounds(gymnasium.make(registered_id(name), **env_kwargs))
 
 
 def _wrapped(env: EnvT, wrapper: Wrapper, kind: type[Any]) -> EnvT:

@@ -1,1 +1,1 @@
-"""Environments that raise, hang or return what they must not."""
+"""Protection from environments that raise, hang or return invalid values."""

@@ -1,8 +1,8 @@
-"""One environment that may fail: what it returns is checked, and it is created again after a while."""
+"""One environment that may fail: its results are checked, and it is created again after a delay."""
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium
@@ -12,18 +12,21 @@ from kubebeast_common.backoff import FaultPolicy, Repetitions, Retries
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.user_code import describe, raise_if_interrupt
 from kubebeast_envserver.faults.env_checks import EnvCheckError, old_gym_hint
+from kubebeast_envserver.faults.pictures import to_frame
+from kubebeast_envserver.rows import running_statistics
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure
+from kubebeast_envserver.rows.running_statistics import Statistics
 from kubebeast_envserver.rows.stream_status import FailureKind, StreamStatus
 
 StepT = TypeVar("StepT")
 StepT_co = TypeVar("StepT_co", covariant=True)
 
 Spaces = tuple[gymnasium.Space[Any], gymnasium.Space[Any]]
-"""Of observations and of actions."""
+"""Spaces of observations and of actions."""
 
 
 class Env(Protocol):
-    """What is guarded: a gymnasium.Env, or several agents with its interface."""
+    """Interface of a guarded environment: that of gymnasium.Env, also for several agents."""
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]: ...
@@ -41,7 +44,7 @@ class Env(Protocol):
 
 
 class Check(Protocol[StepT_co]):
-    """Makes rows of what an environment returns. Its methods raise EnvCheckError."""
+    """Conversion of the results of an environment to rows. Its methods raise EnvCheckError."""
 
     def check_reset(self, result: Any, /) -> StepT_co: ...
 
@@ -52,9 +55,9 @@ logger = logging.getLogger(__name__)
 
 
 class GuardedEnv(Generic[StepT]):
-    """An environment of a vector. No exception of its own leaves it: a call that failed returns None.
+    """An environment of a vector. Its failures are not raised: a call that failed returns None.
 
-    The back-off is a deadline that `restart` looks at; nothing here waits.
+    The back-off is a deadline that `restart` checks; no method waits.
     """
 
     def __init__(
@@ -68,7 +71,9 @@ class GuardedEnv(Generic[StepT]):
         check: Check[StepT],
         env: Env | None = None,
     ) -> None:
-        """spaces: what `make` must keep to. seed: of the first reset. env: one that is made already."""
+        """`make` must return environments with `spaces`. `seed` is for the first reset. `env`: one that is made
+        already.
+        """
         self._index = index
         self._make = make
         self._spaces = spaces
@@ -81,11 +86,14 @@ class GuardedEnv(Generic[StepT]):
         self._repetitions = Repetitions()
         self._env = env
         self._num_steps = 0
-        """Since it failed last."""
+        """Steps since the last failure."""
         self.retry_at = 0.0
-        """time.monotonic() before which `restart` leaves a broken environment alone; inf in quarantine."""
+        """time.monotonic() before which `restart` does not retry a broken environment; inf in quarantine."""
         self.last_failure = ""
-        """Why it failed last, for people."""
+        """Readable reason of the last failure."""
+        self._statistics: tuple[Statistics, ...] = ()
+        """Statistics of the wrappers of an environment that is gone, for the next one."""
+        self._is_frozen = False
 
     @property
     def is_broken(self) -> bool:
@@ -96,7 +104,7 @@ class GuardedEnv(Generic[StepT]):
         return self.retry_at == np.inf
 
     def open(self) -> None:
-        """Makes the environment where it is broken and not in quarantine."""
+        """Makes the environment if it is broken and not in quarantine."""
         if self._env is not None or self.is_quarantined:
             return
         try:
@@ -105,15 +113,15 @@ class GuardedEnv(Generic[StepT]):
             self._note(error.kind, str(error), error)
         except EnvironmentFailure as failure:
             self._note("exception", str(failure), failure.__cause__ or failure)
-        except BaseException as error:  # one that calls sys.exit fails; its process is not its own
+        except BaseException as error:  # code that calls sys.exit has failed; the process is not its own
             self._note("exception", f"it could not be made: {describe(error)}", error)
 
     def reset(self) -> StepT | None:
-        """Starts an episode: its first row. A broken environment is created again whatever its back-off."""
+        """Starts an episode and returns its first row. Creates a broken environment again, despite its back-off."""
         self.open()
         if self._env is None:
             return None
-        seed, self._next_seed = self._next_seed, None  # later resets go on with the generators: no episode twice
+        seed, self._next_seed = self._next_seed, None  # later resets continue with the generators: no episode repeats
         began = time.monotonic()
         try:
             result = self._env.reset(seed=seed)
@@ -126,7 +134,7 @@ class GuardedEnv(Generic[StepT]):
         return None
 
     def restart(self) -> StepT | None:
-        """As `reset`, but a broken environment only when its back-off is over."""
+        """Like `reset`, but creates a broken environment only after its back-off."""
         return None if self._env is None and time.monotonic() < self.retry_at else self.reset()
 
     def step(self, action: Any) -> StepT | None:
@@ -142,20 +150,32 @@ class GuardedEnv(Generic[StepT]):
             self._note("exception", f"step raised {describe(error)}{old_gym_hint(error)}", error)
         return None
 
-    def render(self) -> Array:
-        """What the environment draws. Raises EnvironmentFailure."""
+    def statistics(self) -> tuple[Statistics, ...]:
+        """Returns the statistics of its wrappers, or the last ones if it is broken."""
+        return self._statistics if self._env is None else running_statistics.read(self._env)
+
+    def restore(self, statistics: Sequence[Statistics], *, frozen: bool) -> None:
+        """Gives the statistics to its wrappers, and to those of environments that are created later."""
+        self._statistics, self._is_frozen = tuple(statistics), frozen
+        if self._env is not None:
+            running_statistics.write(self._env, statistics, frozen=frozen)
+
+    def render(self) -> Array | None:
+        """Returns a picture of the environment, uint8 [H, W, 3]; None if it draws none. Raises EnvironmentFailure."""
         if self._env is None:
             raise EnvironmentFailure(f"environment {self._index} failed: {self.last_failure}")
         try:
-            return np.asarray(self._env.render())
+            picture = self._env.render()
         except BaseException as error:
             raise_if_interrupt(error)
             raise EnvironmentFailure(f"render raised {describe(error)}") from error
+        return to_frame(picture)
 
     def close(self) -> None:
-        """Idempotent."""
+        """Closes the environment. Idempotent."""
         env, self._env = self._env, None
         if env is not None:
+            self._statistics = running_statistics.read(env) or self._statistics
             try:
                 env.close()
             except BaseException as error:
@@ -169,6 +189,8 @@ class GuardedEnv(Generic[StepT]):
         if (env.observation_space, env.action_space) != self._spaces:
             env.close()
             raise EnvCheckError("observation", "its spaces differ from those of the first environment")
+        if self._statistics:
+            running_statistics.write(env, self._statistics, frozen=self._is_frozen)
         return env
 
     def _note(self, kind: FailureKind, reason: str, error: BaseException) -> None:
@@ -188,7 +210,7 @@ class GuardedEnv(Generic[StepT]):
             logger.error(text, self._index, self._policy.max_failures, self._policy.failure_window_s, kind, reason)
             return
         self.retry_at = time.monotonic() + delay_s
-        if self._repetitions.is_news(f"{kind} {type(error).__name__}"):  # a text may hold what differs every time
+        if self._repetitions.is_news(f"{kind} {type(error).__name__}"):  # a reason may differ every time
             text = "environment %d failed (%s) and is created again: %s"
             traceback = None if isinstance(error, EnvCheckError) else error
             logger.warning(text, self._index, kind, reason, exc_info=traceback)

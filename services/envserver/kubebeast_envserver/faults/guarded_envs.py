@@ -1,7 +1,7 @@
-"""The environments of a vector, stepped one after the other, each guarded on its own."""
+"""Environments of a vector, stepped one after the other, each guarded separately."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic
 
 import numpy as np
@@ -9,14 +9,15 @@ import numpy as np
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_envserver.faults.guarded_env import Check, Env, GuardedEnv, Spaces, StepT
 from kubebeast_envserver.rows.rows import AllQuarantined, Array, EnvironmentFailure
+from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
 _PAUSE_S = 0.05
-"""Between steps while every environment is broken: their rows hold nothing, so there is no hurry."""
+"""Seconds between steps while every environment is broken: their rows are empty, so there is no hurry."""
 
 
 class GuardedEnvs(Generic[StepT]):
-    """One that fails is created again with back-off while the others play on."""
+    """Environments of a vector. One that fails is created again with back-off while the others continue."""
 
     def __init__(
         self,
@@ -28,9 +29,9 @@ class GuardedEnvs(Generic[StepT]):
         policy: FaultPolicy | None = None,
         status: StreamStatus | None = None,
     ) -> None:
-        """Makes an environment for each of `seeds`, but the `first`; one that cannot be made is tried again.
+        """Makes an environment for each of `seeds`, except the `first`; one that cannot be made is tried again.
 
-        check: of all that they return. status: where failures are counted.
+        `check` checks all results of the environments; `status` counts failures.
         """
         policy, status = policy or FaultPolicy(), status or StreamStatus()
         self._envs = [
@@ -41,11 +42,11 @@ class GuardedEnvs(Generic[StepT]):
             env.open()
 
     def reset(self) -> list[StepT | None]:
-        """A first row of each; None of one that is broken, although it was created again."""
+        """Returns a first row of each environment; None if it cannot be created again or reset."""
         return [env.reset() for env in self._envs]
 
     def step(self, actions: Iterable[object], over: Iterable[bool]) -> list[StepT | None]:
-        """A row of each, a first one where `over`. None: it failed, or is broken."""
+        """Returns a row of each environment, a first one if marked in `over`; None if it failed or is broken."""
         if all(env.is_broken for env in self._envs):
             next_try_s = min(env.retry_at for env in self._envs) - time.monotonic()
             time.sleep(max(0.0, min(_PAUSE_S, next_try_s)))
@@ -55,20 +56,30 @@ class GuardedEnvs(Generic[StepT]):
         ]
 
     def failures(self) -> list[tuple[int, str]]:
-        """The environments that are broken, in order, and why they failed last. Raises AllQuarantined."""
+        """Returns the index and the last failure of each broken environment, in order. Raises AllQuarantined."""
         if all(env.is_quarantined for env in self._envs):
             raise AllQuarantined(self._envs[-1].last_failure)
         return [(index, env.last_failure) for index, env in enumerate(self._envs) if env.is_broken]
 
+    def statistics(self) -> tuple[Statistics, ...]:
+        """Returns the statistics of the wrappers of all environments, merged."""
+        return merged(env.statistics() for env in self._envs)
+
+    def restore(self, statistics: Sequence[Statistics], *, frozen: bool) -> None:
+        """Gives each environment an equal share of the count."""
+        share = shares(statistics, 1 / len(self._envs))
+        for env in self._envs:
+            env.restore(share, frozen=frozen)
+
     def render(self) -> Array:
-        """uint8 [B, H, W, 3]. Raises EnvironmentFailure."""
-        try:
-            frames = np.stack([env.render() for env in self._envs])
-        except ValueError as error:
-            raise EnvironmentFailure(f"render returned frames of several shapes: {error}") from error
-        if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
-            raise EnvironmentFailure(f"render returned {frames.dtype} {list(frames.shape)}, not uint8 [B, H, W, 3]")
-        return frames
+        """Returns uint8 [B, H, W, 3]; [0, 0, 0, 3] while an environment draws nothing. Raises EnvironmentFailure."""
+        frames = [frame for env in self._envs if (frame := env.render()) is not None]
+        if len(frames) < len(self._envs):
+            return np.zeros((0, 0, 0, 3), np.uint8)
+        if len({frame.shape for frame in frames}) > 1:
+            shapes = ", ".join(str(list(frame.shape)) for frame in frames)
+            raise EnvironmentFailure(f"render of several environments returned several shapes: {shapes}")
+        return np.stack(frames)
 
     def close(self) -> None:
         for env in self._envs:

@@ -1,4 +1,4 @@
-"""Ends a process whose environments compute for too long."""
+"""Watch that kills a process if its environments compute for too long."""
 
 import faulthandler
 import math
@@ -8,46 +8,49 @@ import sys
 import time
 from multiprocessing.process import BaseProcess
 
+from kubebeast_common.process.waiting import wait_for_end
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
 _TRACEBACK_S = 0.5
-"""For a process to say where it hangs, before it is killed."""
+"""Seconds in which a process may print its traceback before it is killed."""
 
 
 def say_where_when_asked() -> None:
-    """In the process that is watched: it writes to standard error where it hangs, also inside C code."""
+    """Makes this process, the watched one, print its traceback to standard error on SIGUSR1, even from C code."""
     faulthandler.register(signal.SIGUSR1, file=sys.__stderr__ or 2)
 
 
 def end_process(process: BaseProcess, timeout_s: float) -> None:
-    """Blocks until the process has ended, which it is made to after timeout_s seconds."""
-    process.join(timeout_s)
+    """Blocks until the process has ended, and kills it after timeout_s seconds."""
+    if process.pid is not None and process.exitcode is None:
+        wait_for_end(process.pid, timeout_s)
     process.kill()
     process.join()
 
 
 class HangWatch:
-    """Over one process after the other. For one thread; nothing here blocks."""
+    """Watch over one process after the other. For one thread; no method blocks."""
 
     def __init__(self, timeout_s: float) -> None:
-        """timeout_s: the longest that environments may compute at a time."""
+        """`timeout_s` is the longest time that environments may compute without a pause."""
         self._timeout_s = timeout_s
         self._kill_at = math.inf
         self._is_asked = False
 
     @property
     def is_killing(self) -> bool:
-        """Whether the process was found hanging."""
+        """True if the process was found hanging."""
         return self._kill_at < math.inf
 
     def forget(self) -> None:
-        """Another process is watched from now on."""
+        """Resets the watch for another process."""
         self._kill_at, self._is_asked = math.inf, False
 
     def look(self, process: BaseProcess, status: StreamStatus) -> bool:
-        """Whether `process`, which keeps its books in `status`, is now found hanging.
+        """Returns True if `process`, which records its state in `status`, is found hanging by this call.
 
-        The next look makes it say where, so that what the caller logs is not torn by a traceback; a later one kills it.
+        The next call makes it print its traceback, which would otherwise interleave with a log line of the caller; a
+        later one kills it.
         """
         busy_since, now = status.busy_since, time.monotonic()
         if process.pid is None or busy_since == 0.0:

@@ -1,4 +1,4 @@
-"""What an environment may return, for those who want to hear of every violation and go on."""
+"""Checks that report every violation of an environment and continue."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,21 +14,22 @@ T = TypeVar("T")
 
 
 class LenientCheck(EnvCheck):
-    """An EnvCheck that raises nothing: it tells of a violation and puts zeros in the place of what cannot be used."""
+    """An EnvCheck that raises nothing: it reports a violation and puts zeros in place of unusable values."""
 
     def __init__(self, space: spaces.Space[Any], mask: ActionMask | None, tell: Callable[[str], None]) -> None:
-        """space, mask: as of an EnvCheck. tell: is called with each violation in words."""
+        """`space` and `mask` are those of an EnvCheck. `tell` is called with the text of each violation."""
         super().__init__(space, mask)
         (self._nothing,) = iterate(batch_space(space, 1), create_empty_array(space, 1))
         self._tell = tell
 
     def check_reset(self, result: Any) -> Step:
         if isinstance(result, tuple | list) and len(result) == 2:
+            self.look_at(result[1])
             return self._observation(result[0], acts=True, where="reset: "), 0.0, False, False
         self._told(lambda: super(LenientCheck, self).check_reset(result), None, "reset: ")
         try:
             return self.check_observation(result), 0.0, False, False
-        except EnvCheckError:  # of what is no observation at all
+        except EnvCheckError:  # the result is no observation either
             return self._nothing, 0.0, False, False
 
     def check_step(self, result: Any) -> Step:
@@ -38,14 +39,15 @@ class LenientCheck(EnvCheck):
                 return self._nothing, 0.0, False, False
             observation, reward, done, info = result
             result = observation, reward, done, False, info
-        observation, reward, terminated, truncated, _ = result
+        observation, reward, terminated, truncated, info = result
+        self.look_at(info)
         terminated = self._told(lambda: check_flag("terminated", terminated), False)
         truncated = self._told(lambda: check_flag("truncated", truncated), False)
         reward = self._told(lambda: check_reward(reward), 0.0)
         return self._observation(observation, acts=not (terminated or truncated)), reward, terminated, truncated
 
     def _observation(self, observation: Any, *, acts: bool, where: str = "") -> Any:
-        """acts: whether an action follows. where: of a violation, for people."""
+        """`acts`: an action follows. `where`: place of a violation, for its text."""
         usable = self._told(lambda: self.check_observation(observation), self._nothing, where)
         if acts and usable is not self._nothing:
             self._told(lambda: self.check_mask(usable), None, where)

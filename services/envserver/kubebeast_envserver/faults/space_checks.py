@@ -1,4 +1,4 @@
-"""Everything about a space that keeps it from being sent; the env-server ends at the first of it."""
+"""All violations that keep a space from being sent; the env-server exits at the first."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError, leaves_
 def space_violations(
     space: spaces.Space[Any], leaves: Callable[[spaces.Space[Any]], list[Leaf]] = leaves_of
 ) -> list[str]:
-    """Why `leaves` refuses a space, for each of its parts; empty where it does not."""
+    """Returns the reasons for which `leaves` rejects a space, one for each of its parts; empty if it does not."""
     try:
         leaves(space)
     except UnsupportedSpaceError as error:

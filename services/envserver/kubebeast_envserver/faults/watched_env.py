@@ -1,4 +1,4 @@
-"""Environments whose supervisor sees how long they compute, what they played and how they failed."""
+"""Environments with their computing time, episodes and failures in the status that the supervisor reads."""
 
 import contextlib
 import time
@@ -12,7 +12,7 @@ from kubebeast_envserver.rows.stream_status import EpisodeEnd, StreamStatus
 
 @contextlib.contextmanager
 def watched(status: StreamStatus) -> Iterator[float]:
-    """Around whatever environments compute: the supervisor ends a process that stays inside for too long.
+    """Marks the time in which environments compute: the supervisor ends a process that stays inside for too long.
 
     Yields time.monotonic() of the beginning.
     """
@@ -20,7 +20,7 @@ def watched(status: StreamStatus) -> Iterator[float]:
     try:
         yield since
     except EnvironmentFailure as failure:
-        if not isinstance(failure, AllQuarantined):  # whose failures were counted one by one
+        if not isinstance(failure, AllQuarantined):  # its failures were counted one by one
             status.count_failure(failure.kind)
         raise
     finally:
@@ -28,14 +28,14 @@ def watched(status: StreamStatus) -> Iterator[float]:
 
 
 class WatchedEnv(WrappedEnv):
-    """A HostedEnv that keeps the books of another one in its stream's status."""
+    """A HostedEnv that records the steps, episodes and failures of another one in its stream's status."""
 
     def __init__(self, env: HostedEnv, status: StreamStatus) -> None:
         super().__init__(env)
         self._status = status
         self._step_seconds = status.step_seconds
         self._over = np.ones(env.num_envs, np.bool_)
-        """bool [B]: no game is under way, as far as the newest rows tell."""
+        """bool [B]: no game is in progress, according to the newest rows."""
 
     def reset(self) -> StepRows:
         with watched(self._status):
@@ -71,7 +71,7 @@ class WatchedEnv(WrappedEnv):
 
 
 def _without_game(rows: StepRows) -> Array:
-    """bool [B]: the row is final, or of an environment that is broken."""
+    """Returns bool [B]: the row is final, or belongs to a broken environment."""
     over = rows.terminated | rows.truncated
     for env, _ in rows.failures:
         over[env] = True

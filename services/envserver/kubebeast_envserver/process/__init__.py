@@ -1,1 +1,1 @@
-"""The processes of an env-server: one for each stream, and the one that watches over them."""
+"""Processes of an env-server: one for each stream, and their supervisor."""

@@ -1,5 +1,6 @@
-"""The process of one stream: started, watched, replaced when it dies or hangs, given up when that happens too often."""
+"""Process of one stream: started, watched, replaced if it dies or hangs, given up after too many failures."""
 
+import atexit
 import faulthandler
 import logging
 import math
@@ -7,13 +8,18 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from kubebeast_common import log
 from kubebeast_common.backoff import Retries
+from kubebeast_common.process.family import Family, has_started, kill_own_family
+from kubebeast_common.process.leaving import leave_with_parent
+from kubebeast_common.process.output import outlive_full_volume
 from kubebeast_common.process.verdict import end_with
+from kubebeast_common.text import replace_what_cannot_be_shown
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process, say_where_when_asked
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -23,65 +29,81 @@ from kubebeast_envserver.stream.shutdown import Shutdown
 logger = logging.getLogger(__name__)
 
 STREAM_GRACE_S = 4.0
-"""How long a process may take to end after SIGTERM."""
+"""Seconds that a process may take to end after SIGTERM."""
+_MOST_FALSE_ALARMS = 100
+"""Tolerated false alarms: a process that ends closes its sentinel a moment before its status is available."""
 
 
 def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> None:
-    """Entry of a stream process."""
+    """Entry point of a stream process."""
     end_with(lambda: status.verdict - 1 if status.verdict else None)
+    replace_what_cannot_be_shown()
+    outlive_full_volume()
+    atexit.register(kill_own_family)
     log.configure(config.log_level, config.log_format)
     shutdown = Shutdown()
-    shutdown.install(STREAM_GRACE_S)
+    shutdown.install(STREAM_GRACE_S, last=kill_own_family)
+    has_started()
     faulthandler.enable()
     say_where_when_asked()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    # gRPC reads it when it is imported. Each failed TLS handshake would be an error, which a peer can repeat for ever.
+    if (parent := multiprocessing.parent_process()) is not None and parent.pid is not None:
+        leave_with_parent(
+            parent.pid, STREAM_GRACE_S + 1.0, ask=partial(os.kill, os.getpid(), signal.SIGTERM), last=kill_own_family
+        )
+    # gRPC reads it at import. By default each failed TLS handshake logs an error, and a peer can repeat it forever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from kubebeast_envserver.process.worker import run_stream  # the supervisor needs none of what it imports
+    from kubebeast_envserver.process.worker import run_stream  # the supervisor needs none of its imports
 
     try:
         code = run_stream(config, index, shutdown, status)
-    except Exception:  # multiprocessing would print it, as no line of the log
+    except Exception:  # multiprocessing would print it outside the log
         logger.exception("the process of stream %d failed", index)
         sys.exit(1)
-    status.verdict = code + 1  # the exit status alone might be that of an environment that calls exit
+    status.verdict = code + 1  # an exit status alone might come from an environment that calls exit
     sys.exit(code)
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
 class StreamProcess:
-    """Stream `index` of an env-server, over the lives of its processes. For one thread; nothing here blocks."""
+    """Stream `index` of an env-server, over the lives of its processes. For one thread; only `join` blocks."""
 
     def __init__(self, config: EnvServerConfig, index: int, context: SpawnContext) -> None:
         self.status: StreamStatus = context.RawValue(StreamStatus)
-        """Written by the process, and read by whoever wants to know."""
+        """Written by the process; may be read from any thread."""
         self._config = config
         self._index = index
         self._context = context
         self._process: SpawnProcess | None = None
+        self._family = Family()
         self._retries = Retries(config.fault_policy)
         self._steps_before = 0
-        """env_steps of the status when the process before ended."""
+        """env_steps of the status at the end of the previous process."""
         self._was_started = False
         self._hang_watch = HangWatch(config.env_timeout_s)
+        self._num_false_alarms = 0
         self._ends_by = math.inf
         """time.monotonic() after which a process that has given its verdict is killed: threads of an environment may
-        keep it."""
+        keep it running.
+        """
         self.start_at = 0.0
         """time.monotonic() of the next start; inf while a process runs, and in quarantine."""
         self.is_quarantined = False
-        """Whether the stream was given up; may be read from any thread."""
+        """True if the stream was given up; may be read from any thread."""
 
     @property
     def sentinel(self) -> int | None:
-        """Becomes readable when the process ends (multiprocessing.connection.wait); None while none runs."""
-        return None if self._process is None else self._process.sentinel
+        """Handle that becomes readable when the process ends (multiprocessing.connection.wait), or when an environment
+        closes a descriptor that it does not own.
+
+        None while no process runs, and after many false alarms.
+        """
+        if self._process is None or self._num_false_alarms > _MOST_FALSE_ALARMS:
+            return None
+        return self._process.sentinel
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process; None while none runs."""
+        return None if self._process is None else self._process.pid
 
     def start_if_due(self) -> None:
         now = time.monotonic()
@@ -91,6 +113,7 @@ class StreamProcess:
             self.status.stream_restarts += 1
         self._was_started, self.start_at = True, math.inf
         self._hang_watch.forget()
+        self._num_false_alarms = 0
         self._ends_by = math.inf
         self.status.instance_id = ""
         process = self._context.Process(
@@ -99,14 +122,17 @@ class StreamProcess:
             name=f"{self._config.env_server_id}-{self._index}",
         )
         try:
-            process.start()
+            with self._family.starting():
+                process.start()
         except OSError as error:
             self._replace(f"could not be started: {error}")
         else:
             self._process = process
 
     def kill_if_hung(self) -> None:
-        """Ends a process whose environments compute for too long, after it has printed where, or that does not end."""
+        """Kills a process that does not end after its verdict; also a hung one, after it has printed its traceback."""
+        if self._process is not None and self._process.pid is not None:
+            self._family.look(self._process.pid)
         if self._process is not None and self.status.verdict:
             self._ends_by = min(self._ends_by, time.monotonic() + STREAM_GRACE_S)
             if time.monotonic() >= self._ends_by:
@@ -115,16 +141,23 @@ class StreamProcess:
             text = "stream %d: its environments computed for more than env_timeout_s = %g s: killed"
             self._log(logging.ERROR, text, self._index, self._config.env_timeout_s)
 
-    def reap(self) -> ExitCode | None:
-        """Looks after a process that ended: the next start, quarantine, or what ended the stream for good."""
+    def reap(self, is_alarmed: bool, orphans: Callable[[], Iterable[int]]) -> ExitCode | None:
+        """Handles a process that has ended: schedules the next start, or quarantines the stream, or returns the
+        ExitCode with which the stream ended for good. Kills the processes that its environments have started.
+
+        `is_alarmed` is True if `sentinel` is readable. `orphans` returns the ids of processes that this process has
+        just adopted.
+        """
         code = None if self._process is None else self._process.exitcode
         if code is None:
+            self._num_false_alarms += is_alarmed
             return None
         verdict = ExitCode(self.status.verdict - 1) if self.status.verdict else None
+        self._family.kill(orphans())
         self._process = None
         self.status.forget_process()
         if verdict in (ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE):
-            return verdict  # the stream has logged why
+            return verdict  # the stream has logged the reason
         if verdict == ExitCode.OK and self._config.max_steps:
             return verdict
         if verdict == ExitCode.FAILED:
@@ -140,7 +173,7 @@ class StreamProcess:
             self._process.terminate()
 
     def join(self, timeout_s: float) -> None:
-        """Blocks until the process has ended, which it is made to after timeout_s seconds."""
+        """Blocks until the process has ended, and kills it after timeout_s seconds."""
         if self._process is not None:
             end_process(self._process, timeout_s)
 
@@ -162,6 +195,6 @@ class StreamProcess:
         self.is_quarantined = True
 
     def _log(self, level: int, text: str, *values: object) -> None:
-        """As the process itself would have: with its names."""
+        """Logs with the ids of the process, as the process itself would."""
         names = log.fields(run_id=self.status.run_id, instance_id=self.status.instance_id)
         logger.log(level, text, *values, extra=names)

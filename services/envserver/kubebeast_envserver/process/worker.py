@@ -23,13 +23,16 @@ logger = logging.getLogger(__name__)
 
 
 def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown, status: StreamStatus | None = None) -> ExitCode:
-    """Serves stream `index` until a shutdown or an error that trying again cannot mend.
+    """Serves stream `index` until a shutdown, or an error that a retry cannot fix.
 
-    status: what the stream's supervisor reads; by default nobody does.
+    `status` is shared with the stream's supervisor; by default, none reads it.
     """
     status = status or StreamStatus()
     identity = Identity(
-        env_server_id=config.env_server_id, instance_id=f"{uuid.uuid4().hex}-{index}", env_id=config.env
+        env_server_id=config.env_server_id,
+        instance_id=f"{uuid.uuid4().hex}-{index}",
+        env_id=config.env,
+        run=config.run,
     )
     status.instance_id = identity.instance_id
     log.note(env_server_id=identity.env_server_id, instance_id=identity.instance_id)
@@ -65,7 +68,9 @@ def run_stream(config: EnvServerConfig, index: int, shutdown: Shutdown, status: 
 
 
 def _first_seed(config: EnvServerConfig, index: int, status: StreamStatus) -> int | None:
-    """Of the stream's first environment; the process that replaces another one must not play the same episodes."""
+    """Returns the seed of the stream's first environment; a process that replaces another must not play the same
+    episodes.
+    """
     if config.seed is None or status.stream_restarts == 0:
         return None if config.seed is None else config.seed + index * config.envs_per_stream
     return derived_seed(config.seed, index, status.stream_restarts)
@@ -74,7 +79,7 @@ def _first_seed(config: EnvServerConfig, index: int, status: StreamStatus) -> in
 def _play(
     config: EnvServerConfig, index: int, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> ExitCode:
-    """One life of the environments, over as many connections as it takes."""
+    """Plays one life of the environments, over as many connections as it takes."""
     identity = replace(identity, env_config=_env_config(config))
     try:
         if config.listen:
@@ -88,7 +93,7 @@ def _play(
 
 
 def _env_config(config: EnvServerConfig) -> str:
-    """Of the Hello; empty, with a warning, where it cannot be sent."""
+    """Returns the env_config of the Hello; empty, with a warning, if it cannot be sent."""
     try:
         told = resolve_config(config.env, config.preset, config.env_kwargs, config.wrappers, config.time_limit)
         text = told.to_json()

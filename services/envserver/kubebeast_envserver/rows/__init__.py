@@ -1,1 +1,1 @@
-"""What a stream is made of: the rows of its environments, their spaces, and what is known about it."""
+"""Rows of the environments of a stream, their spaces, and the status of the stream."""

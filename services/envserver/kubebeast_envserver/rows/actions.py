@@ -1,7 +1,7 @@
-"""Action spaces to leaves, and what the learner chose back to actions of a gymnasium vector env.
+"""Conversion of action spaces to leaves, and of the learner's choices to actions of a gymnasium vector env.
 
-Boxes travel as float32. Where all bounds of one are finite, -1 and 1 stand for them; else a number stands for itself,
-and is cut off at the bounds there are.
+Boxes travel as float32. If all bounds of a Box are finite, -1 and 1 stand for them. Otherwise numbers stand for
+themselves, and are clipped to the finite bounds.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,19 @@ from gymnasium import spaces
 from kubebeast_envserver.rows.spaces import Array, Leaf, leaves_of
 
 _LARGEST_BOUND = 1e30
-"""Bounds beyond it stand for none: float32's largest number is a common way to say so."""
+"""Larger bounds count as none: float32's largest number often stands for no bound."""
 
 
 def action_leaves_of(space: spaces.Space[Any]) -> list[Leaf]:
-    """The leaves of one environment's action space, in wire order. Raises UnsupportedSpaceError."""
+    """Returns the leaves of one environment's action space, in wire order. Raises UnsupportedSpaceError."""
     return leaves_of(space, lambda name, box: Leaf(name, "float32", box.shape, bounded=_is_bounded(box)))
 
 
+@np.errstate(all="ignore")  # an environment may have set errors to raise
 def to_actions(space: spaces.Space[Any], leaves: list[Array]) -> Any:
-    """The actions of B environments, as a gymnasium vector env's step takes them, from one array [B, *shape] a leaf."""
+    """Returns the actions of B environments, for the step of a gymnasium vector env, from one array [B, *shape] per
+    leaf.
+    """
     entries = iter(leaves)
     batch = _to_actions(space, lambda: next(entries))
     if next(entries, None) is not None:
@@ -49,15 +52,33 @@ def _to_actions(space: spaces.Space[Any], take: Callable[[], Array]) -> Any:
 
 
 def _to_box(space: spaces.Box, numbers: Array) -> Array:
-    """[B, *shape] of the Box's dtype and within its bounds, from float32 [B, *shape]."""
-    numbers = numbers.astype(np.float64)
+    """Converts float32 [B, *shape] to the dtype of the Box, within its bounds, and finite if possible."""
+    numbers = np.nan_to_num(numbers.astype(np.float64))
     if _is_bounded(space):
+        numbers = np.clip(numbers, -1.0, 1.0)
         low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-        numbers = low + (np.clip(numbers, -1.0, 1.0) + 1.0) / 2.0 * (high - low)
-    numbers = np.clip(numbers, space.low, space.high)  # before the cast: integers would wrap round
-    if space.dtype.kind in "iub":
-        numbers = np.rint(numbers)
-    return np.clip(numbers.astype(space.dtype), space.low, space.high)  # after it: float32 may round over a bound
+        inside = low + (numbers + 1.0) / 2.0 * (high - low)
+        return _rounded(space, inside) if space.dtype.kind == "f" else _whole(space, numbers, np.rint(inside))
+    return _rounded(space, numbers)
+
+
+def _rounded(space: spaces.Box, numbers: Array) -> Array:
+    """Converts float64 to the dtype of a Box of floats, clipped to its bounds and to the largest finite number."""
+    largest = float(np.finfo(str(space.dtype)).max)
+    low, high = np.maximum(space.low, -largest), np.minimum(space.high, largest)
+    numbers = np.clip(numbers, low, high)  # before the cast: large numbers would become infinite
+    return np.clip(numbers.astype(space.dtype), low, high)  # after it: it may round over a bound
+
+
+def _whole(space: spaces.Box, shares: Array, inside: Array) -> Array:
+    """Converts whole numbers in float64, which may round bounds, to a Box of integers or bools.
+
+    `shares` are their places between the bounds, -1 to 1.
+    """
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    result = np.where((inside > low) & (inside < high), inside, 0.0).astype(space.dtype)
+    result = np.where((inside <= low) | (shares <= -1.0), space.low, result)
+    return np.where((inside >= high) & (inside > low) | (shares >= 1.0), space.high, result)
 
 
 def _is_bounded(space: spaces.Box) -> bool:

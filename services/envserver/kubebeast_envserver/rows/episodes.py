@@ -1,23 +1,29 @@
 """Returns and lengths of whole games, which training may split into several episodes."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 
 class EpisodeCounter:
-    """Adds up rewards and decisions for each of B environments."""
+    """Sums of rewards and decisions for each of B environments."""
 
     def __init__(self, num_envs: int) -> None:
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
 
     def reset(self, envs: NDArray[np.bool_] | slice = slice(None)) -> None:
-        """Forgets the running games of `envs`, of all by default."""
+        """Drops the running games of `envs`, by default of all."""
         self._returns[envs] = 0.0
         self._lengths[envs] = 0
 
-    def add(self, rewards: NDArray[np.float32], decisions: NDArray[np.bool_]) -> None:
-        """Counts one step: rewards float32 [B], unclipped; decisions bool [B], False where the action was ignored."""
+    def add(self, rewards: NDArray[np.floating[Any]], decisions: NDArray[np.bool_]) -> None:
+        """Counts one step.
+
+        `rewards` [B] are unclipped and as precise as possible; `decisions` is bool [B], False if the action was
+        ignored.
+        """
         self._returns += rewards
         self._lengths += decisions
 

@@ -8,7 +8,7 @@ from kubebeast_envserver.rows.rows import Array, HostedEnv, StepRows, WrappedEnv
 
 
 class FullStacks(WrappedEnv):
-    """A HostedEnv whose rows hold whole stacks [B, frame_stack, *shape] where the wrapped one has newest frames."""
+    """A HostedEnv with rows of whole stacks [B, frame_stack, *shape], around one with newest frames."""
 
     def __init__(self, env: HostedEnv) -> None:
         super().__init__(env)

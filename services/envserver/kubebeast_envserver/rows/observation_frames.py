@@ -1,4 +1,4 @@
-"""Environments that cannot draw themselves, shown by what the model sees of them."""
+"""Pictures of environments that cannot draw themselves: their image observations."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from kubebeast_envserver.rows.spaces import Leaf
 
 
 class ObservationFrames(WrappedEnv):
-    """A HostedEnv with whole stacks as a RenderedEnv: its image observation, of a stack the newest frame."""
+    """A HostedEnv with whole stacks as a RenderedEnv: its image observation, or the newest frame of a stack."""
 
     render_fps = 30.0
 
     def __init__(self, env: HostedEnv) -> None:
-        """ValueError when the observation is not one uint8 image [H, W], [H, W, 1] or [H, W, 3]."""
+        """Raises ValueError if the observation is not one uint8 image [H, W], [H, W, 1] or [H, W, 3]."""
         if len(env.spec_observation) != 1 or not _is_image(env.spec_observation[0]):
             leaves = ", ".join(f"{leaf.dtype} {list(leaf.row_shape)}" for leaf in env.spec_observation)
             raise ValueError(f"it has no render mode rgb_array, and its observation, {leaves}, is no image")

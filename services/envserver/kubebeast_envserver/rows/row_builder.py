@@ -1,4 +1,4 @@
-"""What single environments return, as the rows of a vector; and the learner's actions, one for each of them."""
+"""Rows of a vector from the results of single environments, and single actions from those of the learner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,19 +11,21 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
+from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.rows import Array, Step, StepRows
-from kubebeast_envserver.rows.spaces import flatten, leaves_of
+from kubebeast_envserver.rows.spaces import flatten
 
 _NOTHING: Step = None, 0.0, False, False
 
 
 class RowBuilder:
-    """For B rows of the same spaces; counts their episodes. Observations keep the dtype of their space."""
+    """Builder of B rows of the same spaces, which counts their episodes. Observations keep the dtype of their space."""
 
     def __init__(self, observation_space: Space[Any], action_space: Space[Any], num_envs: int) -> None:
         """Raises UnsupportedSpaceError for a space that cannot be sent."""
         self.spec_action = action_leaves_of(action_space)
-        self.spec_observation, self.mask = find_action_mask(leaves_of(observation_space), self.spec_action)
+        self.spec_observation, self.mask = find_action_mask(observation_space, action_space)
+        check_limits(self.spec_observation, self.spec_action, num_envs)
         self._observation_space, self._action_space = observation_space, action_space
         self._num_envs = num_envs
         self._batched_actions = batch_space(action_space, num_envs)
@@ -33,28 +35,30 @@ class RowBuilder:
         """bool [B]: the newest row is final or interrupted, so that an episode is due."""
 
     def reset(self) -> None:
-        """Forgets the running episodes: all are due."""
+        """Drops the running episodes: all are due."""
         self._episodes.reset()
         self.over = np.ones(self._num_envs, np.bool_)
 
     def split(self, actions: list[Array]) -> Iterator[Any]:
-        """The B actions of one array [B, *shape] a leaf."""
+        """Returns the B actions in one array [B, *shape] per leaf."""
         return iterate(self._batched_actions, to_actions(self._action_space, actions))
 
+    @np.errstate(all="ignore")  # which an environment may have set to raise
     def build(self, steps: Sequence[Step | None], interrupted: Array) -> StepRows:
-        """The next rows, those of episodes that are due being first.
+        """Builds the next rows, which are first if their episodes are due.
 
-        steps: None, or a step without observation, where there is nothing to show: zeros. interrupted: bool [B], of
-        rows that only keep a place; their steps are None.
+        `steps` has None, or a step without observation, for a row with nothing to show: zeros, and ones in an action
+        mask. `interrupted` is bool [B]: rows that only keep a place; their steps are None.
         """
         observations, *columns = zip(*(step or _NOTHING for step in steps), strict=True)
         is_first = self.over
-        rewards = np.array(columns[0], np.float32)
+        rewards = np.array(columns[0], np.float64)
         terminated, truncated = (np.array(column, np.bool_) for column in columns[1:])
         self.over = terminated | truncated
         self._episodes.add(rewards, ~is_first)
+        episodes = self._episodes.finish(self.over)
         rows = StepRows(
-            self._leaves(observations), rewards, terminated, truncated, is_first, self._episodes.finish(self.over)
+            self._leaves(observations), rewards.astype(np.float32), terminated, truncated, is_first, episodes
         )
         if not interrupted.any():
             return rows
@@ -67,11 +71,10 @@ class RowBuilder:
         if gaps:
             observations = [self._no_observation if each is None else each for each in observations]
         out: Any = create_empty_array(self._observation_space, self._num_envs)
-        leaves = flatten(self._observation_space, concatenate(self._observation_space, observations, out))
-        if self.mask is not None:
-            leaves[self.mask.index] = self.mask.freed(leaves[self.mask.index])
+        batch = concatenate(self._observation_space, observations, out)
+        leaves = flatten(self._observation_space, batch) if self.mask is None else self.mask.leaves(batch)[0]
         if gaps:
             for leaf, spec in zip(leaves, self.spec_observation, strict=True):
-                # A gap may be no element of its space, whose categories can start elsewhere; there any action will do.
+                # A gap may be no element of its space, if categories do not start at 0; any action will do there.
                 leaf[gaps] = spec.is_action_mask
         return leaves

@@ -1,4 +1,4 @@
-"""What one step of a vector of environments yields."""
+"""Rows: the results of one step of a vector of environments."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ Step = tuple[Any, float, bool, bool]
 
 
 class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
-    """An environment raised, or broke its contract, in construction, reset or step."""
+    """Error of an environment that raised, or broke its contract, in construction, reset or step."""
 
     def __init__(self, reason: str, kind: FailureKind = "exception") -> None:
         super().__init__(reason)
@@ -24,7 +24,7 @@ class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that 
 
 
 class AllQuarantined(EnvironmentFailure):
-    """Every environment of a vector failed too often: none of them will play again."""
+    """Error of a vector in which every environment failed too often: none of them will play again."""
 
     def __init__(self, last_failure: str) -> None:
         super().__init__(f"every environment failed too often, the last one: {last_failure}")
@@ -36,9 +36,9 @@ class StepRows:
     """One row for each of B environments. Row i belongs to environment i in every field."""
 
     observation: list[Array]
-    """One array a leaf, [B, *row_shape]; [B, *shape], the newest frame, where stacks are not kept (full_stacks)."""
+    """One array [B, *row_shape] per leaf, or [B, *shape], the newest frame, if stacks are not kept (full_stacks)."""
     rewards: NDArray[np.float32]
-    """float32 [B], received on arrival at the observation; unclipped, finite, 0 where is_first."""
+    """float32 [B], received on arrival at the observation; unclipped, finite, 0 if is_first."""
     terminated: NDArray[np.bool_]
     """bool [B]: the training episode ended here by its own rules."""
     truncated: NDArray[np.bool_]
@@ -48,18 +48,19 @@ class StepRows:
     episodes: list[tuple[int, float, int]]
     """Whole games that ended here: environment, unclipped return, number of decisions."""
     interrupted: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    """bool [B], or [0] when none was: the environment failed, the row only keeps its place.
+    """bool [B], or [0] if there are none: the environment failed, and the row only keeps its place.
 
-    Such a row has truncated set, terminated and is_first unset, reward 0 and an observation of zeros; the action before
-    it had no consequence. While the environment stays broken, its rows alternate: the one after an interrupted row
-    is_first and keeps its place too, with zeros, and the one after that is interrupted again. Where num_agents > 1, its
-    rows are absent meanwhile, as those of an agent are that has ended before the others: first and interrupted at once.
+    Such a row has truncated set, terminated and is_first unset, reward 0 and an observation of zeros, with ones in an
+    action mask; the action before it had no effect. While the environment stays broken, its rows alternate: the row
+    after an interrupted one is first and keeps its place too, with zeros, and the one after that is interrupted again.
+    If num_agents > 1, its rows are absent meanwhile, like those of an agent that has ended before the others: first and
+    interrupted at once.
     """
     failures: list[tuple[int, str]] = field(default_factory=list)
-    """Broken environments, whose rows only keep their places, in order, and why: what failed last."""
+    """Broken environments, in order, with their last failures. Their rows only keep their places."""
 
     def require_whole(self) -> None:
-        """Raises EnvironmentFailure when an environment is broken: for those who cannot go on without it."""
+        """Raises EnvironmentFailure if an environment is broken, for callers that cannot continue without it."""
         for env, reason in self.failures:
             raise EnvironmentFailure(f"environment {env} failed: {reason}")
 
@@ -71,22 +72,36 @@ class HostedEnv(Protocol):
     spec_action: list[Leaf]
     num_envs: int
     num_agents: int
-    """Of one environment. More than one have a row each, which num_envs counts, and may be absent."""
+    """Agents of one environment. If there are several, each has a row, counts in num_envs, and may be absent."""
 
     def reset(self) -> StepRows:
-        """Starts a new episode in every environment; creates a broken one again. Raises EnvironmentFailure."""
+        """Starts a new episode in every environment; creates broken ones again.
+
+        Returns:
+            The first rows of the episodes.
+
+        Raises:
+            EnvironmentFailure: The environments failed together, or all are quarantined.
+        """
 
     def step(self, actions: list[Array]) -> StepRows:
-        """Takes one array [B, *shape] an action leaf. Raises EnvironmentFailure.
+        """Steps every environment. The action after a final or interrupted row is ignored: that step resets.
 
-        The action after a final or interrupted row is ignored: that step resets.
+        Args:
+            actions: One array [B, *shape] per action leaf.
+
+        Returns:
+            The next rows.
+
+        Raises:
+            EnvironmentFailure: The environments failed together, or all are quarantined.
         """
 
     def close(self) -> None: ...
 
 
 class WrappedEnv:
-    """Of a HostedEnv around another one: what both have in common."""
+    """Base class of a HostedEnv around another one."""
 
     def __init__(self, env: HostedEnv) -> None:
         self.spec_observation = env.spec_observation
@@ -95,26 +110,36 @@ class WrappedEnv:
         self.num_agents = env.num_agents
         self._env = env
 
+    @property
+    def wrapped(self) -> HostedEnv:
+        """The inner HostedEnv."""
+        return self._env
+
     def close(self) -> None:
         self._env.close()
 
 
 class RenderedEnv(HostedEnv, Protocol):
-    """A HostedEnv that people can watch."""
+    """A HostedEnv with pictures for viewers."""
 
     render_fps: float
-    """Frames a second at the game's own speed."""
+    """Frames per second at the game's own speed."""
 
     def render(self) -> NDArray[np.uint8]:
-        """uint8 [B, H, W, 3]: the moment of the newest rows, a final one before the next reset included.
+        """Draws the moment of the newest rows, including a final one before the next reset. Requires a reset.
 
-        After a reset. Raises EnvironmentFailure.
+        Returns:
+            uint8 [B, H, W, 3]; [0, 0, 0, 3] if there is nothing to show.
+
+        Raises:
+            EnvironmentFailure: An environment is broken, or its picture is invalid.
         """
 
 
 def checked_rewards(rewards: Array) -> NDArray[np.float32]:
-    """The rewards as a float32 array [B] of its own; EnvironmentFailure names the first that is not finite."""
-    result = np.array(rewards, dtype=np.float32)
+    """Returns the rewards as a new float32 array [B]. Raises EnvironmentFailure for the first that is not finite."""
+    with np.errstate(all="ignore"):  # an environment may have set errors to raise
+        result = np.array(rewards, dtype=np.float32)
     finite = np.isfinite(result)
     if not finite.all():
         env = int(np.argmin(finite))

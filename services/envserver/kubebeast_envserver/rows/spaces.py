@@ -1,24 +1,29 @@
-"""Gymnasium spaces to leaves: the flat, ordered form in which structures travel (LeafSpec).
+"""Conversion of gymnasium spaces to leaves: the flat, ordered form of structures on the wire (LeafSpec).
 
 Order: Dict entries by sorted key, Tuple and MultiDiscrete entries by index; a path joins keys and indices with dots.
+
+Models divide bytes by 255. If the bounds of a Box of bytes are smaller, it travels as float32, divided by its bounds.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from kubebeast_common.pool.limits import MAX_LEAVES
+
 Array = NDArray[Any]
 
 DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float32", "float64", "bool")
-"""Element types that the wire carries."""
+"""Element types of the wire."""
 
 
 class UnsupportedSpaceError(ValueError):
-    """A space that cannot be carried; the message names its place, what it is and what can be done."""
+    """A space that cannot be sent. The message contains its place, its kind and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,37 +34,41 @@ class Leaf:
     dtype: str
     shape: tuple[int, ...]
     frame_stack: int = 1
-    """k > 1: k frames of `shape`, oldest first, make a row."""
+    """If above 1, the number of frames of `shape` in a row, oldest first."""
     num_categories: int = 0
-    """n > 0: categories 0 .. n-1."""
+    """If above 0, the number of categories, 0 .. num_categories - 1."""
     bounded: bool = False
-    """Of an action leaf of numbers: they lie in [-1, 1]."""
+    """True for an action leaf of numbers in [-1, 1]."""
     is_action_mask: bool = False
-    """Of an observation leaf: which categories of the action leaves may be chosen."""
+    """True for the observation leaf that marks the allowed categories of the action leaves."""
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """What a model sees of one row: `shape`, or `(frame_stack, *shape)` when frame_stack > 1."""
+        """Shape of one row in a model: `shape`, or `(frame_stack, *shape)` if frame_stack > 1."""
         return (self.frame_stack, *self.shape) if self.frame_stack > 1 else self.shape
 
 
 def leaves_of(space: spaces.Space[Any], box_leaf: Callable[[str, spaces.Box], Leaf] | None = None) -> list[Leaf]:
-    """The leaves of one environment's space, in wire order. Raises UnsupportedSpaceError.
+    """Returns the leaves of one environment's space, in wire order. Raises UnsupportedSpaceError.
 
-    box_leaf: the leaf of a Box and its path; by default one that holds what the Box holds.
+    `box_leaf` makes the leaf of a Box from its path and the Box; by default, one for the values of the Box.
     """
-    leaves = list(_leaves(space, (), box_leaf or _box_leaf))
-    paths = [leaf.path for leaf in leaves]
-    for path in paths:
-        if paths.count(path) > 1:
+    leaves = list(islice(_leaves(space, (), box_leaf or _box_leaf), MAX_LEAVES + 1))
+    if len(leaves) > MAX_LEAVES:
+        raise UnsupportedSpaceError(
+            f"the space has more than {MAX_LEAVES} leaves, which is what can be sent: join entries to a Box with a "
+            "wrapper"
+        )
+    paths: set[str] = set()
+    for path in (leaf.path for leaf in leaves):
+        if path in paths:
             raise UnsupportedSpaceError(f"two leaves share the path {path!r}: rename a key of the Dict space")
-    if not leaves:
-        raise UnsupportedSpaceError(f"{space} holds nothing that could be sent")
+        paths.add(path)
     return leaves
 
 
 def flatten(space: spaces.Space[Any], batch: Any) -> list[Array]:
-    """A batch of B elements, as a gymnasium vector env returns it, as one C-contiguous [B, *shape] array a leaf."""
+    """Converts a batch of B elements, as in a gymnasium vector env, to one C-contiguous array [B, *shape] per leaf."""
     return list(_flatten(space, batch))
 
 
@@ -68,6 +77,8 @@ def _leaves(
 ) -> Iterator[Leaf]:
     name = ".".join(path)
     match space:
+        case spaces.Dict() | spaces.Tuple() if not space.spaces:
+            raise UnsupportedSpaceError(f"{_where(name)} {space} has no entries, so nothing that could be sent")
         case spaces.Dict():
             if len({type(key) for key in space.spaces}) > 1:
                 raise UnsupportedSpaceError(
@@ -81,6 +92,11 @@ def _leaves(
         case spaces.Discrete():
             yield Leaf(name, "int64", (), num_categories=int(space.n))
         case spaces.MultiDiscrete():
+            if space.nvec.size > MAX_LEAVES:
+                raise UnsupportedSpaceError(
+                    f"{_where(name)} a MultiDiscrete space of {space.nvec.size:,} entries is as many leaves, at most "
+                    f"{MAX_LEAVES} can be sent: turn it into a Box of whole numbers or a MultiBinary with a wrapper"
+                )
             for index, n in enumerate(space.nvec.flat):
                 yield Leaf(".".join((*path, str(index))), "int64", (), num_categories=int(n))
         case spaces.MultiBinary():
@@ -88,10 +104,14 @@ def _leaves(
         case spaces.Box():
             yield box_leaf(name, space)
         case _:
-            raise UnsupportedSpaceError(
-                f"{_where(name)} {space!r} is a {type(space).__name__} space, which has no fixed array form: turn it "
-                "into Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple with a wrapper"
-            )
+            raise UnsupportedSpaceError(f"{_where(name)} {_unsupported(space)}")
+
+
+def byte_bounds(space: spaces.Box) -> NDArray[np.float32] | None:
+    """Returns the divisors of a Box of bytes that are all below 255, float32 [*shape]; None for any other Box."""
+    if space.dtype != np.uint8 or space.high.size == 0 or space.high.max() == 255:
+        return None
+    return np.maximum(space.high, 1).astype(np.float32)
 
 
 def _box_leaf(name: str, space: spaces.Box) -> Leaf:
@@ -100,7 +120,25 @@ def _box_leaf(name: str, space: spaces.Box) -> Leaf:
             f"{_where(name)} {space} has the dtype {space.dtype}, which cannot be sent: convert it to one of "
             f"{', '.join(DTYPES)} with a wrapper (gymnasium.wrappers.DtypeObservation)"
         )
-    return Leaf(name, str(space.dtype), space.shape)
+    dtype = str(space.dtype) if byte_bounds(space) is None else "float32"
+    return Leaf(name, dtype, space.shape)
+
+
+def _unsupported(space: Any) -> str:
+    """Returns the reason that an object is no supported space, and a remedy."""
+    text = repr(space) if len(repr(space)) <= 200 else f"{repr(space)[:197]}..."
+    kind = type(space)
+    if isinstance(space, spaces.Space):
+        return (
+            f"{text} is a {kind.__name__} space, which has no fixed array form: turn it into Box, Discrete, "
+            "MultiDiscrete, MultiBinary, Dict or Tuple with a wrapper"
+        )
+    if kind.__module__.partition(".")[0] == "gym":
+        return (
+            f"{text} is a space of gym ({kind.__module__}.{kind.__qualname__}), not of gymnasium: make it of "
+            "gymnasium.spaces, or play the environment by gym: --env gym/ID"
+        )
+    return f"{text} ({kind.__module__}.{kind.__qualname__}) is no space of gymnasium: make it of gymnasium.spaces"
 
 
 def _where(name: str) -> str:
@@ -120,5 +158,7 @@ def _flatten(space: spaces.Space[Any], batch: Any) -> Iterator[Array]:
         case spaces.MultiDiscrete():
             columns = np.asarray(batch, dtype=np.int64).reshape(len(batch), -1) - space.start.reshape(-1)
             yield from np.ascontiguousarray(columns.T)
+        case spaces.Box() if (bounds := byte_bounds(space)) is not None:
+            yield np.ascontiguousarray(np.asarray(batch, dtype=np.float32) / bounds)
         case _:
             yield np.ascontiguousarray(batch, dtype=space.dtype)

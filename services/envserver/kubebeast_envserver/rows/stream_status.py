@@ -1,4 +1,4 @@
-"""What a stream's process tells its supervisor, in shared memory."""
+"""Status of a stream, in memory that its process shares with the supervisor."""
 
 import ctypes
 from typing import Literal, get_args
@@ -6,12 +6,13 @@ from typing import Literal, get_args
 from kubebeast_common.histogram import LengthHistogram, Newest, SecondsHistogram
 
 FailureKind = Literal["exception", "reward", "observation", "hang", "process"]
-"""Raised or broke gymnasium's interface otherwise; not finite; wrong form or not finite; took too long; the whole
-process died."""
+"""The environment raised, or broke gymnasium's interface otherwise; its reward is not finite; its observation has a
+wrong form or is not finite; it took too long; the whole process died.
+"""
 ConnectOutcome = Literal["welcomed", "lost", "refused", "unreachable"]
-"""A learner accepted the stream; ended an accepted one; refused it; could not be reached, or did not answer."""
+"""The learner accepted the stream; ended an accepted one; refused it; could not be reached, or did not answer."""
 EpisodeEnd = Literal["terminated", "truncated", "interrupted"]
-"""By the game's own rules; cut off; by a failure of the environment."""
+"""The game ended by its own rules; was cut off; was interrupted by a failure of the environment."""
 
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 CONNECT_OUTCOMES: tuple[ConnectOutcome, ...] = get_args(ConnectOutcome)
@@ -28,10 +29,10 @@ _MAX_INSTANCE_ID_BYTES = 64
 
 
 class StreamStatus(ctypes.Structure):
-    """Of one stream, over the lives of all its processes. Each field has one writer at a time.
+    """Status of one stream, over the lives of all its processes. Each field has one writer at a time.
 
     Shared by `multiprocessing.RawValue(StreamStatus)`: numbers of a machine word, which no reader sees half written,
-    and two names, of which one may.
+    and two names, which a reader may see half written.
     """
 
     _fields_ = (
@@ -53,48 +54,50 @@ class StreamStatus(ctypes.Structure):
     )
 
     busy_since: float
-    """time.monotonic() since when the environments compute, which all processes of a machine share; 0: they wait."""
+    """time.monotonic() since which the environments compute, the same clock in all processes of a machine; 0: they
+    wait.
+    """
     connected: int
     """1 while a learner has welcomed the stream."""
     listening: int
     """1 while the stream can be dialed."""
     run_finished: int
-    """1 while the learner says that its run is over: there is nothing to play."""
+    """1 if the learner reports that its run is over: there is nothing to play."""
     env_steps: int
     """Rows of single environments that took an action."""
     env_restarts: int
-    """Environments made again after a failure."""
+    """Environments created again after a failure."""
     envs_quarantined: int
     """Environments that this process has given up."""
     stream_restarts: int
     """Processes started in place of one that ended."""
     received_bytes: int
-    """Of messages from the learner, without the framing of gRPC."""
+    """Bytes of messages from the learner, without the framing of gRPC."""
     sent_bytes: int
-    """Of Hello and Observations, without the framing of gRPC."""
+    """Bytes of Hello and Observations, without the framing of gRPC."""
     verdict: int
-    """ExitCode + 1 of a process that ended on its own account; 0: it runs, or died of something else."""
+    """ExitCode + 1 of a process that ended by itself; 0 while it runs, or if it died otherwise."""
     connects_welcomed: int
     connects_lost: int
     connects_refused: int
     connects_unreachable: int
     episodes_interrupted: int
     step_seconds: SecondsHistogram
-    """One step of all environments."""
+    """Durations of a step of all environments."""
     reset_seconds: SecondsHistogram
-    """The reset of one environment, of those that are reset one by one."""
+    """Durations of the reset of one environment, if they are reset one by one."""
     action_wait_seconds: SecondsHistogram
-    """From Observations sent to Actions received."""
+    """Times from Observations sent to Actions received."""
     episode_lengths: LengthHistogram
-    """Decisions in whole games."""
+    """Decisions per whole game."""
     episode_returns: Newest
-    """Unclipped, of whole games."""
+    """Unclipped returns of whole games."""
     run_id_utf8: bytes
     instance_id_utf8: bytes
 
     @property
     def run_id(self) -> str:
-        """Of the learner that welcomed the stream last; at most 253 characters."""
+        """Run id of the learner that welcomed the stream last; at most 253 characters."""
         return self.run_id_utf8.decode(errors="replace")
 
     @run_id.setter
@@ -103,7 +106,7 @@ class StreamStatus(ctypes.Structure):
 
     @property
     def instance_id(self) -> str:
-        """Of the newest process; "" before it is known."""
+        """Instance id of the newest process; "" before it is known."""
         return self.instance_id_utf8.decode(errors="replace")
 
     @instance_id.setter
@@ -114,17 +117,17 @@ class StreamStatus(ctypes.Structure):
         self._count(f"failures_{kind}")
 
     def count_disconnect(self, code: str) -> None:
-        """code: one of GRPC_CODES."""
+        """Counts a disconnect. `code` is one of GRPC_CODES."""
         self._count(f"disconnects_{code}")
 
     def count_episode(self, end: EpisodeEnd, episode_return: float, length: int) -> None:
-        """A whole game that its environment ended."""
+        """Counts a whole game that its environment ended."""
         self._count(f"episodes_{end}")
         self.episode_lengths.observe(length)
         self.episode_returns.add(episode_return)
 
     def forget_process(self) -> None:
-        """The process is gone; what it counted stays."""
+        """Clears the state of a process that is gone; its counters stay."""
         self.busy_since = 0.0
         self.connected = self.listening = self.run_finished = self.envs_quarantined = self.verdict = 0
 

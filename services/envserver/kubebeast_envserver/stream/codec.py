@@ -1,4 +1,7 @@
-"""Rows to messages and back (kubebeast_protos/v1/actor_pool.proto). Nothing the learner sends is trusted."""
+"""Conversion of rows and actions to messages and back (kubebeast_protos/v1/actor_pool.proto).
+
+Messages of the learner are not trusted.
+"""
 
 import math
 import sys
@@ -16,17 +19,18 @@ from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 LZ4_MIN_BYTES = 1024
-"""Rows of fewer bytes are not worth compressing."""
+"""Bytes of a frame below which compression is not worthwhile."""
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_DETAIL_CHARS = 200
-"""Of Bye.detail."""
+"""Maximum length of Bye.detail."""
 
 
 class ProtocolError(Exception):
-    """The learner sent what the contract forbids."""
+    """Violation of the contract by the learner."""
 
 
 class VersionError(ProtocolError):
-    """The learner speaks another major version of the contract."""
+    """Learner with another major version of the contract."""
 
 
 def leaf_spec(leaf: Leaf) -> pb.LeafSpec:
@@ -42,15 +46,15 @@ def leaf_spec(leaf: Leaf) -> pb.LeafSpec:
 
 
 def offer_compression(leaf: Leaf, lz4_allowed: bool) -> pb.Compression:
-    """LZ4 for uint8 leaves (images) whose frame is large enough."""
+    """Returns LZ4 for uint8 leaves (images) with a frame that is large enough."""
     worthwhile = leaf.dtype == "uint8" and math.prod(leaf.shape) >= LZ4_MIN_BYTES
     return pb.COMPRESSION_LZ4 if lz4_allowed and worthwhile else pb.COMPRESSION_NONE
 
 
 def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> list[pb.Compression]:
-    """The compression to use, one entry an observation leaf.
+    """Returns the compression to use, one entry per observation leaf.
 
-    Raises VersionError for another major version, ProtocolError for a compression that was not offered.
+    Raises VersionError for another major version, and ProtocolError for a compression that was not offered.
     """
     if welcome.protocol_version != PROTOCOL_VERSION:
         raise VersionError(f"Welcome.protocol_version is {welcome.protocol_version}, expected {PROTOCOL_VERSION}")
@@ -66,12 +70,12 @@ def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> lis
 def encode_observations(
     step: int, rows: StepRows, leaves: Sequence[Leaf], compression: Sequence[pb.Compression], env_us: int = 0
 ) -> pb.ActRequest:
-    """One vector step; `rows` hold newest frames. A stack is sent at is_first only: its first frame, repeated.
+    """Encodes one vector step; `rows` hold newest frames. A stack is sent only if is_first: its first frame, repeated.
 
-    env_us: microseconds that the environments computed, where Actions.traced asked for them.
+    `env_us` is the computing time of the environments in microseconds, if Actions.traced requests it.
     """
     # Flags are searched as bytes, which costs a twentieth of NumPy's any(). Fields are set in place: a message that is
-    # given to another one's constructor is serialised and parsed.
+    # given to another one's constructor is serialized and parsed.
     is_first, interrupted = rows.is_first.tobytes(), rows.interrupted.tobytes()
     request = pb.ActRequest()
     message = request.observations
@@ -88,7 +92,8 @@ def encode_observations(
     if 1 in interrupted:
         message.interrupted = interrupted
     for env, episode_return, length in rows.episodes:
-        message.episodes.add(env=env, episode_return=episode_return, length=length)
+        finite = min(max(episode_return, -_MAX_FLOAT32), _MAX_FLOAT32)  # a sum of finite rewards may be larger
+        message.episodes.add(env=env, episode_return=finite, length=length)
     message.env_us = env_us
     return request
 
@@ -103,12 +108,12 @@ def _encode_leaf(data: Array, method: pb.Compression) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ActionLayout:
-    """How an action leaf travels for all environments of a stream."""
+    """Layout of an action leaf on the wire, for all environments of a stream."""
 
     path: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    """[B, *shape]."""
+    """Shape of the whole leaf, [B, *shape]."""
     num_bytes: int
     num_categories: int
 
@@ -119,7 +124,7 @@ class ActionLayout:
 
 
 def decode_actions(actions: pb.Actions, step: int, layouts: Sequence[ActionLayout]) -> list[Array]:
-    """One array [B, *shape] an action leaf, read-only. ProtocolError names what does not fit."""
+    """Returns one read-only array [B, *shape] per action leaf. Raises ProtocolError if the message does not fit."""
     if actions.step != step:
         raise ProtocolError(f"Actions.step is {actions.step}, expected {step}")
     leaves = actions.leaves
@@ -135,8 +140,8 @@ def _decode_leaf(data: bytes, layout: ActionLayout) -> Array:
     if kind == "b" and data.strip(b"\0\1"):
         raise ProtocolError(f"action leaf {layout.path!r} holds a byte that is neither 0 nor 1")
     array = np.frombuffer(data, layout.dtype)
-    # Python looks at the numbers, as they are few: NumPy's reductions are so much code that the processor's caches have
-    # lost it after each wait for the learner.
+    # Plain Python checks the numbers, as they are few: NumPy's reductions are so much code that the processor's caches
+    # have lost it after each wait for the learner.
     if layout.num_categories > 0:
         numbers = array.tolist()
         if min(numbers, default=0) < 0 or max(numbers, default=0) >= layout.num_categories:

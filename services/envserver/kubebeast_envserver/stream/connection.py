@@ -1,4 +1,4 @@
-"""A stream of the wire contract, whoever dialed it and whatever carries it, and what its end means."""
+"""A stream of the wire contract, independent of its direction and its transport, and the meaning of its end."""
 
 from typing import Protocol
 
@@ -10,9 +10,9 @@ from kubebeast_envserver.stream.codec import ProtocolError
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 MAX_RECEIVED_BYTES = 64 << 20
-"""Of one message."""
+"""Maximum size of a message."""
 CONNECT_TIMEOUT_MS = 5_000
-"""Longest that one try to connect may take, TLS included: an address that swallows packets must not cost 20 s."""
+"""Maximum time of one attempt to connect, including TLS: an address that swallows packets must not cost 20 s."""
 
 FINAL_CODES = frozenset(
     {
@@ -23,16 +23,16 @@ FINAL_CODES = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
-"""The learner will not take this env-server however often they connect."""
+"""Codes of a learner that will not accept this env-server on any attempt."""
 
 RUN_FINISHED = grpc.StatusCode.OUT_OF_RANGE
-"""The learner's run is over. It takes no streams, but another run may follow at the same address."""
+"""Code of a run that is over. The learner accepts no streams, but another run may follow at the same address."""
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
 
 
 class DisconnectedError(Exception):
-    """The stream ended without being asked to; another one may go better."""
+    """Unexpected end of the stream; another stream may succeed."""
 
     def __init__(self, reason: str, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class DisconnectedError(Exception):
 
 
 class RefusedError(Exception):
-    """The learner refuses this env-server; another stream cannot go better."""
+    """Refusal of this env-server by the learner; another stream cannot succeed."""
 
     def __init__(self, reason: str, code: grpc.StatusCode = grpc.StatusCode.FAILED_PRECONDITION) -> None:
         super().__init__(reason)
@@ -48,26 +48,26 @@ class RefusedError(Exception):
 
 
 class Stream(Protocol):
-    """An open stream, whoever dialed it and whatever carries it. Its messages are bytes: ActRequest and ActResponse."""
+    """An open stream of either direction and any transport. Its messages are bytes: ActRequest and ActResponse."""
 
     def send(self, request: bytes, *, is_last: bool = False) -> None:
-        """To the learner. Reentrant, never blocks; what follows the last request is never sent."""
+        """Sends to the learner. Reentrant, never blocks; a request after the last one is never sent."""
         ...
 
     def receive(self) -> bytes | None:
-        """Blocks for the next response; None where the learner ended the stream. For one thread.
+        """Blocks for the next response; returns None if the learner ended the stream. For one thread.
 
-        Raises DisconnectedError or RefusedError where it ended with an error.
+        Raises DisconnectedError or RefusedError if it ended with an error.
         """
         ...
 
     def cancel(self) -> object:
-        """Ends the stream at once and wakes who receives; from any thread."""
+        """Ends the stream at once and wakes the receiver; from any thread."""
         ...
 
 
 def parse_response(message: bytes) -> pb.ActResponse:
-    """What gRPC compressed is no message: it is not inflated. Raises ProtocolError."""
+    """Parses a response. Raises ProtocolError, also for a message that gRPC compressed: it is not inflated."""
     try:
         return pb.ActResponse.FromString(message)
     except DecodeError as error:
@@ -75,21 +75,23 @@ def parse_response(message: bytes) -> pb.ActResponse:
 
 
 def status_error(code: int, details: str) -> DisconnectedError | RefusedError:
-    """What the end of a stream means, from the number of its status, which is not that of OK, and its details."""
+    """Returns the error for the end of a stream from its details and the number of its status, which is not OK."""
     status = _CODES.get(code, grpc.StatusCode.UNKNOWN)
     text = f"{status.name}: {printable(details, 1000)}"
     return RefusedError(text, status) if status in FINAL_CODES else DisconnectedError(text, status)
 
 
 def end_error(end: pb.End) -> DisconnectedError | RefusedError:
-    """What an End means. Raises ProtocolError where its code is no error."""
+    """Returns the error for an End. Raises ProtocolError if its code is no error."""
     if end.code not in _CODES:
         raise ProtocolError(f"End.code is {end.code}, which is no error code of gRPC")
     return status_error(end.code, end.detail)
 
 
 def code_name(error: Exception) -> str:
-    """One of GRPC_CODES: the status that ended or prevented a stream; of files that cannot be used, unavailable."""
+    """Returns one of GRPC_CODES: the status that ended or prevented a stream; unavailable for files that cannot be
+    used.
+    """
     code = grpc.StatusCode.UNAVAILABLE
     if isinstance(error, (DisconnectedError, RefusedError)):
         code = error.code

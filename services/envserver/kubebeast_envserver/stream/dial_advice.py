@@ -1,11 +1,11 @@
-"""What probably keeps a dialer out. A side that refuses in a TLS handshake closes the connection and says no more."""
+"""Probable causes of failed dials. A peer that rejects a TLS handshake closes the connection without a reason."""
 
 from kubebeast_envserver.config import EnvServerConfig
 
 DIALS = 3
-"""So many that end in the same way in a row are no accident."""
+"""Dials in a row that must end in the same way: fewer may be an accident."""
 
-# As BoringSSL, of grpcio, and OpenSSL say it.
+# Spellings of BoringSSL, in grpcio, and of OpenSSL.
 _UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "certificate verify failed")
 _OTHER_NAME = ("Hostname Verification Check failed", "is not in peer certificate")
 _NO_TLS = ("WRONG_VERSION_NUMBER", "wrong version number")
@@ -13,7 +13,7 @@ _CLOSED = ("Socket closed", "Connection reset by peer", "Broken pipe")
 
 
 class DialAdvice:
-    """Gives each piece of advice once, after DIALS dials in a row that speak for it."""
+    """Advice on failed dials: each piece once, after DIALS dials in a row with its cause."""
 
     def __init__(self, config: EnvServerConfig) -> None:
         self._config = config
@@ -21,7 +21,7 @@ class DialAdvice:
         self._count = 0
 
     def note_failure(self, reason: str) -> str:
-        """A dial without a Welcome, and how it ended; returns the advice, if now is the time for one, else ""."""
+        """Counts a dial that ended without a Welcome, for `reason`; returns the advice that is due, if any."""
         cause = _cause(self._config, reason)
         self._count = self._count + 1 if cause == self._cause else 1
         self._cause = cause
@@ -32,7 +32,7 @@ class DialAdvice:
 
 
 def _cause(config: EnvServerConfig, reason: str) -> str:
-    """Empty where nobody has refused: the learner is not there, or has said why."""
+    """Returns the cause; empty if no peer refused, i.e. the learner is absent or has sent its reason."""
     if _says(reason, _UNTRUSTED):
         return f"its certificate is of no authority in tls_ca = {config.tls_ca!r}"
     if _says(reason, _OTHER_NAME):

@@ -1,13 +1,14 @@
-"""A stream whose env-server dials: plays, waits, dials again."""
+"""A stream of an env-server that dials: plays, waits, dials again."""
 
 import logging
 from typing import NamedTuple
 
 from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.proxy import proxy_of
 from kubebeast_common.access.tls_files import TlsError, TlsFiles
 from kubebeast_common.access.token_file import TokenFileError
 from kubebeast_common.backoff import Backoff
-from kubebeast_envserver.config import EnvServerConfig
+from kubebeast_envserver.config import DNS, EnvServerConfig
 from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import ProtocolError
@@ -20,7 +21,7 @@ from kubebeast_envserver.stream.shutdown import Shutdown
 from kubebeast_envserver.stream.transport import choose_transport, open_stream
 
 STEADY_S = 5.0
-"""A stream that was played for so long makes the next wait a short one; being welcomed alone does not."""
+"""Seconds of play after which the next wait is a short one; a Welcome alone is not enough."""
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,14 @@ def serve_stream(
 ) -> ExitCode:
     """Plays one stream after the other until the shutdown, max_steps, a refusal or max_redials.
 
-    With max_steps it is over at once where the run is finished: there is nothing to play.
-
-    Raises ConfigError where the transport cannot be used, and EnvironmentFailure.
+    With max_steps, it returns at once if the run is finished, as there is nothing to play. Raises ConfigError if the
+    transport cannot be used, and EnvironmentFailure.
     """
     transport = choose_transport(config.transport)
     logger.info("dialing the learner at %s by %s", config.address, transport)
+    for part in config.addresses:
+        if proxy := proxy_of(part.removeprefix(DNS), "", config.use_proxy):
+            logger.info("the learner at %s is dialed through the proxy %s", part, proxy)
     if config.token_file and not config.tls_ca and not all(map(is_local, config.addresses)):
         logger.warning("token_file without tls_ca: the bearer token travels to %s in the clear", config.address)
     learners = Learners(config.addresses, identity.instance_id)
@@ -79,15 +82,15 @@ def serve_stream(
 
 
 class _End(NamedTuple):
-    """How a stream ended."""
+    """End of a stream."""
 
     address: str
     played_s: float | None
-    """None where it was never welcomed."""
+    """Seconds since the Welcome; None if there was none."""
     reason: str = ""
-    """How the learner was lost, if it was."""
+    """Error that ended the connection; empty if there was none."""
     has_left: bool = False
-    """For the learner that it prefers."""
+    """True if the stream left for the learner that it prefers."""
 
 
 def _play_once(
@@ -98,14 +101,16 @@ def _play_once(
     shutdown: Shutdown,
     status: StreamStatus,
 ) -> _End:
-    """One stream to its end."""
+    """Plays one stream to its end."""
     session, address = None, config.address
     try:
         learner = learners.next()
-        address = learner.address
+        proxy = proxy_of(learner.address, learner.certificate_name, config.use_proxy)
+        address = f"{learner.address} through the proxy {proxy}" if proxy else learner.address
         tls = TlsFiles(config.tls_cert, config.tls_key, config.tls_ca)
         certificate_name = config.tls_server_name or learner.certificate_name
-        with open_stream(address, tls, certificate_name, config.token_file, config.transport) as stream:
+        access = tls, certificate_name, config.token_file
+        with open_stream(learner.address, *access, config.transport, use_proxy=bool(proxy)) as stream:
             lz4 = config.compression == "lz4"
             session = Session(
                 stream,

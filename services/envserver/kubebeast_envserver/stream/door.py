@@ -1,4 +1,4 @@
-"""Where learners dial in: the server, its health service, and the door that lets one of them in at a time."""
+"""Server for learners that dial in, its health service, and the door that admits one of them at a time."""
 
 import logging
 import queue
@@ -19,7 +19,7 @@ from kubebeast_envserver.stream.grpcio_stream import COMMON_OPTIONS, GrpcioStrea
 from kubebeast_envserver.stream.tls import server_credentials
 
 MAX_CALLS = 16
-"""Calls at a time: the one that plays and those that are being refused. gRPC itself refuses more."""
+"""Concurrent calls: the one that plays and those that are being refused. gRPC itself refuses more."""
 
 _OPTIONS = [
     *COMMON_OPTIONS,
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A learner that was let in."""
+    """A learner that was admitted."""
 
     stream: GrpcioStream
     context: grpc.ServicerContext
@@ -48,7 +48,7 @@ class Visit:
 
 
 class Door:
-    """Lets one learner at a time in, from gRPC's threads; the environments are stepped by who takes the visits."""
+    """Admission of one learner at a time, from gRPC's threads. The consumer of `visits` steps the environments."""
 
     def __init__(self, token_file: str) -> None:
         self._token_file = token_file
@@ -61,12 +61,14 @@ class Door:
         self.visits.put(None)
 
     def leave(self, visit: Visit) -> None:
-        """Ends the visit; the next learner is welcome."""
+        """Ends the visit; the next learner may enter."""
         visit.stream.end_requests()
         self._taken.release()
 
     def play(self, responses: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        """EnvServer.Play: hands the stream over. Refuses without the token, and while another learner is in."""
+        """Handles EnvServer.Play: hands the stream over. Refuses without the token, and while another learner is
+        admitted.
+        """
         try:
             reason = refusal(self._token_file, context.invocation_metadata())
         except TokenFileError as error:
@@ -78,7 +80,7 @@ class Door:
             self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "this env-server's stream is taken")
         requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         stream = GrpcioStream(requests, responses, context.cancel)
-        # Whatever ends the call must free its thread, which waits for requests.
+        # Any end of the call must free its thread, which waits for requests.
         if not context.add_callback(stream.end_requests):
             stream.end_requests()
         self.visits.put(Visit(stream, context, context.peer()))
@@ -120,15 +122,15 @@ def open_server(config: EnvServerConfig, index: int, door: Door) -> grpc.Server:
 
 
 def _play(door: Door) -> "grpc.GenericRpcHandler[bytes, bytes]":
-    """EnvServer.Play, whose requests are left to be parsed where what is wrong with them can be said."""
+    """Returns the handler of EnvServer.Play, without a parser: the session parses messages and reports their errors."""
     handler = grpc.stream_stream_rpc_method_handler(door.play)
     return grpc.method_handlers_generic_handler("kubebeast.v1.EnvServer", {"Play": handler})
 
 
 def _health() -> "grpc.GenericRpcHandler[bytes, bytes]":
-    """The Check of grpc.health.v1 (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
+    """Returns the handler of Check of grpc.health.v1 (https://github.com/grpc/grpc/blob/master/doc/health-checking.md).
 
-    Its two messages have a field each, so they are compared and sent as bytes instead of by another dependency.
+    Its two messages have one field each, so they are compared and sent as bytes, without another dependency.
     """
     name = b"kubebeast.v1.EnvServer"
     known = (b"", bytes((0x0A, len(name))) + name)

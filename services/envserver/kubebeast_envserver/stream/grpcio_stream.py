@@ -1,4 +1,4 @@
-"""A stream carried by grpcio: of both directions, and on every machine."""
+"""A stream over grpcio: for both directions, and on every machine."""
 
 import contextlib
 import queue
@@ -7,7 +7,7 @@ from typing import cast
 
 import grpc
 
-from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.addresses import may_need_proxy
 from kubebeast_common.access.tls_files import TlsFiles
 from kubebeast_common.access.token_file import authorization
 from kubebeast_envserver.stream import connection
@@ -17,17 +17,17 @@ from kubebeast_envserver.stream.tls import channel_credentials
 COMMON_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.max_send_message_length", 64 << 20),
     ("grpc.max_receive_message_length", connection.MAX_RECEIVED_BYTES),
-    ("grpc.per_message_decompression", 0),  # inflating takes up to the limit above for a few kilobytes, token or not
+    ("grpc.per_message_decompression", 0),  # a few kilobytes could inflate to the limit above, with or without a token
     ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC waits for a keepalive's answer, too
+    ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC also waits for a keepalive's answer
     ("grpc.http2.max_pings_without_data", 0),
 ]
 """Channel options of both directions (https://grpc.github.io/grpc/core/group__grpc__arg__keys.html)."""
 
 
 class GrpcioStream:
-    """A Stream. Its owner calls `end_requests` when done with it."""
+    """A Stream over grpcio. Its owner calls `end_requests` at the end of its use."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class GrpcioStream:
         responses: Iterator[bytes],
         cancel: Callable[[], object],
     ) -> None:
-        """requests: what gRPC's thread takes and sends, until None."""
+        """gRPC's thread takes `requests` and sends them, until None."""
         self._requests = requests
         self._responses = responses
         self.cancel = cancel
@@ -56,10 +56,12 @@ class GrpcioStream:
 
 
 @contextlib.contextmanager
-def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_file: str) -> Iterator[GrpcioStream]:
-    """As transport.open_stream."""
+def open_stream(
+    address: str, tls: TlsFiles | None, tls_server_name: str, token_file: str, use_proxy: bool | None
+) -> Iterator[GrpcioStream]:
+    """Opens a stream like transport.open_stream."""
     metadata = authorization(token_file)
-    with _open_channel(address, tls, tls_server_name) as channel:
+    with _open_channel(address, tls, tls_server_name, use_proxy) as channel:
         requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         act = channel.stream_stream("/kubebeast.v1.ActorPool/Act", None, None)
         call = act(iter(requests.get, None), metadata=metadata)
@@ -70,12 +72,12 @@ def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_
             stream.end_requests()
 
 
-def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> grpc.Channel:
+def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str, use_proxy: bool | None) -> grpc.Channel:
     options = [
         *COMMON_OPTIONS,
         ("grpc.min_reconnect_backoff_ms", connection.CONNECT_TIMEOUT_MS),
         ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.enable_http_proxy", 0 if is_local(address) else 1),
+        ("grpc.enable_http_proxy", int(may_need_proxy(address) if use_proxy is None else use_proxy)),
     ]
     if not tls:
         return grpc.insecure_channel(address, options)
@@ -85,7 +87,7 @@ def _open_channel(address: str, tls: TlsFiles | None, tls_server_name: str) -> g
 
 
 def stream_error(error: grpc.RpcError) -> DisconnectedError | RefusedError:
-    """What the end of a call means. Where the learner dialed it has no status."""
+    """Returns the error for the end of a call. If the learner dialed, the call has no status."""
     if not hasattr(error, "code"):
         return DisconnectedError("the connection broke")
     return status_error(error.code().value[0], error.details() or "")

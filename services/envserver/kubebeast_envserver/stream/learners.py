@@ -1,8 +1,8 @@
-"""The learners that one stream may play with, and which of them it prefers.
+"""Learners that one stream may play with, in the order of its preference.
 
 Rendezvous hashing (Thaler and Ravishankar 1998, https://doi.org/10.1109/90.663936): each stream prefers the learner for
-which the hash of both is the highest. So streams spread over the learners without asking anybody, and where a learner
-comes or goes, only those streams move that are or were its own.
+which the hash of both is the highest. So streams spread over the learners without coordination, and if a learner comes
+or goes, only the streams that prefer it move.
 """
 
 import contextlib
@@ -19,27 +19,27 @@ from kubebeast_common.backoff import Backoff
 from kubebeast_envserver.config import DNS, UNIX
 
 PATIENCE_S = 15.0
-"""How long a stream dials the learner that it prefers before it tries others: most that are away start again."""
+"""Seconds for which a stream dials its preferred learner before it tries others: most absent ones are restarting."""
 LOOK_EVERY_S = 20.0
-"""At most so long after it has come (back), a stream notices the learner that it prefers ..."""
+"""Maximum seconds until a stream notices that its preferred learner has come (back) ..."""
 LONGEST_LOOK_S = 640.0
-"""... or so long where that one has listened and not welcomed the stream again and again."""
+"""... and the limit of the growth of this time if that learner repeatedly listens without welcoming the stream."""
 _CONNECT_TIMEOUT_S = 2.0
 
 
 class UnresolvedError(OSError):
-    """No name stands for an address at the moment."""
+    """Error of addresses with names that resolve to nothing at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learner:
     address: str
-    """What is dialed: "host:port" or "unix:/path"."""
+    """Address to dial: "host:port" or "unix:/path"."""
     certificate_name: str = ""
-    """The name that its certificate must have; "" where that is the dialed host."""
+    """Name that the certificate must have; "" for the dialed host."""
 
     def is_listening(self) -> bool:
-        """Whether it takes a connection, which is closed again. Blocks for _CONNECT_TIMEOUT_S at most."""
+        """Returns True if it accepts a connection, which is closed again. Blocks for at most _CONNECT_TIMEOUT_S."""
         if self.address.startswith(UNIX):
             return Path(self.address.removeprefix(UNIX)).is_socket()
         host, ports = split_host_ports(self.address)
@@ -49,7 +49,7 @@ class Learner:
 
 
 def by_preference(instance_id: str, learners: Sequence[Learner]) -> list[Learner]:
-    """The learners in the order in which a stream of that instance_id wants them, whatever their own order is."""
+    """Returns the learners in the order of preference of a stream with that instance_id. Their own order is ignored."""
 
     def weight(learner: Learner) -> bytes:
         return hashlib.blake2b(f"{instance_id} {learner.address}".encode(), digest_size=8).digest()
@@ -58,7 +58,7 @@ def by_preference(instance_id: str, learners: Sequence[Learner]) -> list[Learner
 
 
 class Learners:
-    """Those that the addresses of the configuration mean, to one stream. For one thread, but for `calling_home`."""
+    """Learners at the configured addresses, for one stream. For one thread, except in `calling_home`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Learners:
         resolve: Callable[[str], Sequence[str]] = resolve,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """addresses: of the configuration. resolve: IP addresses of a host; OSError, UnicodeError."""
+        """`resolve` returns the IP addresses of a host, or raises OSError or UnicodeError."""
         self._addresses = addresses
         self._instance_id = instance_id
         self._resolve = resolve
@@ -78,16 +78,18 @@ class Learners:
         self._is_one_address = is_fixed and len(self._in_order()) == 1
         self._failing_since: float | None = None
         self._turn = 0
-        """Dials since the patience with the preferred one was over."""
+        """Dials since the end of the patience with the preferred learner."""
         self._dials_preferred = True
         self._looks = Backoff(LOOK_EVERY_S, LONGEST_LOOK_S)
         self._look_after_s = self._looks.next_delay_s()
-        """Longer after every time that the stream has left for the preferred learner and was not welcomed there."""
+        """Seconds between looks: more each time that the stream has left for the preferred learner without being
+        welcomed.
+        """
 
     def next(self) -> Learner:
-        """Whom to dial: the preferred one, or after PATIENCE_S of failures all of them in turn.
+        """Returns the learner to dial: the preferred one, or after PATIENCE_S of failures all of them in turn.
 
-        Blocks for name resolution; UnresolvedError where the names stand for no address.
+        Blocks for name resolution. Raises UnresolvedError if the names resolve to no address.
         """
         order = self._in_order()
         if self._failing_since is not None and self._clock() - self._failing_since >= PATIENCE_S:
@@ -96,7 +98,7 @@ class Learners:
         return order[self._turn % len(order)]
 
     def note_end(self, *, was_welcomed: bool) -> None:
-        """Of the stream to whom `next` has named."""
+        """Records the end of the stream to the learner that `next` returned."""
         if not was_welcomed:
             self._failing_since = self._clock() if self._failing_since is None else self._failing_since
             return
@@ -107,8 +109,9 @@ class Learners:
 
     @contextlib.contextmanager
     def calling_home(self, learner: Learner, leave: Callable[[], None]) -> Iterator[None]:
-        """During the block, in which the stream plays with `learner`: calls `leave`, once and from another thread, when
-        another one is preferred and listens.
+        """Calls `leave`, once and from another thread, if another learner is preferred and listens.
+
+        The stream plays with `learner` during the block.
         """
         if self._is_one_address:
             yield
@@ -139,7 +142,7 @@ class Learners:
         return by_preference(self._instance_id, learners)
 
     def _meant_by(self, part: str) -> Iterator[Learner]:
-        """A name that cannot be resolved keeps the addresses it had."""
+        """Yields the learners at an address. A name that cannot be resolved keeps its former addresses."""
         if part.startswith(UNIX):
             yield Learner(part)
             return

@@ -1,4 +1,4 @@
-"""A stream whose env-server listens: one learner at a time dials in, plays and leaves."""
+"""A stream of an env-server that listens: one learner at a time dials in, plays and leaves."""
 
 import logging
 
@@ -15,7 +15,7 @@ from kubebeast_envserver.stream.session import DRAIN_TIMEOUT_S, Identity, Sessio
 from kubebeast_envserver.stream.shutdown import Shutdown
 
 WELCOME_TIMEOUT_S = 10.0
-"""Whoever dials in keeps others out, so a learner that is not ready yet has to dial again."""
+"""Seconds that a learner has for its Welcome: it keeps others out, so one that is not ready yet has to dial again."""
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 def serve_stream(
     config: EnvServerConfig, index: int, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> ExitCode:
-    """Plays with one learner after the other until the shutdown, max_steps or a refusal; it listens on port + index.
+    """Plays with one learner after the other until the shutdown, max_steps or a refusal; listens on port + index.
 
-    Raises ConfigError where it cannot listen, and EnvironmentFailure.
+    Raises ConfigError if it cannot listen, and EnvironmentFailure.
     """
     door = Door(config.token_file)
     server = open_server(config, index, door)
@@ -52,7 +52,7 @@ def serve_stream(
 
 
 def _next_visit(door: Door, shutdown: Shutdown) -> Visit | None:
-    """Waits for a learner; None at the shutdown."""
+    """Waits for a learner; returns None at the shutdown."""
     shutdown.on_request = door.wake
     try:
         return None if shutdown.is_requested() else door.visits.get()
@@ -63,7 +63,10 @@ def _next_visit(door: Door, shutdown: Shutdown) -> Visit | None:
 def _play_once(
     config: EnvServerConfig, visit: Visit, env: HostedEnv, identity: Identity, shutdown: Shutdown, status: StreamStatus
 ) -> str:
-    """One visit to its end; returns how the learner was lost, if so. Raises RefusedError and EnvironmentFailure."""
+    """Plays one visit to its end; returns the error that lost the learner, or an empty string.
+
+    Raises RefusedError and EnvironmentFailure.
+    """
     timeout_s = min(WELCOME_TIMEOUT_S, config.welcome_timeout_s)
     lz4 = config.compression == "lz4"
     session = Session(

@@ -1,4 +1,4 @@
-"""A stream carried by kubebeast-native, at a fraction of what a message costs with grpcio."""
+"""A stream over kubebeast-native, at a fraction of grpcio's cost per message."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from kubebeast_native import ActCall
 
 
 class NativeStream:
-    """A Stream."""
+    """A Stream over kubebeast-native."""
 
     def __init__(self, call: ActCall) -> None:
         self._call = call
@@ -31,8 +31,10 @@ class NativeStream:
 
 
 @contextlib.contextmanager
-def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_file: str) -> Iterator[NativeStream]:
-    """As transport.open_stream."""
+def open_stream(
+    address: str, tls: TlsFiles | None, tls_server_name: str, token_file: str, use_proxy: bool | None
+) -> Iterator[NativeStream]:
+    """Opens a stream like transport.open_stream."""
     pem = read_pem(tls or TlsFiles())
     call = ActCall(
         address,
@@ -42,6 +44,7 @@ def open_stream(address: str, tls: TlsFiles | None, tls_server_name: str, token_
         tls_server_name=tls_server_name,
         authorization=dict(authorization(token_file)).get("authorization"),
         connect_timeout_ms=connection.CONNECT_TIMEOUT_MS,
+        use_proxy=use_proxy,
     )
     try:
         yield NativeStream(call)

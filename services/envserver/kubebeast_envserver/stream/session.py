@@ -31,23 +31,24 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
 LEAVE_WITHIN_S = 60.0
-"""How long a stream that is to leave waits for the moment at which the episodes of all its environments end."""
+"""Maximum seconds that a stream that is to leave waits for the episodes of all its environments to end at once."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
-    """Who the stream says it is (the fields of Hello)."""
+    """Identity of the stream in its Hello."""
 
     env_server_id: str
     instance_id: str
     env_id: str
     env_config: str = ""
+    run: str = ""
 
 
 class Session:
-    """Plays one open stream. `run` belongs to one thread; `shut_down` may come from any, or a signal handler."""
+    """Session on one open stream. `run` is for one thread; `shut_down` is for any thread, or a signal handler."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Session:
         max_steps: int = 0,
         status: StreamStatus | None = None,
     ) -> None:
-        """max_steps: after so many the session says Bye by itself; 0: never."""
+        """If `max_steps` is above 0, the session sends a Bye after so many steps."""
         self._stream = stream
         self._env = env
         self._identity = identity
@@ -75,7 +76,7 @@ class Session:
         self._shutdown_requested = False
         self._leave_by: float | None = None
         self.has_left = False
-        """Whether `leave` has ended it."""
+        """True if `leave` has ended the session."""
         self._learner_minor = 0
         self._welcomed_at: float | None = None
 
@@ -85,9 +86,9 @@ class Session:
         return None if self._welcomed_at is None else time.monotonic() - self._welcomed_at
 
     def run(self) -> None:
-        """Steps the environments until `shut_down` or max_steps, then returns; a reset starts new episodes.
+        """Resets the environments and steps them until `shut_down`, `leave` or max_steps, then returns.
 
-        Raises DisconnectedError, RefusedError, ProtocolError, or EnvironmentFailure after telling the learner.
+        Raises DisconnectedError, RefusedError, ProtocolError, or, after a Bye to the learner, EnvironmentFailure.
         """
         try:
             self._shake_hands_and_play()
@@ -106,7 +107,7 @@ class Session:
                 self._status.connects_lost += not self._ending
 
     def shut_down(self) -> None:
-        """Says Bye and half-closes; `run` returns once the learner has ended the stream.
+        """Sends a Bye and half-closes; `run` returns once the learner has ended the stream.
 
         While the environments compute, the Bye waits for their rows; a second call does not wait. Reentrant.
         """
@@ -115,8 +116,10 @@ class Session:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def leave(self) -> None:
-        """Says Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S; `run` returns once
-        the learner has ended the stream. From any thread.
+        """Sends a Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S. From any
+        thread.
+
+        `run` returns once the learner has ended the stream.
         """
         self._leave_by = time.monotonic() + LEAVE_WITHIN_S
 
@@ -133,6 +136,9 @@ class Session:
                 compression = check_welcome(welcome, self._offered)
             except VersionError as error:
                 raise RefusedError(str(error)) from error
+            if self._identity.run not in ("", welcome.run_id):  # the learner does not check Hello.run
+                learner_run, own_run = printable(welcome.run_id, 253), self._identity.run
+                raise RefusedError(f"the learner trains the run {learner_run!r}, this env-server serves {own_run!r}")
             self._learner_minor = welcome.protocol_minor
             if self._env.num_agents > 1 and self._learner_minor < ABSENT_MINOR:
                 raise RefusedError(
@@ -155,7 +161,7 @@ class Session:
         rows = env.reset()
         while not self._ending:
             if self._learner_minor < 1:
-                rows.require_whole()  # such a learner knows no interrupted rows
+                rows.require_whole()  # such a learner does not support interrupted rows
             self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
             self._computing = False
             is_over = self._shutdown_requested or 0 < self._max_steps == step
@@ -172,10 +178,12 @@ class Session:
             step += 1
 
     def _receive_actions(self) -> pb.Actions | None:
-        """Blocks for them; None when the stream ends. Once it has looked, a shutdown waits for the rows that follow."""
+        """Blocks for Actions; returns None if the stream ended. With Actions, a shutdown waits for the rows that
+        follow.
+        """
         sent_at = time.monotonic()
         response = self._receive()
-        self._computing = True  # before the look: shut_down, which may interrupt anywhere, asks first and looks then
+        self._computing = True  # before the check: shut_down may interrupt anywhere; it requests first, then checks
         if self._shutdown_requested:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
         if response is None or self._ending:
@@ -209,7 +217,7 @@ class Session:
         return response.welcome if response is not None else None
 
     def _receive(self) -> pb.ActResponse | None:
-        """Blocks for the next response; None when the learner ended the stream after a Bye."""
+        """Blocks for the next response; returns None if the learner ended the stream after a Bye."""
         message, response = self._stream.receive(), None
         if message is not None:
             self._status.received_bytes += len(message)
@@ -239,6 +247,7 @@ class Session:
             env_id=self._identity.env_id,
             num_envs=self._env.num_envs,
             env_config=self._identity.env_config,
+            run=self._identity.run,
             observation=[leaf_spec(leaf) for leaf in self._env.spec_observation],
             action=[leaf_spec(leaf) for leaf in self._env.spec_action],
             offered_compression=self._offered,
@@ -249,7 +258,7 @@ class Session:
 def cancelled_after(timeout_s: float, stream: Stream) -> Iterator[Callable[[], bool]]:
     """Cancels the stream unless the block ends within timeout_s seconds: waiting for a response takes no timeout.
 
-    Yields what tells whether that happened.
+    Yields a function that returns True if that happened.
     """
     expired = threading.Event()
 

@@ -1,4 +1,4 @@
-"""A planned end, asked for by SIGTERM or SIGINT."""
+"""A planned shutdown, requested by SIGTERM, SIGINT or SIGHUP."""
 
 import atexit
 import os
@@ -7,16 +7,20 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
+from kubebeast_common.process.leaving import INTERRUPTED
+
 
 class Shutdown:
-    """Remembers the request and wakes whoever waits.
+    """Request of a shutdown; it wakes the threads that wait for it.
 
-    A signal handler may interrupt its own thread inside any lock, so this uses nothing but SimpleQueue, whose put is
+    A signal handler may interrupt its own thread inside any lock, so the class uses only SimpleQueue, in which put is
     reentrant (https://docs.python.org/3/library/queue.html#simplequeue-objects).
     """
 
     def __init__(self) -> None:
         self._requested = False
+        self.is_interrupted = False
+        """True if Ctrl-C requested the shutdown."""
         self.on_request: Callable[[], None] | None = None
         """Called at the request; must be reentrant."""
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -25,14 +29,14 @@ class Shutdown:
         return self._requested
 
     def request(self) -> None:
-        """Asks for the end; from any thread, or a signal handler."""
+        """Requests the shutdown; from any thread, or a signal handler."""
         self._requested = True
         self._wake.put(None)
         if self.on_request is not None:
             self.on_request()
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Blocks until the end is asked for, at most timeout_s seconds; returns whether it is."""
+        """Blocks until the shutdown is requested, at most timeout_s seconds; returns True if it is."""
         if not self._requested:
             try:
                 self._wake.get(timeout=timeout_s)
@@ -40,24 +44,31 @@ class Shutdown:
                 return self._requested
         return True
 
-    def install(self, grace_s: float) -> None:
-        """Handles SIGTERM and SIGINT; the process exits with 0 at the latest grace_s seconds after the first one.
+    def install(self, grace_s: float, last: Callable[[], None] = lambda: None) -> None:
+        """Handles SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP. Main thread only.
 
-        Half-way the request is repeated, for those who wait for an environment that hangs. Main thread only.
+        The process calls `last` and exits at the latest grace_s seconds after the first signal, with status 0, or 130
+        after SIGINT. Half-way, the request is repeated, for code that waits for an environment that hangs.
         """
 
         def handle(signum: int, frame: FrameType | None) -> None:
+            self.is_interrupted |= signum == signal.SIGINT
             if not self._requested:
                 signal.setitimer(signal.ITIMER_REAL, grace_s / 2)
             self.request()
 
+        def give_up(signum: int, frame: FrameType | None) -> None:
+            last()
+            os._exit(INTERRUPTED if self.is_interrupted else 0)
+
         def repeat(signum: int, frame: FrameType | None) -> None:
-            signal.signal(signal.SIGALRM, lambda signum, frame: os._exit(0))
+            signal.signal(signal.SIGALRM, give_up)
             signal.setitimer(signal.ITIMER_REAL, grace_s / 2)
             self.request()
 
         signal.signal(signal.SIGALRM, repeat)
-        # Python takes its handlers away before it has ended; a timer that is still set would then kill the process.
+        # Python removes its handlers before it has ended; a timer that is still set would then kill the process.
         atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, handle)
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
+                signal.signal(signum, handle)

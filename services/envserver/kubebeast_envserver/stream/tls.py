@@ -10,13 +10,16 @@ logger = logging.getLogger(__name__)
 
 
 def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
-    """What a dialer verifies the listener with, and proves itself with where it has a certificate. Raises TlsError."""
+    """Returns the credentials of a dialer: they verify the listener, and contain a certificate if it has one.
+
+    Raises TlsError.
+    """
     pem = read_pem(files)
     return grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert)
 
 
 def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """What a listener proves itself with; where `files.ca` is given it demands a certificate too. Raises TlsError.
+    """Returns the credentials of a listener; with `files.ca`, it also demands a certificate. Raises TlsError.
 
     Files that do not fit together, as in the middle of their replacement, are logged and leave the former ones in use.
     """

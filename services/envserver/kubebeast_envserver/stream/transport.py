@@ -1,4 +1,4 @@
-"""What carries the streams that an env-server dials: kubebeast-native where it is installed, else grpcio."""
+"""Transport of the streams that an env-server dials: kubebeast-native if it is installed, else grpcio."""
 
 import logging
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def choose_transport(wanted: TransportName) -> Literal["native", "grpcio"]:
-    """Raises ConfigError where kubebeast-native is wanted and cannot be used."""
+    """Returns the transport to use. Raises ConfigError if kubebeast-native is wanted but cannot be used."""
     if wanted == "grpcio":
         return "grpcio"
     try:
@@ -33,16 +33,19 @@ def open_stream(
     tls_server_name: str = "",
     token_file: str = "",
     transport: TransportName = "auto",
+    use_proxy: bool | None = None,
 ) -> AbstractContextManager[Stream]:
-    """A stream to the learner at `address`, on a connection of its own; cancelled at the end of the context.
+    """Opens a stream to the learner at `address`, on a connection of its own; it is canceled at the end of the context.
+
+    `use_proxy` is True if gRPC asks the HTTP proxy of the environment to connect; None follows may_need_proxy.
 
     Each call reads the files and resolves the learner's name. Raises ConfigError as choose_transport does, and, when
-    the context is entered, TlsError or TokenFileError; that the learner cannot be reached shows where it is received.
+    the context is entered, TlsError or TokenFileError. An unreachable learner causes an error at the first receive.
     """
     if choose_transport(transport) == "native":
         from kubebeast_envserver.stream import native_stream
 
-        return native_stream.open_stream(address, tls, tls_server_name, token_file)
+        return native_stream.open_stream(address, tls, tls_server_name, token_file, use_proxy)
     from kubebeast_envserver.stream import grpcio_stream
 
-    return grpcio_stream.open_stream(address, tls, tls_server_name, token_file)
+    return grpcio_stream.open_stream(address, tls, tls_server_name, token_file, use_proxy)

@@ -1,1 +1,1 @@
-"""Where rollouts come from: something that acts in environments."""
+"""Sources of rollouts: actors in environments."""

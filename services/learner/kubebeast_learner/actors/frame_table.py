@@ -1,4 +1,4 @@
-"""Stacks of frames for inference, made on the device from frames that came to it once each."""
+"""Stacks of frames for inference, made on the device from frames that are transferred once each."""
 
 import threading
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]) -> bool:
-    """Whether the native pool should send frames once, for stacks that are made on the devices.
+    """Returns True if the native pool should send each frame once, for stacks made on the device.
 
-    That spares a GPU's bus and the host's memory three quarters of the bytes of stacks of four; on a CPU the pool makes
-    the stacks fastest. Several devices of inference would have to know each other's newest frames.
+    That saves three quarters of the bytes of stacks of four on a GPU's bus and in host memory; on a CPU the pool makes
+    the stacks fastest. Several inference devices would need each other's newest frames.
     """
     return learner.type == "cuda" and [device.type for device in inference] == ["cuda"]
 
@@ -26,8 +26,8 @@ def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]
 class FrameTable:
     """The newest frames of every slot, for each leaf that is a stack of k. Thread-safe.
 
-    A slot is in one batch at a time, and free again when its batch was answered, for which a GPU has been waited for;
-    the first row of an episode brings its whole stack. So nobody has to say when a slot has another environment.
+    A slot is in one batch at a time, and free again after the answer to its batch, which waits for a GPU; the first
+    row of an episode brings its whole stack. So a slot can pass to another environment without notice.
     """
 
     def __init__(self, observation: Sequence[LeafSpec], device: torch.device) -> None:
@@ -38,18 +38,18 @@ class FrameTable:
             torch.empty(0, *observation[index].row_shape, dtype=getattr(torch, observation[index].dtype), device=device)
             for index in self._stacked
         ]
-        """[slots, k, *shape] a stacked leaf; a slot's newest frame takes the place of its oldest one."""
+        """[slots, k, *shape] per stacked leaf; a slot's newest frame replaces its oldest one."""
         self._steps = torch.zeros(0, dtype=torch.int64, device=device)
-        """[slots]: since the first row of the episode; modulo k the place of the oldest frame."""
+        """[slots]: steps since the first row of the episode; modulo k, the index of the oldest frame."""
 
     def __len__(self) -> int:
-        """Slots that there is room for."""
+        """Number of slots with room in the table."""
         return len(self._steps)
 
     def observe(self, batch: "InferenceBatch") -> list[Tensor]:
-        """The observation of a batch of single frames, [N, *row_shape] a leaf, on the device; keeps its frames.
+        """Returns the observation of a batch of single frames on the device, [N, *row_shape] per leaf; keeps them.
 
-        Asynchronous on a GPU, on the current stream; a batch with a slot beyond all earlier ones waits for the GPU.
+        Asynchronous on a GPU, on the current stream; waits for the GPU if a slot lies beyond all earlier ones.
         """
         with self._lock:
             self._make_room(int(batch.slots.max()) + 1)
@@ -71,7 +71,7 @@ class FrameTable:
         if num_slots <= len(self):
             return
         added = max(num_slots, 2 * len(self)) - len(self)
-        self._wait_for_all_streams()  # other threads' streams may still write what is copied
+        self._wait_for_all_streams()  # other threads' streams may still write to the source
         self._steps = torch.cat([self._steps, self._steps.new_zeros(added)])
         self._rings = [torch.cat([ring, ring.new_zeros(added, *ring.shape[1:])]) for ring in self._rings]
         self._wait_for_all_streams()  # and go on with the copies

@@ -1,4 +1,4 @@
-"""Inference: batches of rows that wait for actions go in, sampled actions go out."""
+"""Inference threads, which answer batches of rows with sampled actions."""
 
 import threading
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.rollout import to_device, to_host
 from kubebeast_learner.machine import priority
+from kubebeast_learner.machine.out_of_memory import is_out_of_memory
 from kubebeast_learner.models import Model, ModelInputs, ModelOutput
 from kubebeast_learner.profiling.trace import span
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
 
 _POLL_MS = 100
-"""How often an idle thread looks whether it should stop, in milliseconds."""
+"""Interval in milliseconds at which an idle thread checks for a stop."""
 
 
 class InferencePool(Protocol):
-    """Where the rows come from: kubebeast_native.ActorPool."""
+    """The source of the rows: kubebeast_native.ActorPool."""
 
     def next_inference(self, timeout_ms: int) -> "InferenceBatch | None": ...
 
@@ -40,29 +41,31 @@ class CoreStateTable:
     """
 
     def __init__(self, model: Model, max_envs: int, device: torch.device | str = "cpu") -> None:
-        """device: of the workers; the CPU for workers of several devices, as it is when a state on it was written that
-        the next one to see the slot can read it.
+        """device: device of the workers. If they use several devices, it must be the CPU: a state on it is complete
+        before another worker gets the slot.
         """
         self._unpack, self._pack = model.unpack_core_state, model.pack_core_state
         self.device = torch.device(device)
         self._states = torch.zeros(max_envs, model.core_state_size, device=device)
 
     def step(self, model: Model, inputs: ModelInputs, slots: Tensor) -> tuple[ModelOutput, Tensor]:
-        """Runs the model on rows [1, N] and stores their new states; also returns those from before, [N, S].
+        """Runs the model on rows [1, N] and stores their new states; also returns the states before, [N, S].
 
-        slots: int64 [N], on the device of the table, as what is returned.
+        slots: int64 [N], on the device of the table, as the returned states.
         """
         before = self._states[slots]
         output, core_state = model(inputs, self._unpack(before.to(inputs.reward.device)))
-        self._states[slots] = self._pack(core_state).to(self.device)
+        # An observation too large for the weights spoils its own row, not all rows to the episode's end.
+        packed = self._pack(core_state).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        self._states[slots] = packed.to(self.device)
         return output, before
 
 
 class InferenceWorker(threading.Thread):
     """One thread that runs the newest published weights on the pool's batches, from `start` to `stop`.
 
-    Workers of one pool share its core states and its frames. The first error ends the thread, is kept, and is raised
-    again by `raise_error` and `stop`.
+    Workers of one pool share its core states and its frames. The first error ends the thread; `raise_error` and `stop`
+    raise it.
     """
 
     def __init__(
@@ -75,8 +78,8 @@ class InferenceWorker(threading.Thread):
         device: torch.device | str = "cpu",
         seed: int = 0,
     ) -> None:
-        """core_states: None for models without a recurrent core. frames: None where the pool gives whole stacks. seed:
-        of the action sampling, one for each worker.
+        """core_states: None for models without a recurrent core. frames: None if the pool gives whole stacks.
+        seed: seed of the action sampling, different for each worker.
         """
         super().__init__(name="inference", daemon=True)
         self.stopping = threading.Event()
@@ -90,9 +93,9 @@ class InferenceWorker(threading.Thread):
         self._error: BaseException | None = None
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Lets the thread finish its batch and ends it; raises its error, TimeoutError when it takes longer.
+        """Lets the thread finish its batch and ends it; raises its error, or TimeoutError if it takes too long.
 
-        What the pool raises from now on is no error; close it after this call or beside it, not before.
+        Exceptions of the pool after this call are ignored; close it after this call or during it, not before.
         """
         self.stopping.set()
         if self.ident is not None:
@@ -104,7 +107,8 @@ class InferenceWorker(threading.Thread):
     def raise_error(self) -> None:
         """Raises the error that ended the thread, if there was one."""
         if self._error is not None:
-            raise InferenceError(f"an inference thread failed: {self._error}") from self._error
+            advice = "; lower max_inference_rows" if is_out_of_memory(self._error) else ""
+            raise InferenceError(f"an inference thread failed: {self._error}{advice}") from self._error
 
     def run(self) -> None:
         """The thread's loop; called by `start`."""
@@ -122,7 +126,7 @@ class InferenceWorker(threading.Thread):
                 self._error = error
 
     def _answer_next(self) -> None:
-        # The batch goes with the call: the next one is gathered into its memory, which the caches still hold.
+        # The batch is freed with the call: the next one is gathered into its memory, which the caches still hold.
         batch = self._pool.next_inference(_POLL_MS)
         if batch is not None:
             with span("inference"):
@@ -137,12 +141,13 @@ class InferenceWorker(threading.Thread):
             else:
                 home = self._core_states.device
                 output, before = self._core_states.step(model, inputs, to_device(batch.slots, home).long())
-                # By numbers, not by a mask: how many rows it chooses, a GPU would have to be asked.
+                # By index, not by a mask: the number of rows in a mask would have to be read from a GPU.
                 starts = to_device(np.flatnonzero(batch.unroll_start), home)
                 core_state = (before.index_select(0, starts),)
             policy_logits = output.policy_logits[0]
-            action = model.distribution.sample(policy_logits, self._generator)
-            on_host = to_host(action, policy_logits, output.baseline[0], *core_state)
+            drawn = model.distribution.sample(policy_logits, self._generator)
+            action, record = model.distribution.squashed(drawn), model.distribution.record(policy_logits, drawn)
+            on_host = to_host(action, record, output.baseline[0], *core_state)
         action, *others = on_host
         leaves, arrays = model.distribution.to_leaves(action), [tensor.numpy() for tensor in others]
         batch.reply(leaves, arrays[0], arrays[1], version, arrays[2] if core_state else None)
@@ -166,7 +171,7 @@ class InferenceWorker(threading.Thread):
 
 @contextmanager
 def _own_stream(device: torch.device) -> Iterator[None]:
-    """On a GPU, a stream of high priority for this thread: actions do not queue behind the learner's kernels."""
+    """Uses a high-priority stream for this thread on a GPU: actions do not queue behind the learner's kernels."""
     if device.type != "cuda":
         yield
         return

@@ -1,6 +1,6 @@
-"""The way of the weights from the learner to the inference threads; neither ever waits for the other.
+"""Transfer of the weights from the learner to the inference threads; neither side waits for the other.
 
-learner model --publish--> a replica nobody reads --swap--> current replica --acquire--> inference threads
+learner model --publish--> a replica without readers --swap--> current replica --acquire--> inference threads
 """
 
 import copy
@@ -17,8 +17,8 @@ from kubebeast_learner.models import Model
 class WeightPublisher:
     """Replicas of the learner's model for inference.
 
-    A replica is overwritten only when it is neither current nor read. So there are never more of them than concurrent
-    readers plus two, and usually two.
+    A replica is overwritten only if it is neither current nor being read. So there are at most two more of them than
+    concurrent readers, and usually two.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class WeightPublisher:
         precision: PrecisionChoice = "auto",
         version: int = 0,
     ) -> None:
-        """Publishes `source` as it is under `version`. source may live on another device."""
+        """Publishes the present weights of `source` as `version`. source may live on another device."""
         self._source = source
         self._device = torch.device(device)
         self._precision: PrecisionChoice = precision
@@ -47,9 +47,9 @@ class WeightPublisher:
 
     @contextmanager
     def acquire(self) -> Iterator[tuple[Model, int]]:
-        """The newest replica and its version, unchanged until the context ends. From any thread; never blocks.
+        """Yields the newest replica and its version, unchanged until the context ends. Thread-safe; never blocks.
 
-        On a GPU, whoever reads the model's outputs on the host inside the context has also waited for their kernels.
+        On a GPU, read the model's outputs on the host inside the context, which waits for their kernels.
         """
         with self._lock:
             replica = self._current
@@ -66,7 +66,7 @@ class WeightPublisher:
         return len(self._replicas)
 
     def _free_replica(self) -> "_Replica":
-        """One that is neither current nor read. Nobody can begin to read it, for readers begin with the current one."""
+        """Returns a replica that is neither current nor read; no reader can begin with it."""
         with self._lock:
             for replica in self._replicas:
                 if replica is not self._current and replica.num_readers == 0:
@@ -99,7 +99,7 @@ class _Replica:
 
 
 def make_replica(source: Model, precision: PrecisionChoice, device: torch.device) -> Model:
-    """A copy of `source` for inference on `device`, its low_precision_part in the chosen precision."""
+    """Returns a copy of `source` for inference on `device`, with its low_precision_part in the chosen precision."""
     replica = copy.deepcopy(source).eval().requires_grad_(False)
     replica.zero_grad()
     if replica.low_precision_part is not None:
@@ -110,7 +110,7 @@ def make_replica(source: Model, precision: PrecisionChoice, device: torch.device
 
 @torch.no_grad()
 def copy_weights(source: Model, replica: Model) -> None:
-    """Parameters and buffers of `source` into its replica; asynchronously where that is on a GPU."""
+    """Copies parameters and buffers of `source` into its replica; asynchronously if that is on a GPU."""
     for name in ("parameters", "buffers"):
         for mine, new in zip(getattr(replica, name)(), getattr(source, name)(), strict=True):
             mine.copy_(new, non_blocking=mine.is_cuda)

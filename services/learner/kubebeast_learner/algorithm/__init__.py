@@ -1,15 +1,16 @@
 """IMPALA: rollouts, V-trace, losses and the update.
 
-`Learner` updates a model by one `Rollout` after the other; `impala_loss` is what it minimises, from the targets of
-`vtrace`. A loss of a user's own is a `LossFunction`.
+`Learner` updates a model with one `Rollout` after the other. It minimizes `impala_loss`, which uses the targets of
+`vtrace`, or a user's `LossFunction`.
 """
 
 from kubebeast_learner.algorithm import vtrace
-from kubebeast_learner.algorithm.learner import DivergedError, Learner, UpdateStats
+from kubebeast_learner.algorithm.learner import Learner, UpdateStats
 from kubebeast_learner.algorithm.loss_choice import LossFunction
 from kubebeast_learner.algorithm.losses import LossOutput, clip_rewards, impala_loss
 from kubebeast_learner.algorithm.replay import ReplayBuffer
 from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.skipped import DivergedError
 
 __all__ = [
     "DivergedError",

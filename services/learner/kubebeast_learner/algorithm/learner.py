@@ -21,30 +21,27 @@ from kubebeast_learner.algorithm.precision import (
 )
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.schedules import entropy_cost_at, learning_rate_at
+from kubebeast_learner.algorithm.skipped import MAX_SKIPPED_UPDATES as MAX_SKIPPED_UPDATES
+from kubebeast_learner.algorithm.skipped import DivergedError as DivergedError
+from kubebeast_learner.algorithm.skipped import SkippedUpdates
+from kubebeast_learner.algorithm.statistics import Statistics
 from kubebeast_learner.config import LossConfig, OptimizerConfig
 from kubebeast_learner.models import Model
-from kubebeast_learner.models.contract import require_choice
 from kubebeast_learner.models.core import keep_cores_eager
+from kubebeast_learner.models.finite import MADE_NOT_FINITE
 from kubebeast_learner.profiling.phases import PhaseTimes
-from kubebeast_learner.ranks.gradients import with_summed_gradients
-from kubebeast_learner.ranks.group import naming_lost_ranks, sum_over_ranks
+from kubebeast_learner.ranks.gradients import SummedGradients
+from kubebeast_learner.ranks.group import ending_waits, sum_over_ranks
 from kubebeast_learner.ranks.turns import WHOLE, Share
 
 _log = logging.getLogger(__name__)
 
-MAX_SKIPPED_UPDATES = 10
-"""Updates skipped in a row, for losses or gradients that are not finite, after which training stops."""
-
 _Forward = Callable[[Rollout, Tensor], LossOutput]
-
-
-class DivergedError(RuntimeError):
-    """MAX_SKIPPED_UPDATES batches in a row gave a loss or a gradient that is not finite."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateStats:
-    """What one update did. impala's three losses are weighted by their costs and add up to total_loss."""
+    """Results of one update. The three losses of impala are weighted by their costs and add up to total_loss."""
 
     total_loss: float
     pg_loss: float
@@ -59,23 +56,23 @@ class UpdateStats:
     grad_norm: float
     """Global norm of the gradient before clipping."""
     policy_lag: float
-    """Mean number of updates between the weights that acted and the weights that were updated, where not replayed."""
+    """Mean number of updates between the weights that acted and the updated ones, over transitions not replayed."""
     num_transitions: int
-    """Valid transitions in the batch that were not replayed: the env-steps it counts for."""
+    """Env-steps of the batch: its valid transitions that were not replayed; 0 if the update was skipped."""
     learning_rate: float
     entropy_cost: float
     """Weight of the entropy bonus in this update."""
     version: int
     """The learner's version after this call."""
     skipped: bool
-    """The loss or the gradient was not finite, nothing was changed."""
+    """True if the loss or the gradient was not finite; nothing was changed."""
 
 
 class Learner:
-    """Owns the float32 weights, the optimizer and the version of the weights. For one thread.
+    """The owner of the float32 weights, the optimizer and the version of the weights. Not thread-safe.
 
-    The model is moved to `device`, its low_precision_part computes in the chosen precision by autocast. Where a group
-    of ranks is open, every rank has a learner and they remain alike: each update is that of the global batch.
+    The model is moved to `device`; its low_precision_part computes in the chosen precision by autocast. If a group of
+    ranks is open, every rank has a learner and all stay equal: each update is that of the global batch.
     """
 
     def __init__(
@@ -89,7 +86,20 @@ class Learner:
         precision: PrecisionChoice = "auto",
         compile: CompileChoice = "auto",
     ) -> None:
-        """total_steps: env-steps over which learning rate and entropy cost follow their schedules."""
+        """Builds the optimizer and the loss, and moves the model to `device`.
+
+        Args:
+            model: updated in place.
+            optimizer: settings of the optimizer and of the learning rate's schedule.
+            loss: settings of the loss and of the entropy cost's schedule.
+            total_steps: env-steps over which learning rate and entropy cost follow their schedules.
+            device: device of the weights and of the batches.
+            precision: arithmetic of the model's low_precision_part; auto is bfloat16 if it is worthwhile.
+            compile: use of torch.compile; auto compiles on a GPU unless the model is recurrent.
+
+        Raises:
+            ConfigError: if a user's optimizer or loss cannot be loaded or does not take its options.
+        """
         self.device = torch.device(device)
         self.model = model
         use_channels_last(model, self.device)
@@ -97,63 +107,76 @@ class Learner:
         self.optimizer = make_optimizer(model.parameters(), optimizer)
         self.version = 0
         """Number of updates applied."""
-        self.num_skipped = 0
-        """Updates skipped since the start."""
         self.phases = PhaseTimes()
-        self._skipped_in_a_row = 0
+        self._skipped = SkippedUpdates(model, self.optimizer)
+        self._statistics = Statistics(model, loss)
         self._max_grad_norm = optimizer.grad_norm_clipping or math.inf
         self._total_steps = total_steps
         self._optimizer_config = optimizer
         self._loss_config = loss
         self._loss = make_loss(loss)
-        # A tensor filled in place: a number that changes would be compiled anew with every update.
+        # A tensor filled in place: a changing number would be recompiled with every update.
         self._entropy_cost = torch.zeros((), device=self.device)
         self._low_precision_dtype = low_precision_dtype(precision, model, self.device)
         self._forward: _Forward = self._forward_eager
         if should_compile(compile, model, self.device):
             self._forward = _CompiledOrEager(self._forward_eager)
-        self._forward = with_summed_gradients(model, self._forward)
+        self._gradients = SummedGradients(model, self._forward)
+
+    @property
+    def num_skipped(self) -> int:
+        """Updates skipped since the start."""
+        return self._skipped.count
 
     def update(self, rollout: Rollout, step: int, share: Share = WHOLE) -> UpdateStats:
-        """One gradient step on a batch that lies on the learner's device; waits for the device once.
+        """Makes one gradient step on a batch that lies on the learner's device; waits for the device once.
 
-        step: env-steps trained on before this batch, where the schedules stand. share: what the batch is of the global
-        batch, of which the result tells; every rank calls this at once, RankLostError when one does not.
-        A batch whose loss or gradient is not finite changes nothing and is counted; raises DivergedError when
-        MAX_SKIPPED_UPDATES of them come in a row, ModelSpecError at once where a policy had no action to choose.
+        A batch with a loss or gradient that is not finite changes nothing and is counted. All ranks call this together.
+
+        Args:
+            rollout: the batch, with whole stacks.
+            step: env-steps trained on before this batch, which determine the values of the schedules.
+            share: share of the batch in the global batch, to which the result refers.
+
+        Raises:
+            DivergedError: after MAX_SKIPPED_UPDATES skipped updates in a row, or if the weights
+                or the optimizer's state are not finite.
+            ModelSpecError: if the batch was skipped and the policy that acted masked all actions of a row.
+            RankLostError: if another rank does not call this.
         """
         learning_rate = learning_rate_at(step, self._total_steps, self._optimizer_config)
         entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
         self._entropy_cost.fill_(entropy_cost)
         self.optimizer.zero_grad()
-        if self.model.popart is not None:
-            scale = self.model.popart.scale
-            chosen = scale.expand(1, rollout.batch_size) if rollout.task is None else scale[rollout.task]
-            rollout = replace(rollout, value_scale=chosen)
-        with self.phases.measure("forward"):
-            loss = self._forward(rollout, self._entropy_cost)
+        self._skipped.keep_buffers()
         fresh = slice(rollout.batch_size - rollout.num_replayed)
-        with self.phases.measure("backward"):
-            weight = share.valid if self._loss_config.loss_reduction == "mean" else 1.0
-            with naming_lost_ranks():
-                (weight * loss.total).backward()  # type: ignore[no-untyped-call]
-            gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
-            grad_norm = nn.utils.get_total_norm(gradients)
-            lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
-            scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
-            of_all = _of_global_batch(scalars, weight, share)
-            *losses, num_transitions, mean_lag, norm = torch.stack([*of_all, grad_norm]).tolist()
+        with ending_waits(self.device):
+            with self.phases.measure("forward"):
+                self._statistics.begin(rollout, fresh, self._value_targets)
+                rollout = self._with_value_scale(rollout)
+                loss = self._gradients(rollout, self._entropy_cost)
+            with self.phases.measure("backward"):
+                weight = share.valid if self._loss_config.loss_reduction == "mean" else 1.0
+                self._gradients.backward(weight * loss.total)
+                gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
+                grad_norm = nn.utils.get_total_norm(gradients)
+                lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
+                scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
+                of_own = self._statistics.extremes(rollout, fresh, loss.value_targets)
+                of_all = _of_global_batch(scalars, weight, share)
+                numbers = torch.stack([*of_all, grad_norm, *of_own]).tolist()
 
+        (*losses, num_transitions, mean_lag), (norm, *extremes) = numbers[: len(scalars)], numbers[len(scalars) :]
         skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
         if skipped:
-            require_choice(rollout.policy_logits, rollout.valid)
-            self._count_skipped(losses[0], norm)
+            self._skipped.add(rollout, losses[0], norm)
         else:
             with self.phases.measure("optimizer"):
                 if norm > self._max_grad_norm:
                     nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
                 self._step(learning_rate)
-                self._normalise_by(rollout, fresh, loss.value_targets)
+                self._statistics.take(rollout, fresh, loss.value_targets)
+            self._statistics.say(extremes)
         values = dict(zip(loss.scalars(), losses, strict=True))
         return UpdateStats(
             total_loss=values["total"],
@@ -165,7 +188,7 @@ class Learner:
             clipped_rho=values["clipped_rho"],
             grad_norm=norm,
             policy_lag=mean_lag,
-            num_transitions=int(num_transitions),
+            num_transitions=0 if skipped else int(num_transitions),
             learning_rate=learning_rate,
             entropy_cost=entropy_cost,
             version=self.version,
@@ -173,22 +196,26 @@ class Learner:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Tensors, numbers and containers of them, loadable with weights_only: model, optimizer, version."""
+        """Returns tensors, plain values and containers of them, loadable with weights_only: model, optimizer, version,
+        and the names of the model's tensors that are not finite by construction, such as masks.
+        """
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "version": self.version,
+            MADE_NOT_FINITE: self._skipped.made_not_finite,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores what `state_dict` returned, under this learner's own settings.
+        """Restores a state of `state_dict`; this learner keeps its own settings.
 
-        RuntimeError names the weights that do not fit.
+        Raises:
+            RuntimeError: if weights, which the message names, do not fit.
         """
         self.model.load_state_dict(state["model"])
         load_state(self.optimizer, state["optimizer"], self._optimizer_config)
         self.version = int(state["version"])
-        self._skipped_in_a_row = 0
+        self._skipped.end_row()
 
     def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
         low_precision = self._low_precision_dtype != torch.float32
@@ -196,40 +223,29 @@ class Learner:
             output, _ = self.model(rollout.model_inputs, rollout.core_state)
         return self._loss(output, rollout, self._loss_config, entropy_cost)
 
+    def _value_targets(self, rollout: Rollout) -> Tensor | None:
+        return self._forward_eager(rollout, self._entropy_cost).value_targets
+
     def _step(self, learning_rate: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.step()
         self.version += 1
-        self._skipped_in_a_row = 0
+        self._skipped.end_row()
 
-    def _normalise_by(self, rollout: Rollout, fresh: slice, value_targets: Tensor | None) -> None:
-        """Takes observations that were acted on, and what values were trained towards, into the running statistics,
-        where the model has them.
-        """
-        valid = rollout.valid[:, fresh]
-        if self.model.normaliser is not None:
-            leaves = [leaf[:-1, fresh] for leaf in rollout.observation]
-            self.model.normaliser.add(leaves, valid)
-        if self.model.popart is not None and value_targets is not None:
-            task = None if rollout.task is None else rollout.task[0, fresh]
-            self.model.popart.add(value_targets[:, fresh], valid, task)
-
-    def _count_skipped(self, total_loss: float, grad_norm: float) -> None:
-        self.num_skipped += 1
-        self._skipped_in_a_row += 1
-        _log.warning("update skipped: total_loss %s, gradient norm %s", total_loss, grad_norm)
-        if self._skipped_in_a_row >= MAX_SKIPPED_UPDATES:
-            raise DivergedError(
-                f"{self._skipped_in_a_row} updates in a row had a loss or gradient that is not finite "
-                f"(last: total_loss {total_loss}, gradient norm {grad_norm}): check rewards and observations for "
-                "NaN, or lower the learning rate"
-            )
+    def _with_value_scale(self, rollout: Rollout) -> Rollout:
+        """Adds sigma of each unroll's task, if values are normalized."""
+        if self.model.popart is None:
+            return rollout
+        scale = self.model.popart.scale
+        return replace(
+            rollout, value_scale=scale.expand(1, rollout.batch_size) if rollout.task is None else scale[rollout.task]
+        )
 
 
 def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share) -> Sequence[Tensor]:
-    """Losses, means and counts of a rank's batch, in the order of LossOutput and then those of its fresh unrolls, as
-    those of the global batch.
+    """Reduces the scalars of a rank's batch, those of LossOutput and then those of its fresh unrolls, to the scalars
+    of the global batch.
     """
     stacked = torch.stack([scalar.float() for scalar in scalars])
     if share is not WHOLE:
@@ -239,7 +255,7 @@ def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share
 
 
 class _CompiledOrEager:
-    """A compiled function that turns eager, with one warning, when its first call cannot be compiled."""
+    """A compiled function that turns eager, with one warning, if its first call cannot be compiled."""
 
     def __init__(self, function: _Forward) -> None:
         keep_cores_eager()

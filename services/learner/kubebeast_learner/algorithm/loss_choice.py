@@ -1,4 +1,4 @@
-"""Which loss is minimised: ours, or a user's function, module:function; docs/models.md states its contract."""
+"""Choice of the loss: impala, or a user's function, module:function; docs/models.md states its contract."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,12 +17,12 @@ from kubebeast_learner.models import LeafSpec, Model, ModelOutput
 from kubebeast_learner.models.contract import all_finite
 
 LossFunction = Callable[[ModelOutput, Rollout, LossConfig, Tensor], LossOutput]
-"""The model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32 scalar.
-A user's function takes loss_options besides, by name."""
+"""A loss of the model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32
+scalar. A user's function also takes loss_options, by name."""
 
 
 def make_loss(config: LossConfig) -> LossFunction:
-    """The configured loss. ConfigError when a user's cannot be loaded, is no function or does not take its options."""
+    """Returns the configured loss. Raises ConfigError if a user's cannot be loaded, called or given its options."""
     if config.loss == "impala":
         return impala_loss
     loss: LossFunction = load_object("loss", config.loss)
@@ -36,10 +36,10 @@ def make_loss(config: LossConfig) -> LossFunction:
 def check_loss(
     config: LossConfig, model: Model, observation: Sequence[LeafSpec], *, several_ranks: bool = False
 ) -> None:
-    """Tries a user's loss on made-up rows for `model`, which lies on the CPU; ConfigError says what it does wrong.
+    """Tries a user's loss on made-up rows for `model`, which lies on the CPU; raises ConfigError for a violation.
 
-    It must return a LossOutput of scalars, whose total is finite and gives the model a finite gradient; of several
-    ranks also for a batch without a valid transition, which a rank may have.
+    It must return a LossOutput of scalars with a finite total that gives the model a finite gradient; if there are
+    several ranks, also for a batch without a valid transition, which a rank may have.
     """
     if config.loss == "impala":
         return
@@ -51,7 +51,7 @@ def check_loss(
 def _try_loss(config: LossConfig, model: Model, rollout: Rollout, where: str) -> None:
     with torch.random.fork_rng(devices=[]):
         output, _ = model(rollout.model_inputs, rollout.core_state)
-        rollout = replace(rollout, action=model.distribution.mode(output.policy_logits[:-1]))  # none that it masks
+        rollout = replace(rollout, action=model.distribution.mode(output.policy_logits[:-1]))  # never a masked action
         try:
             result = make_loss(config)(output, rollout, config, torch.tensor(config.entropy_cost))
         except ConfigError:
@@ -63,7 +63,7 @@ def _try_loss(config: LossConfig, model: Model, rollout: Rollout, where: str) ->
 
 
 def _violation(result: object, model: Model, where: str) -> str | None:
-    """What is wrong with a loss's result; None when nothing is."""
+    """Returns the violation in a loss's result, None if there is none."""
     if not isinstance(result, LossOutput):
         return f"must return a LossOutput, it returned {type(result).__name__}"
     if model.popart is not None and result.value_targets is None:

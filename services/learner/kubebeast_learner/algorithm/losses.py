@@ -9,8 +9,8 @@ one.
     baseline         baseline_cost * 1/2 sum_t ((v_t - V(x_t)) / sigma)^2
     entropy          - entropy_cost * sum_t H(pi(.|x_t))
 
-With normalise_advantages, what the logarithm is multiplied by has mean 0 and variance 1 over the batch, that of all
-ranks together where several learners train.
+With normalise_advantages, the factor of the logarithm has mean 0 and variance 1 over the batch, the global one if
+several learners train. With clip_policy_ratio, it is 0 if the policy has already moved too far.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -25,16 +25,16 @@ from kubebeast_learner.models import ModelOutput
 from kubebeast_learner.ranks.group import sum_over_ranks
 
 _VARIANCE_EPSILON = 1e-8
-"""Advantages that are all alike become 0."""
+"""Added to the variance, so that equal advantages become 0."""
 
 
 class LossOutput(NamedTuple):
-    """float32 scalars, but for value_targets. impala_loss's three parts are weighted by their costs and add up to the
-    total.
+    """The result of a loss: float32 scalars, except value_targets. The three parts of impala_loss are weighted by their
+    costs and add up to the total.
     """
 
     total: Tensor
-    """What is minimised. The only one that carries a gradient."""
+    """The loss to minimize, the only field with a gradient."""
     pg_loss: Tensor
     baseline_loss: Tensor
     entropy_loss: Tensor
@@ -47,23 +47,27 @@ class LossOutput(NamedTuple):
     num_transitions: Tensor
     """Number of valid transitions."""
     value_targets: Tensor | None = None
-    """float32 [T, B], without a gradient: v_t. Only --normalise-values needs them."""
+    """float32 [T, B], without a gradient: v_t. Required only by --normalise-values."""
 
     def scalars(self) -> dict[str, Any]:
-        """All but value_targets, by name; tensors, unless a user's loss is to be refused."""
+        """Returns all fields but value_targets by name; tensors, unless a user's loss violates the contract."""
         return {name: value for name, value in self._asdict().items() if name != "value_targets"}
 
 
 def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
-    """The loss of one batch: a sum over the valid transitions of [T, B], or their mean, as loss_reduction says.
+    """Returns the loss of one batch: the sum or the mean over its valid transitions, depending on loss_reduction.
 
-    output: the target model's outputs at all rows, policy_logits [T+1, B, A] and baseline [T+1, B].
-    entropy_cost: float32 scalar, the schedule's value, which counts instead of config.entropy_cost.
     A policy may mask actions with the logit -inf; an action that only the target policy masks has the weight rho 0.
     Invalid transitions contribute nothing: a batch padded with them has the gradients of the batch without padding.
+
+    Args:
+        output: the target model's outputs at all rows, policy_logits [T+1, B, A] and baseline [T+1, B].
+        rollout: the batch of B unrolls of T transitions.
+        config: settings of the loss.
+        entropy_cost: float32 scalar, the schedule's value; replaces config.entropy_cost.
     """
     valid, distribution = rollout.valid, rollout.distribution
-    # Masked before any arithmetic: the gradient of a masked result is NaN where its argument is NaN or infinite.
+    # Masked before any arithmetic: the gradient of a masked result is NaN if its argument is NaN or infinite.
     policy_logits = output.policy_logits[:-1].masked_fill(~valid.unsqueeze(-1), 0.0)
     values = output.baseline.detach()
 
@@ -118,7 +122,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
 
 
 def _normalised(advantages: Tensor, valid: Tensor) -> Tensor:
-    """With mean 0 and variance 1 over the valid ones of all ranks, 0 elsewhere."""
+    """Scales to mean 0 and variance 1 over the valid advantages of all ranks; invalid ones become 0."""
     num_valid, total = sum_over_ranks(torch.stack([valid.sum(), advantages.sum()]))
     mean_scale = num_valid.clamp(min=1).reciprocal()
     centred = (advantages - mean_scale * total).masked_fill(~valid, 0.0)
@@ -128,8 +132,8 @@ def _normalised(advantages: Tensor, valid: Tensor) -> Tensor:
 
 
 def _within_trust(advantages: Tensor, rhos: Tensor, epsilon: float) -> Tensor:
-    """0 where the policy has already moved by more than epsilon in the advantage's direction: the gradient of PPO's
-    clipped objective (Schulman et al. 2017, arXiv:1707.06347, equation 7).
+    """Sets advantages to 0 if the policy has already moved by more than epsilon in their direction: the gradient of
+    PPO's clipped objective (Schulman et al. 2017, arXiv:1707.06347, equation 7).
     """
     too_far = torch.where(advantages > 0, rhos > 1.0 + epsilon, rhos < 1.0 - epsilon)
     return advantages.masked_fill(too_far, 0.0)
@@ -140,9 +144,12 @@ def _num_clipped(rhos: Tensor, threshold: float | None) -> Tensor:
 
 
 def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric", "none"]) -> Tensor:
-    """Rewards as the loss sees them.
+    """Returns clipped rewards for the loss.
 
-    soft_asymmetric is 5 tanh(r / 5), times 0.3 where negative, as in https://github.com/google-deepmind/scalable_agent.
+    Args:
+        rewards: float tensor of any shape.
+        clipping: abs_one clips to [-1, 1]; soft_asymmetric is 5 tanh(r / 5), times 0.3 if negative, as in
+            https://github.com/google-deepmind/scalable_agent; none returns the rewards unchanged.
     """
     if clipping == "abs_one":
         return rewards.clamp(-1, 1)
@@ -153,6 +160,6 @@ def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric"
 
 
 def policy_lag(policy_version: Tensor, valid: Tensor, version: int) -> Tensor:
-    """Mean number of updates between the weights that acted and `version`, over the valid transitions; float scalar."""
+    """Returns the mean number of updates from the weights that acted to `version`, over valid transitions: scalar."""
     lags = (version - policy_version).masked_fill(~valid, 0)
     return lags.sum(dtype=torch.float32) / valid.sum().clamp(min=1)

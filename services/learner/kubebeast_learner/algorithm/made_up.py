@@ -1,4 +1,4 @@
-"""Unrolls made up of random rows, where there are no real ones: to try a loss, and for a rank without a batch."""
+"""Unrolls of random rows in place of real ones: to try a loss, and for a rank without a batch."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,9 +16,9 @@ T, B = 3, 2
 def made_up_rollout(
     model: Model, observation: Sequence[LeafSpec], unroll_length: int = T, batch_size: int = B
 ) -> Rollout:
-    """Unrolls inside an episode, the last of them one whose episode terminates at row 1 and is followed by the next.
+    """Returns unrolls inside an episode; in the last one the episode terminates at row 1 and the next one follows.
 
-    On the model's device; frames lie in memory as the native pool lays them for the model.
+    On the model's device; frames lie in memory as the native pool lays them out for the model.
     """
     rows = dummy_inputs(observation, model.distribution, unroll_length + 1, batch_size, num_tasks=model.num_tasks)
     ended = torch.zeros(unroll_length + 1, batch_size, dtype=torch.bool)
@@ -43,7 +43,7 @@ def made_up_rollout(
 
 
 def with_single_frames(rollout: Rollout, observation: Sequence[LeafSpec]) -> Rollout:
-    """`rollout` as the native pool gives it for a GPU: of each row's stack there is the newest frame alone."""
+    """Returns `rollout` as the native pool delivers it for a GPU: each frame of a stack once, with a frame_index."""
     length, batch_size = rollout.is_first.shape
     leaves, index = [], []
     for leaf, rows in zip(observation, rollout.observation, strict=True):
@@ -55,8 +55,8 @@ def with_single_frames(rollout: Rollout, observation: Sequence[LeafSpec]) -> Rol
 
 
 def interleaved(model: Model, observation: Sequence[Tensor]) -> list[Tensor]:
-    """Leaves [T, B, *row_shape] as the native pool hands them to `model`: the frames of a stack last, where it reads
-    them so; `Model.with_frames_first` shows them as they were.
+    """Returns leaves [T, B, *row_shape] as the native pool hands them to `model`, with the frames of a stack last if
+    the model reads them interleaved; `Model.with_frames_first` is the inverse.
     """
     chosen = model.interleaved or [False] * len(observation)
     return [
@@ -66,6 +66,6 @@ def interleaved(model: Model, observation: Sequence[Tensor]) -> list[Tensor]:
 
 
 def empty_rollout(model: Model, observation: Sequence[LeafSpec]) -> Rollout:
-    """The same without a valid transition: it contributes nothing to any loss."""
+    """Returns a `made_up_rollout` without a valid transition, which contributes nothing to any loss."""
     rollout = made_up_rollout(model, observation)
     return replace(rollout, valid=torch.zeros_like(rollout.valid))

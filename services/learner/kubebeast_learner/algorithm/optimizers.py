@@ -1,4 +1,4 @@
-"""Builds the optimizer: RMSProp, Adam, or a user's, module:Class; docs/models.md states what that must be."""
+"""Optimizers: RMSProp, Adam, or a user's, module:Class; docs/models.md states its contract."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +14,9 @@ from kubebeast_learner.config.plugins import check_options, describe, load_objec
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The configured optimizer; the learning rate of its groups is set before every step.
+    """Returns the configured optimizer; the caller sets the learning rate of its groups before every step.
 
-    ConfigError when a user's cannot be loaded, does not take its options, or refuses the parameters.
+    Raises ConfigError if a user's cannot be loaded, does not take its options, or refuses the parameters.
     """
     if ":" in config.optimizer:
         return _make_own(parameters, config)
@@ -33,9 +33,9 @@ def make_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) 
 
 
 def check_optimizer(config: OptimizerConfig, model: nn.Module) -> None:
-    """Tries a user's optimizer on copies of the parameters of `model`; ConfigError says what it does wrong.
+    """Tries a user's optimizer on copies of the parameters of `model`; raises ConfigError for a violation.
 
-    A step needs no closure and leaves the weights finite, a checkpoint holds its state and another one takes that.
+    A step needs no closure and leaves the weights finite; a checkpoint holds its state, which a new optimizer loads.
     """
     if ":" not in config.optimizer:
         return
@@ -60,8 +60,8 @@ def check_optimizer(config: OptimizerConfig, model: nn.Module) -> None:
 
 
 def load_state(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any], config: OptimizerConfig) -> None:
-    """Restores `saved`, a state_dict. RMSProp and Adam keep the settings that they were made with; a user's takes all
-    of it, for its groups may hold more than settings.
+    """Restores `saved`, a state_dict. RMSProp and Adam keep their own settings; a user's optimizer loads all of it,
+    because its groups may hold more than settings.
     """
     if ":" in config.optimizer:
         optimizer.load_state_dict(dict(saved))

@@ -8,20 +8,20 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 _STEP = 1e18
-"""Adam's correction of the first steps has become a division by exactly 1."""
+"""Number of steps at which Adam's correction of the first steps is a division by exactly 1."""
 
 
 class RMSprop(torch.optim.RMSprop):
-    """torch.optim.RMSprop, whose step is one fused operation where there is no momentum.
+    """torch.optim.RMSprop with one fused operation per step if there is no momentum.
 
     square_avg = alpha square_avg + (1 - alpha) g^2, weight -= lr g / (sqrt(square_avg) + eps): that is Adam with
     beta1 = 0 and without its correction of the first steps. torch's own RMSProp goes over all weights five times, and
-    takes three times as long where averages have become denormal, as those of units that never fire do.
+    takes three times as long if averages have become denormal, as those of units that never fire do.
     """
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step along the gradients that there are; what closure returned, if there is one."""
+        """Makes one step for the parameters with a gradient; returns the result of `closure`, if there is one."""
         if closure is not None or any(group["momentum"] or group["centered"] for group in self.param_groups):
             return super().step(closure)
         for group in self.param_groups:
@@ -34,7 +34,7 @@ class RMSprop(torch.optim.RMSprop):
         adam(
             parameters,
             gradients,
-            exp_avgs=gradients,  # with beta1 = 0 their average is the newest, which is written where it stands
+            exp_avgs=gradients,  # with beta1 = 0 their average is the newest, written in place
             exp_avg_sqs=[self._square_avg(parameter) for parameter in parameters],
             max_exp_avg_sqs=[],
             state_steps=[torch.full((), _STEP, device=parameter.device) for parameter in parameters],

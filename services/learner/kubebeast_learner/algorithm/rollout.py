@@ -1,4 +1,4 @@
-"""A batch of unrolls as tensors: what the learner trains on."""
+"""Batches of unrolls as tensors, on which the learner trains."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -18,44 +18,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rollout:
-    """B unrolls of T transitions. Row t + 1 holds what action t led to; row T only bootstraps."""
+    """B unrolls of T transitions. Row t + 1 holds the result of action t; row T only bootstraps."""
 
     observation: tuple[Tensor, ...]
-    """One tensor a leaf, [T+1, B, *row_shape], of the leaf's dtype; where there is a frame_index, the single frames of
+    """One tensor per leaf, [T+1, B, *row_shape], in the leaf's dtype; if there is a frame_index, the single frames of
     a stack, each once, [R, B, *shape].
     """
     rewards: Tensor
-    """float32 [T+1, B]: received on arrival at the row, not clipped."""
+    """float32 [T+1, B]: reward received on arrival at the row, not clipped."""
     terminated: Tensor
-    """bool [T+1, B]: the episode ended at the row by its own rules."""
+    """bool [T+1, B]: True if the episode ended at the row by its own rules."""
     truncated: Tensor
-    """bool [T+1, B]: the episode was cut off at the row."""
+    """bool [T+1, B]: True if the episode was cut off at the row."""
     is_first: Tensor
-    """bool [T+1, B]: an episode starts with the row."""
+    """bool [T+1, B]: True if an episode starts with the row."""
     last_action: Tensor
-    """[T+1, B, *action_shape]: the action that led to the row, zeros where is_first."""
+    """[T+1, B, *action_shape]: action that led to the row, as the environment took it, zeros if is_first."""
     action: Tensor
-    """[T, B, *action_shape]; int64 [T, B] of one Discrete choice, float32 [T, B, K] of every other space."""
+    """[T, B, *action_shape]: action as drawn; int64 [T, B] for one Discrete choice, float32 [T, B, K] for every other
+    space, before tanh if that bounds it."""
     policy_logits: Tensor
-    """float32 [T, B, A]: the behaviour policy that chose `action`."""
+    """float32 [T, B, A]: logits of the behavior policy that chose `action`."""
     valid: Tensor
-    """bool [T, B]: transition t joins two rows of one episode; false in padding too."""
+    """bool [T, B]: True if transition t joins two rows of one episode; false also in padding."""
     policy_version: Tensor
     """int64 [T, B]: version of the weights that chose `action`."""
     core_state: CoreState
-    """Tensors [num_layers, B, size], or (): before row 0, its is_first not yet applied."""
+    """Tensors [num_layers, B, size], or (): state before row 0, to which is_first of that row is not yet applied."""
     distribution: ActionDistribution
-    """What policy_logits mean: log-probabilities and entropies of the actions."""
+    """The distribution that policy_logits parametrize: log-probabilities and entropies of the actions."""
     task: Tensor | None = None
-    """int64 [1, B]: the task of each unroll, its place in task_shares; None where there is one task."""
+    """int64 [1, B]: index in task_shares of each unroll's task; None if there is one task."""
     value_scale: Tensor | None = None
-    """float32 [1, B]: what the errors of values and the advantages of an unroll are divided by; None: by nothing."""
+    """float32 [1, B]: divisor of the value errors and the advantages of an unroll; None is 1."""
     frame_index: tuple[Tensor, ...] = ()
-    """() where stacks are whole, else for each leaf int32 [T+1, B, k]: the rows of `observation`, in the same column,
-    that make up a stack, oldest first; k = 0 for leaves that are no stack.
+    """() if stacks are whole, else for each leaf int32 [T+1, B, k]: the rows of `observation`, in the same column,
+    that make up a stack, oldest first; k = 0 for leaves that are not stacks.
     """
     num_replayed: int = 0
-    """The last unrolls of the batch that were trained on before."""
+    """Number of unrolls at the end of the batch that were trained on before."""
 
     @property
     def unroll_length(self) -> int:
@@ -67,17 +68,17 @@ class Rollout:
 
     @property
     def model_inputs(self) -> ModelInputs:
-        """All T+1 rows, whose stacks must be whole."""
+        """All T+1 rows as inputs of a model; stacks must be whole."""
         task = None if self.task is None else self.task.expand_as(self.is_first)
         return ModelInputs(self.observation, self.rewards, self.last_action, self.is_first, task)
 
     @property
     def num_fresh_transitions(self) -> int:
-        """Valid transitions that were not replayed."""
+        """Number of valid transitions that were not replayed."""
         return int(self.valid[:, : self.batch_size - self.num_replayed].sum())
 
     def steps_of_tasks(self, num_tasks: int) -> list[int]:
-        """Valid transitions of each task that were not replayed; none where the rollout tells no tasks."""
+        """Returns the number of valid transitions, not replayed, of each task; [] if the rollout has no tasks."""
         if self.task is None:
             return []
         fresh = slice(self.batch_size - self.num_replayed)
@@ -85,12 +86,12 @@ class Rollout:
         return steps.new_zeros(num_tasks).index_add_(0, self.task[0, fresh], steps).tolist()
 
     def to(self, device: torch.device | str) -> "Rollout":
-        """On `device`: itself on a CPU; to a GPU in asynchronous copies on the current stream, from pinned memory."""
+        """Returns the rollout on `device`: itself on a CPU, else asynchronous pinned copies on the current stream."""
         device = torch.device(device)
         return self if device.type != "cuda" else map_tensors(lambda tensor: to_device(tensor, device), self)
 
     def stacked(self) -> "Rollout":
-        """With whole stacks, made where the frames are; itself where it has them already."""
+        """Returns the rollout with whole stacks, made on the device of the frames; itself if it already has them."""
         if not self.frame_index:
             return self
         pairs = zip(self.observation, self.frame_index, strict=True)
@@ -99,15 +100,15 @@ class Rollout:
 
 
 def _stack(frames: Tensor, index: Tensor) -> Tensor:
-    """[T+1, B, k, *shape] of the frames [R, B, *shape] that the index [T+1, B, k] chooses."""
+    """Returns the frames, of [R, B, *shape], that the index [T+1, B, k] selects: [T+1, B, k, *shape]."""
     columns = torch.arange(index.shape[1], device=index.device).unsqueeze(1)
     return frames[index.long(), columns]
 
 
 def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Rollout, **changes: Any) -> Rollout:
-    """A rollout of function(tensor, *its namesakes in others) for every tensor of `rollout`.
+    """Returns a rollout of function(tensor, *its namesakes in others) for every tensor of `rollout`.
 
-    Unrolls lie along dimension 1 of every tensor, core_state's among them. changes: other fields by name.
+    Unrolls lie along dimension 1 of every tensor, including those of core_state. changes: other fields by name.
     """
     values: dict[str, Any] = {}
     for field in fields(Rollout):
@@ -120,8 +121,10 @@ def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Roll
 
 
 def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
-    """The native batch for `model`, whose core_state it holds: on the CPU, views of native memory."""
+    """Returns the native batch, which holds core_state of `model`, as views of native memory on the CPU."""
     distribution = model.distribution
+    action, record = distribution.from_leaves(batch.actions), torch.from_numpy(batch.policy_logits)
+    policy_logits, drawn = distribution.recall(record, action)
     observation, frame_index = (tuple(map(torch.from_numpy, each)) for each in (batch.observation, batch.frame_index))
     return Rollout(
         observation=observation if frame_index else model.with_frames_first(observation, axis=2),
@@ -131,8 +134,8 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
         truncated=torch.from_numpy(batch.truncated),
         is_first=torch.from_numpy(batch.is_first),
         last_action=distribution.from_leaves(batch.last_actions),
-        action=distribution.from_leaves(batch.actions),
-        policy_logits=torch.from_numpy(batch.policy_logits),
+        action=drawn,
+        policy_logits=policy_logits,
         valid=torch.from_numpy(batch.valid),
         policy_version=torch.from_numpy(batch.policy_version),
         core_state=model.unpack_core_state(torch.from_numpy(batch.core_state)) if model.core_state_size else (),
@@ -142,8 +145,8 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
 
 
 def to_device(source: NDArray[np.generic] | Tensor, device: torch.device) -> Tensor:
-    """A writable array or a tensor on `device`: the same memory on a CPU, an asynchronous pinned copy on a GPU, unless
-    it is there already.
+    """Returns a writable array or a tensor on `device`: the same memory on a CPU, an asynchronous pinned copy on a GPU
+    unless it is already there.
     """
     tensor = torch.as_tensor(source)
     if device.type != "cuda":
@@ -152,7 +155,7 @@ def to_device(source: NDArray[np.generic] | Tensor, device: torch.device) -> Ten
 
 
 def to_host(*tensors: Tensor) -> list[Tensor]:
-    """The tensors on the CPU, C-contiguous: where they are already, the same memory; from a GPU in copies that are
+    """Returns the tensors on the CPU, C-contiguous: the same memory if they are already there; copies from a GPU are
     waited for together, once.
     """
     copies = [tensor.detach().contiguous().to("cpu", non_blocking=True) for tensor in tensors]

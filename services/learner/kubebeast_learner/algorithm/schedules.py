@@ -1,4 +1,4 @@
-"""Schedules: how a learning rate or a cost goes from its initial to its final value in the course of a run."""
+"""Schedules of the learning rate and of costs, from initial to final value in the course of a run."""
 
 import math
 
@@ -7,7 +7,7 @@ from kubebeast_learner.config.learning import Schedule
 
 
 def anneal(schedule: Schedule, initial: float, final: float, progress: float) -> float:
-    """The value after a share `progress` of the run; progress outside [0, 1] counts as its nearer end.
+    """Returns the value after a share `progress` of the run; progress is clipped to [0, 1].
 
     linear is TorchBeast's schedule of the learning rate, cosine equation (5) of Loshchilov & Hutter 2016,
     arXiv:1608.03983. constant stays at `initial`.
@@ -20,11 +20,11 @@ def anneal(schedule: Schedule, initial: float, final: float, progress: float) ->
 
 
 def learning_rate_at(step: int, total_steps: int, config: OptimizerConfig) -> float:
-    """The learning rate of an update after `step` env-steps, its warm-up included."""
+    """Returns the learning rate of an update after `step` env-steps, including the warm-up."""
     rate = anneal(config.learning_rate_schedule, config.learning_rate, config.learning_rate_final, step / total_steps)
     return rate * min(1.0, step / config.learning_rate_warmup_steps) if config.learning_rate_warmup_steps else rate
 
 
 def entropy_cost_at(step: int, total_steps: int, config: LossConfig) -> float:
-    """The weight of the entropy bonus in an update after `step` env-steps."""
+    """Returns the weight of the entropy bonus in an update after `step` env-steps."""
     return anneal(config.entropy_schedule, config.entropy_cost, config.entropy_cost_final, step / total_steps)

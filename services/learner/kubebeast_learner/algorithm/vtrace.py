@@ -3,9 +3,9 @@
 Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner Architectures", 2018,
 https://arxiv.org/abs/1802.01561: equation (1), the recursion of Remark 1, and the gradient of section 4.2.
 
-Notation: T transitions, B unrolls, A actions. Arrays are time-major. mu is the behaviour policy that acted, pi the
-target policy that is trained. Gradients never flow through what these functions return, action log-probabilities
-of `action_log_probs` alone excepted.
+Notation: T transitions, B unrolls, A actions. Arrays are time-major. mu is the behavior policy that acted, pi the
+target policy that is trained. Gradients do not flow through the results of these functions, except those of
+`action_log_probs`.
 """
 
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from kubebeast_learner.distributions import ActionDistribution
 
 
 class VTraceReturns(NamedTuple):
+    """Results of `from_importance_weights`."""
+
     vs: Tensor
     """float [T, B]: value targets, v_t in the paper."""
     pg_advantages: Tensor
@@ -25,20 +27,30 @@ class VTraceReturns(NamedTuple):
 
 
 class VTraceFromLogitsReturns(NamedTuple):
+    """Results of `from_logits`."""
+
     vs: Tensor
     """float [T, B]: value targets, v_t in the paper."""
     pg_advantages: Tensor
     """float [T, B]: weights of the policy gradient, rho_t (r_t + gamma v_{t+1} - V(x_t))."""
     log_rhos: Tensor
-    """float [T, B]: log pi(a_t|x_t) - log mu(a_t|x_t), not clipped; 0 where invalid."""
+    """float [T, B]: log pi(a_t|x_t) - log mu(a_t|x_t), not clipped; 0 if invalid."""
     behavior_action_log_probs: Tensor
-    """float [T, B]: log mu(a_t|x_t); 0 where invalid."""
+    """float [T, B]: log mu(a_t|x_t); 0 if invalid."""
     target_action_log_probs: Tensor
-    """float [T, B]: log pi(a_t|x_t); 0 where invalid."""
+    """float [T, B]: log pi(a_t|x_t); 0 if invalid."""
 
 
 def action_log_probs(policy_logits: Tensor, actions: Tensor) -> Tensor:
-    """log softmax(policy_logits)[actions]: float [*] from float [*, A] and int64 [*]. Differentiable."""
+    """Returns log softmax(policy_logits)[actions], float [*]. Differentiable.
+
+    Args:
+        policy_logits: float [*, A].
+        actions: int64 [*].
+
+    Raises:
+        ValueError: if the shapes do not match.
+    """
     if policy_logits.shape[:-1] != actions.shape:
         raise ValueError(f"actions has shape {_shape(actions)}, it must be policy_logits' {_shape(policy_logits)[:-1]}")
     return F.log_softmax(policy_logits, dim=-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
@@ -61,11 +73,19 @@ def from_logits(
     lambda_: float = 1.0,
     distribution: ActionDistribution | None = None,
 ) -> VTraceFromLogitsReturns:
-    """V-trace for policies whose joint log-probabilities follow from policy_logits.
+    """Computes V-trace for policies with joint log-probabilities given by policy_logits.
 
-    behavior_policy_logits, target_policy_logits: float [T, B, A]. distribution: what they mean; None is the softmax of
-    one Discrete choice. actions: [T, B, *action_shape], int64 [T, B] of one choice. The rest as in
-    `from_importance_weights`. ValueError names an argument of the wrong shape, TypeError one of the wrong dtype.
+    Arguments not listed here are those of `from_importance_weights`.
+
+    Args:
+        behavior_policy_logits: float [T, B, A], logits of mu.
+        target_policy_logits: float [T, B, A], logits of pi.
+        actions: [T, B, *action_shape]; int64 [T, B] for one Discrete choice.
+        distribution: interpretation of the logits; None is the softmax of one Discrete choice.
+
+    Raises:
+        ValueError: if an argument has the wrong shape, or a threshold or lambda_ is out of range.
+        TypeError: if an argument has the wrong dtype.
     """
     log_probs = action_log_probs if distribution is None else distribution.log_prob
     action_shape = () if distribution is None else distribution.action_shape
@@ -111,18 +131,24 @@ def from_importance_weights(
     clip_c_threshold: float | None = 1.0,
     lambda_: float = 1.0,
 ) -> VTraceReturns:
-    """V-trace from log importance weights.
+    """Computes V-trace from log importance weights.
 
-    log_rhos: float [T, B], log pi(a_t|x_t) / mu(a_t|x_t).
-    discounts: float [T, B], gamma, or 0 where transition t terminates its episode.
-    rewards: float [T, B], received on arrival at x_{t+1}.
-    values: float [T, B], V(x_t). bootstrap_value: float [B], V(x_T).
-    clip_rho_threshold: rho bar in the paper. clip_pg_rho_threshold: the same for the advantages. None: not clipped.
-    clip_c_threshold: c bar in the paper. lambda_: lambda of Remark 2; c_t = lambda min(c bar, rho_t).
-    valid: bool [T, B], all true by default. Where it is false the transition joins no two rows of one episode: rho_t
-    and c_t are 0, so that vs_t = V(x_t) and pg_advantages_t = 0, and the rewards, log_rhos and discounts are ignored.
-    ValueError names an argument of the wrong shape or a threshold or lambda_ out of range, TypeError one of the
-    wrong dtype.
+    Args:
+        log_rhos: float [T, B], log pi(a_t|x_t) / mu(a_t|x_t).
+        discounts: float [T, B], gamma, or 0 if transition t terminates its episode.
+        rewards: float [T, B], received on arrival at x_{t+1}.
+        values: float [T, B], V(x_t).
+        bootstrap_value: float [B], V(x_T).
+        clip_rho_threshold: rho bar in the paper; None: not clipped.
+        clip_pg_rho_threshold: rho bar for the advantages; None: not clipped.
+        valid: bool [T, B], all true by default. An invalid transition does not join two rows of one episode: rho_t and
+            c_t are 0, so that vs_t = V(x_t) and pg_advantages_t = 0; its rewards, log_rhos and discounts are ignored.
+        clip_c_threshold: c bar in the paper; None: not clipped.
+        lambda_: lambda of Remark 2; c_t = lambda min(c bar, rho_t).
+
+    Raises:
+        ValueError: if an argument has the wrong shape, or a threshold or lambda_ is out of range.
+        TypeError: if an argument has the wrong dtype.
     """
     _check(log_rhos, "log_rhos", log_rhos.shape)
     if log_rhos.ndim != 2:
@@ -166,7 +192,7 @@ def _clipped(rhos: Tensor, threshold: float | None) -> Tensor:
 
 
 def _backward_sums(deltas: Tensor, factors: Tensor) -> Tensor:
-    """x_t = deltas_t + factors_t x_{t+1} with x_T = 0, all [T, B]: v_t - V(x_t) of Remark 1."""
+    """Returns x_t = deltas_t + factors_t x_{t+1} with x_T = 0, all [T, B]: v_t - V(x_t) of Remark 1."""
     total = torch.zeros_like(deltas[0])
     sums = []
     for delta, factor in zip(reversed(deltas.unbind()), reversed(factors.unbind()), strict=True):

@@ -1,1 +1,1 @@
-"""The processes behind `kubebeast train`, `learner` and `mono`."""
+"""Processes of `kubebeast train`, `learner`, `mono` and `tune`."""

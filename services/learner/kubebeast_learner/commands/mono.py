@@ -1,4 +1,4 @@
-"""Training on one machine: the process behind `kubebeast mono`."""
+"""Process of `kubebeast mono`: training on one machine."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from kubebeast_learner.training import process
 
 
 def train(config: MonoConfig) -> int:
-    """`kubebeast mono`: the learner and its actor processes. Returns the exit status."""
+    """Runs `kubebeast mono`: the learner and its actor processes. Returns the exit status."""
     return process.run(config, _actors, num_local_processes=num_processes(config))
 
 
 @contextlib.contextmanager
 def _actors(config: MonoConfig, folder: Path, saved: Mapping[str, Any] | None) -> Iterator[Actors]:
-    actors = MonoActors(config, folder)
+    actors = MonoActors(config, folder, (saved or {}).get("env_statistics", ()))
     try:
         yield actors
     finally:

@@ -1,4 +1,4 @@
-"""Training on env-servers: the process behind `kubebeast train` and `kubebeast learner`."""
+"""Processes of `kubebeast train` and `kubebeast learner`: training on env-servers."""
 
 import contextlib
 import importlib
@@ -45,26 +45,29 @@ from kubebeast_native import ActorPool
 
 logger = logging.getLogger(__name__)
 
+FILES_PER_STREAM = 2
+"""Open files per stream: its socket, and the duplicate that the native pool watches."""
+
 ConfigT = TypeVar("ConfigT", bound=FleetTrainingConfig)
 
 LONGEST_SOCKET_PATH = 100
-"""sun_path holds 108 bytes on Linux, 104 on macOS (unix(7))."""
+"""Maximum length of a path in bytes: sun_path holds 108 on Linux, 104 on macOS (unix(7))."""
 
 
 def train(config: TrainConfig) -> int:
-    """`kubebeast train`: the learner and its env-servers on this machine. Returns the exit status."""
+    """Runs `kubebeast train`: the learner and its env-servers on this machine. Returns the exit status."""
     refuse_settings_of_strangers(config.pool)
     _require_packages(config.pool)
-    importlib.import_module("kubebeast_envserver")  # its processes run it, this one does without
+    importlib.import_module("kubebeast_envserver")  # checks that it is installed: its processes run it
     place = Place.read(os.environ)
     if config.fleet.num_learners > 1 and place.is_alone:
         return launch(config.fleet.num_learners, ["train", *as_flags(config)])
-    of_rank(config, place)  # refuses before the run's folder is touched
+    of_rank(config, place)  # raises before the run's folder is touched
     monitor = _monitor(config.ranks, place)
     share = share_of_fleet(config.fleet, place)
     with private_address() as private:
         address = place.address(config.pool.address) or private
-        # No environment is expected: one that does not fit the checkpoint is our own, and the model's check says why.
+        # No environment is expected: the env-servers are our own, and the model's check reports a wrong one.
         return process.run(
             config,
             lambda resolved, folder, saved: _actors(
@@ -84,14 +87,14 @@ def train(config: TrainConfig) -> int:
 
 
 def learn(config: LearnerConfig) -> int:
-    """`kubebeast learner`: the learner, for env-servers elsewhere. Returns the exit status."""
+    """Runs `kubebeast learner`: the learner, for env-servers elsewhere. Returns the exit status."""
     address = config.pool.listen_address
     if not address and not config.pool.dial:
         raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
     check_files(config.pool)
     _require_packages(config.pool)
     place = Place.read(os.environ)
-    of_rank(config, place)  # refuses before the run's folder is touched
+    of_rank(config, place)  # raises before the run's folder is touched
     monitor = _monitor(config.ranks, place)
     return process.run(
         config,
@@ -112,7 +115,7 @@ def learn(config: LearnerConfig) -> int:
 
 
 def refuse_settings_of_strangers(pool: PoolConfig) -> None:
-    """ConfigError where something is set that only env-servers elsewhere need."""
+    """Raises ConfigError if a setting is used that only env-servers elsewhere need."""
     for name in ("dial", "tls_cert", "tls_key", "tls_ca", "token_file"):
         value = getattr(pool, name)
         reason = "is for kubebeast learner; the env-servers of kubebeast train know no such"
@@ -120,8 +123,9 @@ def refuse_settings_of_strangers(pool: PoolConfig) -> None:
 
 
 def of_rank(config: ConfigT, place: Place) -> ConfigT:
-    """The configuration of a rank's own actors: their seeds, whom they dial, where their metrics are served and their
-    actions chosen. ConfigError where there are too few to dial, or a device is not here.
+    """Returns the configuration of a rank's own actors: seed, dial targets, HTTP address and inference devices.
+
+    Raises ConfigError if there are fewer dial targets than ranks, or if a device does not exist.
     """
     pool = config.pool
     targets = pool.dial_targets[place.rank :: place.num_ranks]
@@ -138,7 +142,7 @@ def of_rank(config: ConfigT, place: Place) -> ConfigT:
 
 
 def share_of_fleet(fleet: LocalFleetConfig, place: Place) -> LocalFleetConfig:
-    """The env-servers of one of the learners on this machine, which is alone with them."""
+    """Returns the part of one learner in the fleet on this machine, as a fleet with a single learner."""
     num_servers, num_actors = (
         spread(total, place.num_local_ranks)[place.local_rank] for total in (fleet.num_servers, fleet.num_actors)
     )
@@ -147,7 +151,7 @@ def share_of_fleet(fleet: LocalFleetConfig, place: Place) -> LocalFleetConfig:
 
 @contextlib.contextmanager
 def private_address() -> Iterator[str]:
-    """A unix socket in a folder of our own, removed afterwards; loopback where the path would be too long."""
+    """Yields a unix socket in a private folder, removed afterwards; loopback if the path would be too long."""
     folder = tempfile.mkdtemp(prefix="kubebeast-")
     path = f"{folder}/pool.sock"
     try:
@@ -163,12 +167,13 @@ def _env_spec(saved: Mapping[str, Any] | None) -> EnvSpec | None:
 def _local_fleet(
     config: TrainConfig, place: Place, folder: Path, saved: Mapping[str, Any] | None, address: str
 ) -> LocalFleet:
-    """Env-servers of this machine that will dial `address`."""
+    """Returns env-servers of this machine that will dial `address`."""
     return LocalFleet(
         config.fleet,
         address=address,
         seed=config.run.seed,
         version=0 if saved is None else saved["learner"]["version"],
+        run=config.run.xpid,
         log_path=folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
         tasks=config.tasks.tasks,
         serves_metrics=bool(config.pool.http_address),
@@ -186,22 +191,25 @@ def _actors(
     opening_env: str,
     make_fleet: Callable[[str], LocalFleet] | None = None,
 ) -> Iterator[Actors]:
-    """A pool that listens, dials or both, and its HTTP endpoint.
+    """Opens a pool that listens, dials or both, and its HTTP endpoint.
 
-    expected: the only environment that is let in; None leaves it to the first env-server of `opening_env`, or of any
-    environment where that is empty. make_fleet: makes env-servers of this machine that dial the address it is given.
+    Args:
+        expected: The only admitted environment. None leaves the choice to the first env-server of `opening_env`, or
+            of any environment if that is empty.
+        make_fleet: Makes env-servers of this machine that dial the given address.
     """
-    # The native core's gRPC reads it. Each failed TLS handshake would be an error, which a peer can repeat for ever.
+    # For gRPC in the native core: it would log each failed TLS handshake, which a peer can repeat forever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    open_files.make_room("max_streams", config.pool.max_streams)
+    open_files.make_room("max_streams", config.pool.max_streams, FILES_PER_STREAM)
     pool = make_pool(config, address, expected, opening_env)
     pool.start()
     if address:
         logger.info("listening on %s", pool.address)
     warn_about_access(config.pool, address)
     local_fleet = make_fleet(pool.address) if make_fleet is not None else None
-    actors = RemoteActors(config, pool, local_fleet)
-    # Left in reverse: the pool ends its streams before the processes behind them are stopped.
+    is_named = expected is not None or opening_env != ""
+    actors = RemoteActors(config, pool, local_fleet, is_environment_named=is_named)
+    # Closed in reverse order: the pool ends its streams before the processes behind them are stopped.
     with (
         local_fleet or contextlib.nullcontext(),
         contextlib.closing(pool),
@@ -213,7 +221,7 @@ def _actors(
 
 
 def _monitor(config: RanksConfig, place: Place) -> Monitor:
-    """Of a rank that waits for others no longer than the process group lets it."""
+    """Returns the monitor of a rank, with the timeout of the process group as longest wait for other ranks."""
     return Monitor(longest_wait_s=0.0 if place.is_alone else config.rank_timeout_s)
 
 
@@ -225,7 +233,7 @@ def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[objec
 
 
 def _require_packages(config: PoolConfig) -> None:
-    """ModuleNotFoundError, before the run has begun, where traces are asked for and their packages are missing."""
+    """Raises ModuleNotFoundError, before the run begins, if traces are enabled without their packages."""
     if config.trace_endpoint:
         importlib.import_module("kubebeast_learner.profiling.tracing")
 
@@ -234,7 +242,7 @@ def _step_tracer(config: FleetTrainingConfig, pool: ActorPool) -> AbstractContex
     endpoint, interval_s = config.pool.trace_endpoint, config.pool.trace_interval_s
     if not endpoint:
         return contextlib.nullcontext()
-    from kubebeast_learner.profiling.tracing import StepTracer  # of an extra
+    from kubebeast_learner.profiling.tracing import StepTracer  # needs an extra
 
     logger.info("tracing a step every %g s to %s", interval_s, endpoint)
     return StepTracer(pool, endpoint, interval_s=interval_s, run_id=config.run.xpid)
@@ -243,13 +251,13 @@ def _step_tracer(config: FleetTrainingConfig, pool: ActorPool) -> AbstractContex
 def _http_endpoint(
     config: FleetTrainingConfig, actors: RemoteActors, monitor: Monitor, fleet: LocalFleet | None, place: Place
 ) -> AbstractContextManager[object]:
-    """ConfigError when http_address cannot be bound; "" serves nothing."""
+    """Opens the HTTP endpoint, or none for "". Raises ConfigError if http_address cannot be bound."""
     address, run_id = config.pool.http_address, config.run.xpid
     if not address:
         return contextlib.nullcontext()
 
     def readiness() -> str:
-        # No word of env-servers: a Service routes to ready pods only, so they could never come.
+        # True without env-servers, too: a Service routes to ready pods only, so they could never connect otherwise.
         return "draining" if actors.is_draining and not monitor.is_finished else ""
 
     try:

@@ -1,4 +1,4 @@
-"""`kubebeast tune`: measures this machine and writes the settings that a training on it should have."""
+"""`kubebeast tune`: measures this machine and writes settings for training on it."""
 
 import logging
 import sys
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 DISTURBED = 0.1
-"""Share of the cores that others used from which the figures are not to be trusted."""
+"""Share of the cores in use by other processes above which the results are unreliable."""
 
 
 def run(config: TuneConfig) -> int:
-    """The command. Returns the exit status; ConfigError for settings that make no training."""
+    """Runs the command. Returns the exit status. Raises ConfigError if the settings make no training."""
     refuse_settings_of_strangers(config.pool)
     choose_device(config.run.device)
-    # What assembling a learner says is for a run's log.
+    # Messages about the assembly of a learner are for a run's log.
     log.configure("debug" if config.run.log_level == "debug" else "warning", config.run.log_format)
     voice = make_voice(config.run, config.tuning.seconds)
     try:
@@ -62,7 +62,7 @@ def _heading(config: TuneConfig, pieces: Pieces, steps_per_s: float, saturates: 
 
 
 def _write(text: str, out: Path | None) -> None:
-    """ConfigError where the file cannot be written."""
+    """Writes to `out`, or to standard output if it is None. Raises ConfigError if the file cannot be written."""
     if out is None:
         sys.stdout.write(text)
         return

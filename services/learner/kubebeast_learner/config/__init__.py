@@ -1,6 +1,6 @@
-"""What can be configured: one frozen dataclass per room, every field with its unit and its default.
+"""Frozen dataclasses with the settings of every command: each field has its unit and, if it is optional, a default.
 
-The names are TorchBeast's where it has the same knob. Validation errors name the field, the value and the reason.
+Names are those of TorchBeast for options that both have. Validation errors contain the field, the value and the reason.
 """
 
 from kubebeast_learner.config.checks import ConfigError
@@ -25,6 +25,7 @@ from kubebeast_learner.config.tasks import TasksConfig
 from kubebeast_learner.config.tools import (
     CheckpointConfig,
     ClusterConfig,
+    CompletionConfig,
     EvalConfig,
     ExportConfig,
     FleetConfig,
@@ -42,6 +43,7 @@ __all__ = [
     "CheckEnvConfig",
     "CheckpointConfig",
     "ClusterConfig",
+    "CompletionConfig",
     "ConfigError",
     "EvalConfig",
     "ExportConfig",

@@ -1,6 +1,7 @@
-"""What several settings must be."""
+"""Types and checks that several settings share."""
 
 import json
+import re
 from typing import Annotated, Any
 
 from kubebeast_common.env_config import Wrapper
@@ -11,23 +12,33 @@ from kubebeast_common.settings import require_at_least as require_at_least
 from kubebeast_common.settings import require_positive as require_positive
 
 JsonObject = Annotated[str, "a JSON object; a mapping in a YAML file"]
-"""The type of settings that parse_object reads."""
+"""Type of settings that `parse_object` parses."""
 MAX_SEED = 2_000_000_000
-"""Environments count up from a seed, and Atari's takes 31 bits."""
+"""Largest seed: environments count up from it, and Atari seeds have 31 bits."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""Scheme of a URL (RFC 3986, 3.1). One slash suffices, because Path collapses two."""
 
 
 def require_seed(seed: int) -> None:
-    """ConfigError for a seed that torch, numpy or an environment cannot take."""
+    """Raises ConfigError for a seed that torch, numpy or an environment cannot take."""
     require(0 <= seed <= MAX_SEED, "seed", seed, f"must lie in [0, {MAX_SEED}]")
 
 
+def require_local(config: object, *names: str) -> None:
+    """Raises ConfigError if a path is a URL, which would become a folder of that name. None is valid."""
+    for name in names:
+        value = getattr(config, name)
+        is_url = value is not None and _URL.match(str(value)) is not None
+        require(not is_url, name, str(value), "is a URL: only paths of mounted file systems can be read and written")
+
+
 def parse_env_kwargs(text: str) -> dict[str, Any]:
-    """The setting env_kwargs. ConfigError unless it is a JSON object."""
+    """Parses the setting env_kwargs. Raises ConfigError unless it is a JSON object."""
     return parse_object("env_kwargs", text)
 
 
 def parse_object(name: str, text: str) -> dict[str, Any]:
-    """The setting `name`. ConfigError unless it is a JSON object."""
+    """Parses the setting `name`. Raises ConfigError unless it is a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -38,7 +49,7 @@ def parse_object(name: str, text: str) -> dict[str, Any]:
 
 
 def parse_wrappers(text: str) -> tuple[Wrapper, ...]:
-    """The setting wrappers. ConfigError unless it is a list of them."""
+    """Parses the setting wrappers. Raises ConfigError unless it is a list of wrappers."""
     try:
         return parse(text)
     except ValueError as error:

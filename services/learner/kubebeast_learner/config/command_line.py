@@ -1,4 +1,4 @@
-"""The settings of one command line: parsed, explained by --help, and refused in one line."""
+"""Parsing of a command line: settings, --help, and errors in one line."""
 
 import contextlib
 import io
@@ -6,25 +6,29 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 
 from kubebeast_common import log
+from kubebeast_learner.config.help.text import help_text
 from kubebeast_learner.config.sources import LayeredFlags
+
+_HELP = {"-h", "--help", "-H", "--help-verbose"}
+"""Flags that request help; the last two are tyro's."""
 
 
 class Voice:
-    """What a command says before there is a log, a line at a time to standard error: JSON where its log will be."""
+    """Messages of a command before its log is open, one line each to standard error; JSON if the log will be JSON."""
 
     def __init__(self, program: str, log_format: str) -> None:
-        """log_format: the setting, as the user wrote it; "text" for commands that have no log."""
+        """`log_format` is the setting as the user wrote it, "text" for commands that have no log."""
         self._program = program
         formatter = log.make_handler("info", "json" if log_format == "json" else "auto").formatter
         is_json = isinstance(formatter, log.JsonFormatter) and log_format != "text"
         self._formatter = formatter if is_json else None
         self.draws = self._formatter is None and sys.stderr.isatty()
-        """Whether a message may have several lines."""
+        """True if a message may have several lines."""
 
     def say(self, text: str, level: int = logging.INFO) -> None:
         line = f"{self._program}: {text}"
@@ -33,52 +37,54 @@ class Voice:
         print(line, file=sys.stderr)
 
 
-def parse(voice: Voice, program: str, summary: str, config_type: type, layered: LayeredFlags, has_sources: bool) -> Any:
-    """The validated configuration of a command. ConfigError for a value that cannot be used.
+def parse(voice: Voice, program: str, config_type: type, layered: LayeredFlags, has_sources: bool) -> Any:
+    """Parses the settings of a command into a validated configuration.
 
-    has_sources: with the flags --config and --recipe, and a --help that shows the defaults that the sources leave.
-    SystemExit(2) after a message for a flag that is unknown or cannot be read, SystemExit(0) after --help.
+    Args:
+        has_sources: True for commands with the flags --config and --recipe.
+
+    Raises:
+        ConfigError: A value cannot be used.
+        SystemExit: A flag is unknown or cannot be parsed; status 2, after a message.
     """
     if not has_sources:
-        return _parse(voice, program, summary, config_type, layered.flags)
-    if {"-h", "--help"} & set(layered.from_user):
-        defaults = _parse(voice, program, summary, _with_sources(config_type), layered.from_sources)
-        notes = "".join(f"\n\nDefaults of {note}" for note in layered.notes)
-        return _parse(voice, program, summary + notes, _with_sources(config_type, defaults), ["--help"])
+        return _parse(voice, program, config_type, layered.flags)
     for note in layered.notes:
         voice.say(f"settings of {note}")
-    return _parse(voice, program, summary, _with_sources(config_type), layered.flags)
+    return _parse(voice, program, _with_sources(config_type), layered.flags)
 
 
-def _parse(voice: Voice, program: str, summary: str, form: Any, flags: Sequence[str]) -> Any:
+def is_help_wanted(flags: Sequence[str]) -> bool:
+    return not _HELP.isdisjoint(flags)
+
+
+def explain(
+    voice: Voice, program: str, summary: str, example: str, config_type: type, layered: LayeredFlags, has_sources: bool
+) -> str:
+    """Returns the output of --help, with the defaults after recipe, file and environment. Raises as `parse`."""
+    if not has_sources:
+        return help_text(program, summary, example, config_type)
+    defaults = _parse(voice, program, _with_sources(config_type), layered.from_sources)
+    notes = [f"Defaults of {note}" for note in layered.notes]
+    return help_text(program, summary, example, config_type, notes=notes, defaults=defaults, has_sources=True)
+
+
+def _parse(voice: Voice, program: str, form: Any, flags: Sequence[str]) -> Any:
     refusal = io.StringIO()
     try:
         with contextlib.nullcontext() if voice.draws else contextlib.redirect_stderr(refusal):
-            return tyro.cli(form, args=flags, prog=program, description=summary, config=(tyro.conf.OmitArgPrefixes,))
+            return tyro.cli(form, args=flags, prog=program, config=(tyro.conf.OmitArgPrefixes,))
     except SystemExit as end:
         if end.code and not voice.draws:
             voice.say(_in_one_line(refusal.getvalue()), logging.ERROR)
         raise
 
 
-def _with_sources(config_type: type, defaults: Any = None) -> Callable[..., Any]:
-    """A command's settings and the flags that say where settings come from. defaults: of the settings."""
-    config_flag = tyro.conf.arg(
-        metavar="FILE", help="YAML file of settings, name: value. KUBEBEAST_<NAME> variables and flags override it."
-    )
-    recipe_flag = tyro.conf.arg(
-        metavar="NAME",
-        help="Settings known to learn, as defaults: auto goes by --env, where there is one; none, or a recipe's name.",
-    )
+def _with_sources(config_type: type) -> Callable[..., Any]:
+    """Returns a form, for tyro, of a command's settings and the flags of their sources."""
+    start = config_type()
 
-    start = config_type() if defaults is None else defaults
-
-    def settings(
-        settings: Any = start,
-        *,
-        config: Annotated[Path | None, config_flag] = None,
-        recipe: Annotated[str, recipe_flag] = "auto",
-    ) -> Any:
+    def settings(settings: Any = start, *, config: Path | None = None, recipe: str = "auto") -> Any:
         return settings
 
     settings.__annotations__["settings"] = config_type
@@ -86,7 +92,7 @@ def _with_sources(config_type: type, defaults: Any = None) -> Callable[..., Any]
 
 
 def _in_one_line(box: str) -> str:
-    """What tyro has drawn, in UTF-8 or in ASCII: without its title and its last part, which says how to get help."""
+    """Joins a box of tyro, in UTF-8 or ASCII, to one line, without its title and its last part, a hint at --help."""
     parts: list[list[str]] = [[]]
     for line in box.splitlines():
         text = line.strip("│╰╯ ")

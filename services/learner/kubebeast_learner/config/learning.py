@@ -1,4 +1,4 @@
-"""What is learnt, and how: the model, the losses, the optimizer, the replay."""
+"""Settings of the model, the loss, the optimizer and the replay."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,46 +20,46 @@ BoundedActions = Literal["tanh", "clip"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """The network that acts and is trained."""
+    """Network that selects actions and is trained."""
 
     model: str = "auto"
-    """Network: shallow or deep IMPALA convolutions for images, beside them an encoder for every other leaf; mlp
-    flattens all leaves; auto is shallow where there is an image, else mlp. module:Class is a torch module of your own,
-    which the settings below do not concern, but for its options."""
+    """Network: shallow or deep IMPALA convolutions for images, with an encoder for every other leaf; mlp flattens all
+    leaves; auto is shallow if there is an image, else mlp. module:Class is a torch module of your own, to which the
+    settings below do not apply, except model_options."""
     model_options: JsonObject = "{}"
     """JSON object: arguments of a model of your own, by name."""
     encoder: tuple[str, ...] = ()
     """Encoders of your own, LEAF=module:Class each: torch modules for single leaves of the observation. LEAF is the
-    leaf's path, as the log has it, or "." where there is only one."""
+    path of the leaf as in the log, or "." if there is only one."""
     encoder_options: JsonObject = "{}"
-    """JSON object: for a LEAF of encoder an object of the arguments of its class, by name."""
+    """JSON object: for each LEAF of encoder, an object with the arguments of its class, by name."""
     image_layout: tuple[str, ...] = ()
-    """What the axes of leaves are, LEAF=AXES each, where their shapes do not tell: hwc, chw, khwc (h rows, w columns, c
-    channels, k frames of a stack), or flat for a vector."""
+    """Axes of leaves, LEAF=AXES each, if their shapes are ambiguous: hwc, chw, khwc (h rows, w columns, c channels, k
+    frames of a stack), or flat for a vector."""
     use_lstm: bool = False
     """Put an LSTM between the torso and the heads."""
     reward_input: InputChoice = "auto"
-    """Show the last reward, clipped to [-1, 1], to the network; auto does so for shallow and deep."""
+    """Feed the last reward, clipped to [-1, 1], to the network; auto does so for shallow and deep."""
     last_action_input: InputChoice = "auto"
-    """Show the last action, choices one-hot, to the network; auto does so for shallow."""
+    """Feed the last action, choices one-hot, to the network; auto does so for shallow."""
     task_input: bool = False
-    """Show the task, one-hot, to the network, where task_shares names several."""
+    """Feed the task, one-hot, to the network if task_shares names several."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Widths of the mlp's hidden layers."""
     separate_baseline: bool = False
-    """Give the value head a torso and an LSTM of its own: returns then shape no feature that the policy acts on."""
+    """Give the value head a torso and an LSTM of its own, so that returns do not shape the features of the policy."""
     normalise_observations: bool = False
-    """Show leaves of floats to the network with mean 0 and variance 1, by running statistics of what was trained on,
+    """Normalize float leaves to mean 0 and variance 1 for the network, by running statistics of the training data,
     which are part of the weights."""
     normalise_values: bool = False
-    """Train the value head towards targets of mean 0 and variance 1 (PopArt), by running statistics that are part of
-    the weights, and divide advantages by the same scale: returns of any size learn alike."""
+    """Train the value head on targets of mean 0 and variance 1 (PopArt), by running statistics that are part of the
+    weights, and divide advantages by the same scale, so that returns of any magnitude are learned alike."""
     bounded_actions: BoundedActions = "clip"
-    """How numbers of an action stay in their bounds: a normal distribution that is cut off, or squashed by tanh."""
+    """Bounding of an action's numbers: clip a normal distribution, or squash it by tanh."""
     log_std_init: float = 0.0
-    """Initial log standard deviation of an action's numbers, of which each bounded one goes from -1 to 1."""
+    """Initial log standard deviation of an action's numbers; bounded ones range from -1 to 1."""
     initialisation: Literal["pytorch", "orthogonal"] = "pytorch"
-    """Initial weights: PyTorch's defaults, which are TorchBeast's, or orthogonal ones with a nearly uniform policy."""
+    """Initial weights: PyTorch's defaults, as in TorchBeast, or orthogonal ones with a nearly uniform policy."""
 
     def __post_init__(self) -> None:
         _require_choice("model", self.model, ("auto", "shallow", "deep", "mlp"), "module:Class")
@@ -74,13 +74,19 @@ class ModelConfig:
 
     @property
     def encoders(self) -> Mapping[str, str]:
-        """LEAF to module:Class."""
+        """Map from LEAF to module:Class."""
         return _by_leaf("encoder", self.encoder, _OBJECT, "module:Class")
 
     @property
     def image_layouts(self) -> Mapping[str, str]:
-        """LEAF to its axes, or to "flat"."""
+        """Map from LEAF to its axes, or to "flat"."""
         return _by_leaf("image_layout", self.image_layout, _AXES, "AXES, e.g. hwc, chw, khwc or flat")
+
+    @property
+    def own_code(self) -> Sequence[str]:
+        """Settings that name code to import, for messages: "model = 'nets:Net'"; empty for built-in networks."""
+        model = [f"model = {self.model!r}"] if ":" in self.model else []
+        return [*model, *(f"encoder = {encoder!r}" for encoder in self.encoder)]
 
     def _check_leaves(self) -> None:
         for name in ("encoder", "image_layout"):
@@ -96,10 +102,10 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LossConfig:
-    """What is minimised: the costs, the clipping and the discounts of IMPALA's loss."""
+    """Loss of the training: the costs, the clipping and the discounts of IMPALA."""
 
     loss: str = "impala"
-    """What is minimised: impala, or a function of your own, module:function, which is given these settings."""
+    """Loss: impala, or a function of your own, module:function, which receives these settings."""
     loss_options: JsonObject = "{}"
     """JSON object: further arguments of a loss of your own, by name."""
     discounting: float = 0.99
@@ -109,29 +115,29 @@ class LossConfig:
     entropy_cost: float = 0.0006
     """Weight of the entropy bonus, at step 0."""
     entropy_schedule: Schedule = "constant"
-    """How the entropy bonus's weight goes to entropy_cost_final over total_steps."""
+    """Schedule of the entropy bonus's weight, from entropy_cost to entropy_cost_final over total_steps."""
     entropy_cost_final: float = 0.0
-    """Weight of the entropy bonus at total_steps, unless it is constant."""
+    """Weight of the entropy bonus at total_steps, unless the schedule is constant."""
     reward_scale: float = 1.0
-    """For the loss, rewards are multiplied by it, before they are clipped; logged returns never are."""
+    """Factor of rewards in the loss, applied before they are clipped; logged returns are not scaled."""
     reward_clipping: Literal["abs_one", "soft_asymmetric", "none"] = "abs_one"
-    """For the loss, abs_one clips rewards to [-1, 1], soft_asymmetric squeezes them into (-1.5, 5); logged returns are
-    never clipped."""
+    """Clipping of rewards in the loss: abs_one clips to [-1, 1], soft_asymmetric squashes into (-1.5, 5); logged
+    returns are not clipped."""
     normalise_advantages: bool = False
     """Shift and scale the advantages of each batch to mean 0 and variance 1."""
     loss_reduction: Literal["sum", "mean"] = "sum"
-    """Losses are summed (TorchBeast) or averaged over the valid transitions of [T, B]."""
+    """Reduction of the losses over the valid transitions of [T, B]: the sum, as in TorchBeast, or the mean."""
     clip_rho_threshold: float | None = 1.0
-    """Largest importance weight of a temporal difference, rho bar of V-trace; None does not clip."""
+    """Largest importance weight of a temporal difference, rho bar of V-trace; None disables clipping."""
     clip_c_threshold: float | None = 1.0
-    """Largest importance weight of a trace coefficient, c bar of V-trace; None does not clip."""
+    """Largest importance weight of a trace coefficient, c bar of V-trace; None disables clipping."""
     clip_pg_rho_threshold: float | None = 1.0
-    """Largest importance weight of the policy gradient; None does not clip."""
+    """Largest importance weight of the policy gradient; None disables clipping."""
     clip_policy_ratio: float | None = None
-    """PPO's epsilon: a transition moves the policy only as far as its action became 1 - epsilon or 1 + epsilon times as
-    likely as when it was taken; None does not clip. For transitions that are trained on many times (replay_share)."""
+    """PPO's epsilon: a transition moves the policy only until its action is 1 - epsilon or 1 + epsilon times as likely
+    as when it was taken; None disables clipping. For transitions that are trained on many times (replay_share)."""
     vtrace_lambda: float = 1.0
-    """Discount of the trace coefficients, lambda of V-trace: 1 is the n-step return, 0 one-step targets."""
+    """Discount of the trace coefficients, lambda of V-trace: 1 gives n-step returns, 0 one-step targets."""
 
     def __post_init__(self) -> None:
         _require_choice("loss", self.loss, ("impala",), "module:function")
@@ -148,29 +154,30 @@ class LossConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimizerConfig:
-    """How the weights follow the gradient, and the schedule of the learning rate."""
+    """Optimizer, and schedule of the learning rate."""
 
     optimizer: str = "rmsprop"
     """Optimizer: rmsprop, adam, or a subclass of torch.optim.Optimizer, module:Class, e.g. torch.optim:AdamW. alpha and
-    momentum belong to rmsprop, epsilon to rmsprop and adam."""
+    momentum apply to rmsprop, epsilon to rmsprop and adam."""
     optimizer_options: JsonObject = "{}"
-    """JSON object: arguments of an optimizer module:Class, by name, beside the parameters and the learning rate."""
+    """JSON object: arguments of an optimizer module:Class, by name, in addition to the parameters and the learning
+    rate."""
     learning_rate: float = 0.00048
-    """Learning rate at step 0, or after the warm-up."""
+    """Learning rate at the start of the schedule, before the factor of the warm-up."""
     learning_rate_schedule: Schedule = "linear"
-    """How the learning rate goes to learning_rate_final over total_steps."""
+    """Schedule of the learning rate, from learning_rate to learning_rate_final over total_steps."""
     learning_rate_final: float = 0.0
-    """Learning rate at total_steps, unless it is constant."""
+    """Learning rate at total_steps, unless the schedule is constant."""
     learning_rate_warmup_steps: int = 0
-    """Env-steps over which the learning rate rises from 0; the schedule runs from step 0 all the same."""
+    """Env-steps over which the learning rate rises from 0; the schedule nevertheless starts at step 0."""
     alpha: float = 0.99
-    """RMSProp's smoothing constant."""
+    """Smoothing constant of RMSProp."""
     momentum: float = 0.0
-    """RMSProp's momentum."""
+    """Momentum of RMSProp."""
     epsilon: float = 0.01
-    """Added to the denominator of the update."""
+    """Term added to the denominator of the update."""
     grad_norm_clipping: float = 40.0
-    """Largest global gradient norm; larger gradients are scaled down. 0 turns clipping off."""
+    """Largest global gradient norm; larger gradients are scaled down. 0 disables clipping."""
 
     def __post_init__(self) -> None:
         _require_choice("optimizer", self.optimizer, ("rmsprop", "adam"), "module:Class")
@@ -184,45 +191,45 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayConfig:
-    """How much of a training batch was trained on before."""
+    """Replay of unrolls that were trained on before."""
 
     replay_share: float = 0.0
-    """Share of every training batch that is replayed, in [0, 1); the rest is fresh. 0 turns replay off."""
+    """Share of replayed unrolls in every training batch, in [0, 1); the rest is fresh. 0 disables the replay."""
     replay_capacity: int = 1000
-    """Newest unrolls that can be replayed, kept in memory on the CPU."""
+    """Number of newest unrolls that can be replayed, kept in memory on the CPU."""
 
     def __post_init__(self) -> None:
         require(0.0 <= self.replay_share < 1.0, "replay_share", self.replay_share, "must lie in [0, 1)")
         require_at_least(1, self, "replay_capacity")
 
     def num_replayed(self, batch_size: int) -> int:
-        """Replayed unrolls in a training batch: replay_share of it, rounded, but never all."""
+        """Returns the replayed unrolls in a training batch: replay_share of it, rounded, but never all."""
         return min(round(self.replay_share * batch_size), batch_size - 1)
 
     def num_fresh(self, batch_size: int) -> int:
-        """Fresh unrolls in a training batch, at least one."""
+        """Returns the fresh unrolls in a training batch, at least one."""
         return batch_size - self.num_replayed(batch_size)
 
 
 _OBJECT = r"[\w.]+:\w+"
 _AXES = r"(?=.*h)(?=.*w)(?!.*(.).*\1)[hwck]{2,4}|flat"
-"""h and w among h, w, c and k, each at most once."""
+"""Both of h and w, with at most one c and one k, or flat."""
 
 
 def _require_choice(name: str, value: str, choices: tuple[str, ...], own: str) -> None:
-    """ConfigError unless `value` is one of `choices`, or names an object of the user's as `own` shows."""
+    """Raises ConfigError unless `value` is one of `choices` or names a user's object; `own` is the form of its name."""
     known = value in choices or re.fullmatch(_OBJECT, value) is not None
     require(known, name, value, f"must be {', '.join(choices)} or {own}")
 
 
 def _require_own(name: str, text: str, value: str, owner: str, reason: str) -> None:
-    """ConfigError unless `text` is a JSON object, an empty one where the chosen `value` of `owner` is built in."""
+    """Raises ConfigError unless `text` is a JSON object, which must be empty if the `value` of `owner` is built in."""
     options = parse_object(name, text)
     require(not options or ":" in value, name, text, f"is for a {owner} of your own, module:Name: {reason}")
 
 
 def _by_leaf(name: str, entries: Sequence[str], pattern: str, form: str) -> dict[str, str]:
-    """The setting `name`, LEAF=value each. ConfigError for one that is not, or a second one of a leaf."""
+    """Parses the setting `name`, LEAF=value each. Raises ConfigError for an invalid or repeated entry."""
     values: dict[str, str] = {}
     for entry in entries:
         leaf, _, value = entry.rpartition("=")

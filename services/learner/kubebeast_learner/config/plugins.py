@@ -1,4 +1,4 @@
-"""Objects that users name on the command line, module:Name."""
+"""Import of user-defined objects, module:Name."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -10,9 +10,9 @@ from kubebeast_learner.config import ConfigError
 
 
 def load_object(setting: str, value: str) -> Any:
-    """What `value`, "module:Name", names; modules are also found in the working directory, as `python -m` does.
+    """Imports the object `value`, "module:Name"; modules are also found in the working directory, as in `python -m`.
 
-    ConfigError names `setting` and `value` when there is no such module or name, or when importing it fails.
+    Raises ConfigError with `setting` and `value` if there is no such module or name, or if its import fails.
     """
     try:
         return import_user_object(value)
@@ -23,15 +23,16 @@ def load_object(setting: str, value: str) -> Any:
 def check_options(
     setting: str, text: str, function: Callable[..., Any], num_arguments: int, options: Mapping[str, Any]
 ) -> None:
-    """ConfigError unless `function` takes `options` by their names, after num_arguments that have no name.
+    """Raises ConfigError unless `function` accepts `options` by name, after num_arguments positional arguments.
 
-    setting, text: what the options were given by. Whether it can do without options, its call tells.
+    `setting` and `text` are the source of the options. Empty options are not checked: the call fails if some are
+    required.
     """
     if not options:
         return
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of C code
+    except (TypeError, ValueError):  # C code without a signature
         return
     try:
         signature.bind(*[None] * num_arguments, **options)

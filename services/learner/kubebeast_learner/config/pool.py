@@ -1,4 +1,4 @@
-"""The native pool: how it batches, what it bounds, where it meets env-servers and whom it lets in."""
+"""Settings of the native pool: batching, limits, addresses and access."""
 
 import re
 from dataclasses import dataclass
@@ -13,54 +13,57 @@ _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolConfig:
-    """The native pool that env-servers dial, or that dials them."""
+    """Native pool that env-servers dial, or that dials them."""
 
     max_learner_queue_size: int = 0
-    """Unrolls that may be played or wait for the learner; it bounds how old data are. 0 means one for each environment
-    and two batches, at most 8 batches. A full queue holds env-servers back, who go on in turn; of several tasks each
-    has its part of it."""
+    """Most unrolls that may be in progress or wait for the learner; it bounds the age of the data. 0 means one for each
+    environment and two batches, at most 8 batches. A full queue blocks env-servers, which continue in turn; each of
+    several tasks has its own part of it."""
     max_policy_lag: int = 0
-    """Unrolls that began with weights more than so many updates old are dropped and counted; 0 keeps all."""
+    """Largest age of an unroll's first weights, in updates; older unrolls are dropped and counted. 0 keeps all."""
     min_partial_steps: int = 1
-    """A stream's started unroll with fewer transitions than this is dropped when the stream ends."""
+    """Fewest transitions of an unfinished unroll; shorter ones are dropped when their stream ends."""
     inference_device: str = "auto"
-    """Where the model runs for the env-servers: auto is where the learner computes; several, separated by commas, share
-    the rows. Learners of one machine take every second, third, ... of them."""
+    """Device of the model for the env-servers: auto is the device of the learner; several, separated by commas, share
+    the rows. Each of N learners of one machine takes every N-th of them."""
     num_inference_threads: int = 1
-    """Threads that run the model for the env-servers, on each device."""
+    """Threads that run the model for the env-servers, per device."""
     min_inference_rows: int = 1
-    """Rows an inference batch waits for, at most inference_timeout_ms long."""
+    """Rows that an inference batch waits for, for at most inference_timeout_ms."""
     max_inference_rows: int = 256
     """Most rows in an inference batch."""
     inference_timeout_ms: int = 10
-    """How long the oldest row waits for min_inference_rows, in milliseconds."""
+    """Longest time that the oldest row waits for min_inference_rows, in milliseconds."""
     address: str = DEFAULT_ADDRESS
-    """Where the learner listens: "host:port" or "unix:/path". Empty, in `kubebeast train`: a private unix socket."""
+    """Address on which the learner listens: "host:port" or "unix:/path". Empty, in `kubebeast train`: a private unix
+    socket."""
     dial: str = ""
-    """Env-servers that listen, for the learner to dial: "host:port" or "host:first-last", separated by commas. With it
-    the learner listens only where another address than the default is given."""
+    """Listening env-servers that the learner dials: "host:port" or "host:first-last", separated by commas. With it, the
+    learner listens only if address is not the default."""
     tls_cert: Path | None = None
-    """Certificate of the learner and its chain, PEM. Read again while the run goes on, as the other files here."""
+    """Certificate of the learner and its chain, PEM. Reloaded during the run, like the other files here."""
     tls_key: Path | None = None
     """Private key of tls_cert, PEM."""
     tls_ca: Path | None = None
-    """Authorities that env-servers' certificates must descend from, PEM: demanded from all who dial in, where tls_cert
-    is given, and from all that are dialled."""
+    """Certificate authorities of the env-servers, PEM. If tls_cert is set, env-servers that dial in need a certificate
+    of them; env-servers that are dialed need one in any case."""
     token_file: Path | None = None
-    """Bearer tokens, one a line: an env-server needs any of them to dial in, the first is shown to those dialled."""
+    """Bearer tokens, one per line: an env-server needs any of them to dial in; the first is sent to those that are
+    dialed."""
     http_address: str = ""
-    """Where /healthz, /readyz and /metrics are served, "host:port"; empty serves nothing."""
+    """Address of /healthz, /readyz and /metrics, "host:port"; empty disables them."""
     trace_endpoint: str = ""
-    """Base URL of an OpenTelemetry collector, e.g. "http://collector:4318", for traces of sampled steps; empty traces
-    none."""
+    """Base URL of an OpenTelemetry collector, e.g. "http://collector:4318", for traces of sampled steps; empty disables
+    tracing."""
     trace_interval_s: float = 1.0
-    """Time between two steps that are traced, in seconds."""
+    """Time between two traced steps, in seconds."""
     linger: bool = False
-    """After the last step stay, healthy and idle, until SIGTERM: what restarts whatever ends, as Kubernetes does, would
-    start the finished run again and again."""
+    """After the last step, stay healthy and idle until SIGTERM. Supervisors that restart every ended process, such as
+    Kubernetes, would otherwise start the finished run again and again."""
     max_offences: int = 20
-    """Streams with malformed messages, without a token or without a Hello that a host may have: with more its further
-    connections are closed at once. One is forgiven every 3 s; 0: no bound."""
+    """Most offenses of a host: streams with malformed messages, without a token or without a Hello, and connections
+    without a stream or with more bytes or calls than a stream needs. Above it, further connections of the host wait and
+    are admitted slowly. One offense is forgiven every 3 s; 0 disables the limit."""
     max_streams: int = 4096
     """Most env-server streams at a time."""
     max_envs: int = 16384
@@ -70,9 +73,9 @@ class PoolConfig:
     max_message_mib: int = 64
     """Largest message accepted from an env-server, in MiB."""
     handshake_timeout_s: float = 10.0
-    """How long a new stream may take to introduce itself, in seconds."""
+    """Longest time that a new stream may take for its handshake, in seconds."""
     step_timeout_s: float = 60.0
-    """How long a stream may take to step its environments before it is closed, in seconds."""
+    """Longest time that a stream may take to step its environments, in seconds; then it is closed."""
 
     def __post_init__(self) -> None:
         names = ("num_inference_threads", "min_inference_rows", "max_envs_per_stream", "max_message_mib")
@@ -94,19 +97,19 @@ class PoolConfig:
 
     @property
     def inference_devices(self) -> tuple[str, ...]:
-        """The parts of `inference_device`; none where it is auto."""
+        """Parts of `inference_device`; empty if it is auto."""
         if self.inference_device == "auto":
             return ()
         return tuple(name.strip() for name in self.inference_device.split(","))
 
     @property
     def dial_targets(self) -> tuple[str, ...]:
-        """The parts of `dial`, each "host:port" or "host:first-last"."""
+        """Parts of `dial`, each "host:port" or "host:first-last"."""
         return tuple(target.strip() for target in self.dial.split(",")) if self.dial else ()
 
     @property
     def listen_address(self) -> str:
-        """Where the learner listens; empty where it only dials."""
+        """Address on which the learner listens; empty if it only dials."""
         return "" if self.dial and self.address == DEFAULT_ADDRESS else self.address
 
     def _check_inference_device(self) -> None:
@@ -129,5 +132,5 @@ class PoolConfig:
 
 
 def expanded(path: Path | None) -> str:
-    """A path as text, with the home folder for ~; "" for None."""
+    """Returns a path as text, with the home folder for ~; "" for None."""
     return "" if path is None else str(path.expanduser())

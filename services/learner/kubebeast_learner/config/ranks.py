@@ -1,4 +1,4 @@
-"""Several learners that train one model: how they wait for each other."""
+"""Settings of several learners that train one model: their timeouts."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from kubebeast_learner.config.checks import require, require_positive
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RanksConfig:
-    """The learners that torchrun starts, where it starts several."""
+    """Timeouts of the learners that torchrun starts, if there are several."""
 
     share_timeout_s: float = 5.0
-    """Longest that the other learners wait for one that has no batch, in seconds; then they train without its share,
+    """Longest time that the other learners wait for one without a batch, in seconds; then they train without its share,
     until it has one again."""
     rank_timeout_s: float = 300.0
-    """Longest that learners wait for one that does not answer, in seconds; then all end, for torchrun to start them
-    again. It has to be longer than it takes to save a checkpoint."""
+    """Longest time that learners wait for one that does not respond, in seconds; then all exit, and torchrun restarts
+    them. Must be longer than saving a checkpoint takes."""
 
     def __post_init__(self) -> None:
         require_positive(self, "share_timeout_s", "rank_timeout_s")

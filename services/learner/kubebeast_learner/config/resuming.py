@@ -1,4 +1,4 @@
-"""Which settings a resumed run may change, and what becomes of a change."""
+"""Settings that a resumed run may change, and the effects of a change."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from kubebeast_learner.config.tasks import parse_task_shares
 
 @dataclass(frozen=True, slots=True)
 class Resuming:
-    """Settings that a resume treats alike."""
+    """Group of settings with one rule for resumes."""
 
     settings: tuple[str, ...]
     may_change: bool
     reason: str
-    """What a change does, or why there can be none; a sentence that ends a table's row."""
+    """Effect of a change, or reason for the lack of one; a sentence at the end of a table row."""
 
 
 def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
@@ -25,39 +25,43 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 
 
 RESUMING = (
-    _alike("env preset env_kwargs wrappers time_limit", False, "They are what the run learns."),
+    _alike("env preset env_kwargs wrappers time_limit", False, "They define the task of the run."),
     _alike("task_shares", False, "The weights have a place for each task. The shares themselves may change."),
     _alike(
         "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input task_input "
         "hidden_sizes separate_baseline normalise_observations normalise_values bounded_actions log_std_init "
         "initialisation",
         False,
-        "The weights have their shapes and began with them.",
+        "They determine the shapes and the initial values of the weights.",
     ),
-    _alike("optimizer optimizer_options", False, "Its running averages mean nothing to another one."),
-    _alike("seed", False, "The weights began with it, and it tells apart the runs of one experiment."),
-    _alike("xpid savedir", True, "They say which run is meant: a folder that was moved or copied can be resumed."),
-    _alike("total_steps", True, "Schedules are those of the new length, from the step that was reached on."),
+    _alike("optimizer optimizer_options", False, "Another optimizer cannot use its running averages."),
+    _alike("seed", False, "It determines the initial weights and distinguishes the runs of one experiment."),
+    _alike("xpid savedir", True, "They name the run: a folder that was moved or copied can be resumed."),
+    _alike("total_steps", True, "Schedules follow the new length from the current step on."),
     _alike(
         "learning_rate learning_rate_schedule learning_rate_final learning_rate_warmup_steps entropy_cost "
         "entropy_schedule entropy_cost_final",
         True,
-        "Their schedules began at step 0 and stand at the step that was reached.",
+        "Their schedules start at step 0 and continue from the current step.",
     ),
     _alike(
         "alpha momentum epsilon grad_norm_clipping",
         True,
-        "From the next update on; the optimizer keeps its running averages. A momentum that was 0 begins at rest.",
+        "From the next update on; the optimizer keeps its running averages. If momentum was 0, its buffer starts at 0.",
     ),
     _alike(
         "loss loss_options discounting baseline_cost reward_scale reward_clipping normalise_advantages loss_reduction "
         "clip_rho_threshold clip_c_threshold clip_pg_rho_threshold clip_policy_ratio vtrace_lambda",
         True,
-        "From the next update on. The baseline has to learn another discounting, scale or clipping of rewards first.",
+        "From the next update on. The baseline first has to adapt to a new discounting, scale or clipping of rewards.",
     ),
-    _alike("unroll_length batch_size", True, "Unrolls that were not finished are played again in any case."),
+    _alike("unroll_length batch_size", True, "Unfinished unrolls are repeated in any case."),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
-    _alike("device inference_device precision compile learner_threads", True, "Where and how the same is computed."),
+    _alike(
+        "device inference_device precision compile learner_threads",
+        True,
+        "They change only the hardware and the arithmetic of the run.",
+    ),
     _alike(
         "num_actors num_servers num_learners num_actor_processes num_buffers env_timeout_s",
         True,
@@ -75,21 +79,21 @@ RESUMING = (
         "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress log_level "
         "log_format profile http_address trace_endpoint trace_interval_s linger",
         True,
-        "How the run is kept and watched.",
+        "They control files, logs and monitoring.",
     ),
 )
-"""Every setting of every command that trains, once."""
+"""All settings of the commands that train, each once."""
 
 _JSON = ("env_kwargs", "model_options", "encoder_options", "loss_options", "optimizer_options")
 FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
-"""The settings that a resumed run keeps."""
+"""Settings that a resumed run keeps."""
 
 
 def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: str) -> None:
-    """ConfigError, which names every fixed setting that is not as the run has it; an empty one leaves it open, but for
-    task_shares, where it is one task.
+    """Raises ConfigError, which names every fixed setting that differs from the run's.
 
-    wanted, saved: flat plain settings, see sources.as_settings. origin: where `saved` is from, for people.
+    An empty setting is not compared, except task_shares, for which it means one task. `wanted` and `saved` are flat
+    plain settings, see sources.as_settings; `origin` is the source of `saved`, for the message.
     """
     changed = {
         name: change
@@ -106,7 +110,7 @@ def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: st
 
 
 def changes(wanted: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The settings of both whose values differ, each with that in `saved` and that in `wanted`."""
+    """Returns the settings in both that have different values, with the values in `saved` and in `wanted`."""
     return {
         name: (saved[name], value)
         for name, value in wanted.items()
@@ -115,14 +119,14 @@ def changes(wanted: Mapping[str, Any], saved: Mapping[str, Any]) -> dict[str, tu
 
 
 def _meaning(name: str, value: Any) -> Any:
-    """What is the same however it was written."""
+    """Returns a value that is equal for all notations of one setting."""
     try:
         if name in _JSON:
             return json.loads(value)
         if name == "task_shares":
             return list(parse_task_shares(value))
         return parse_wrappers(value) if name == "wrappers" else value
-    except (ConfigError, ValueError):  # empty in runs that left it open
+    except (ConfigError, ValueError):  # empty in runs without this setting
         return value
 
 

@@ -1,11 +1,11 @@
-"""What a training run consists of: its size and place, the shape of rollouts, which processes take part."""
+"""Settings of training runs: size, devices, rollouts and processes."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_learner.config.checks import require, require_at_least, require_positive, require_seed
+from kubebeast_learner.config.checks import require, require_at_least, require_local, require_positive, require_seed
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
@@ -15,7 +15,7 @@ from kubebeast_learner.config.tasks import TasksConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RolloutConfig:
-    """The shape of a training batch, [T, B]."""
+    """Shape of a training batch, [T, B]."""
 
     unroll_length: int = 80
     """Transitions in an unroll (T)."""
@@ -27,48 +27,50 @@ class RolloutConfig:
 
 
 MAX_XPID_BYTES = 253
-"""Env-servers receive no more characters of it, and file systems take 255."""
+"""Most bytes of xpid: the protocol's limit for the name of a run; file systems allow 255."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
-    """Which run it is, how long it lasts, where it computes, and what it tells of itself."""
+    """Name, length, devices and output of a run."""
 
     xpid: str = ""
-    """Name of the run; an existing one is resumed. Empty makes one from the date."""
+    """Name of the run; an existing run is resumed. If empty, the name is made from the date."""
     savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs; each writes into savedir/xpid."""
+    """Folder that holds the runs; each run writes to savedir/xpid."""
     total_steps: int = 100_000
     """Env-steps (decisions of the agent) to train for."""
     seed: int = 1
-    """Seed of the model's initialisation, of action sampling and of the environments."""
+    """Seed of the model's initialization, of action sampling and of the environments."""
     device: str = "auto"
-    """Where the learner computes: auto takes cuda where there is one, else cpu."""
+    """Device of the learner: auto is cuda if available, else cpu."""
     disable_checkpoint: bool = False
     """Write no checkpoints."""
     checkpoint_interval_minutes: float = 10.0
     """Time between checkpoints, in minutes."""
     keep_checkpoints: int = 3
-    """Newest checkpoints that are kept; older ones are deleted."""
+    """Number of newest checkpoints that are kept; older ones are deleted."""
     log_interval_s: float = 5.0
-    """Time between two rows of logs.csv and two JSON progress lines, in seconds."""
+    """Time between two rows of logs.csv and between two JSON progress lines, in seconds."""
     progress: Literal["auto", "table", "json", "none"] = "auto"
-    """What the terminal shows: auto is a live table on a terminal and JSON lines elsewhere."""
+    """Progress display: auto is a live table on a terminal and JSON lines elsewhere."""
     log_level: LogLevel = "info"
-    """Least severe level that is logged to the terminal; out.log of the run has info and above in any case."""
+    """Least severe level that is logged to the terminal; out.log of the run always has info and above."""
     log_format: LogFormat = "auto"
-    """Of the log: auto is text on a terminal and JSON lines elsewhere."""
+    """Format of the log: auto is text on a terminal and JSON lines elsewhere."""
     learner_threads: int = 0
-    """Threads of one torch operation on the CPU; 0 leaves a core to every local env-server, at least 1, at most 4."""
+    """Threads of one torch operation on the CPU; 0 leaves one core for every local env-server, at least 1 and at most 4
+    threads."""
     profile: bool = False
-    """Record 20 updates after the first 10 into trace.json of the run, for Perfetto or chrome://tracing."""
+    """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile for the update: auto does so on a GPU for models without an LSTM; on a CPU it gains nothing."""
+    """Use of torch.compile for the update: auto compiles on a GPU for models without an LSTM; a CPU gains nothing."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the convolutional networks: auto is bf16 where the hardware has it."""
+    """Arithmetic of the convolutional networks: auto is bf16 if the hardware supports it."""
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
+        require_local(self, "savedir")
         require_at_least(1, self, "total_steps", "keep_checkpoints")
         require_at_least(0, self, "learner_threads")
         require_positive(self, "checkpoint_interval_minutes", "log_interval_s")
@@ -81,7 +83,7 @@ class RunConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
-    """What every training has, wherever its environments run."""
+    """Settings of every training, with local or remote environments."""
 
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
@@ -93,13 +95,13 @@ class TrainingConfig:
 
     @property
     def steps_per_batch(self) -> int:
-        """Env-steps that a training batch counts for where no episode ends in it."""
+        """Env-steps that a training batch counts for if no episode ends in it."""
         return self.rollout.unroll_length * self.replay.num_fresh(self.rollout.batch_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetTrainingConfig(TrainingConfig):
-    """What every training on env-servers has, wherever they run."""
+    """Settings of every training on env-servers, local or remote."""
 
     pool: PoolConfig = field(default_factory=PoolConfig)
     ranks: RanksConfig = field(default_factory=RanksConfig)
@@ -107,16 +109,16 @@ class FleetTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteFleetConfig:
-    """The env-servers of a training that run elsewhere."""
+    """Remote env-servers of a training."""
 
     env: str = ""
-    """Environment that a new run begins with, as its env-servers name it; those of others may join once one of it has.
-    Empty: whichever joins first, of several tasks the first. The recipe goes by it."""
+    """Environment that a new run begins with, as its env-servers name it; env-servers of others may join after one of
+    it has. Empty: the first environment that joins, or the first of several tasks. It selects the recipe."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearnerConfig(FleetTrainingConfig):
-    """Everything `kubebeast learner` needs."""
+    """Settings of `kubebeast learner`."""
 
     fleet: RemoteFleetConfig = field(default_factory=RemoteFleetConfig)
 
@@ -126,22 +128,23 @@ class LearnerConfig(FleetTrainingConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalEnvsConfig(MakingConfig):
-    """The environments of a training that hosts them on its own machine."""
+    """Environments of a training on its own machine."""
 
     env: str = "PongNoFrameskip-v4"
-    """Environment: a gymnasium id or module:Id. Of several tasks the one that the recipe goes by and that eval plays,
-    the first where it is left out."""
+    """Environment: a gymnasium id or module:Id. Of several tasks, the one that selects the recipe and that eval plays;
+    the first if omitted."""
     num_actors: int = 32
-    """Environments, over all processes; of several agents in one each counts."""
+    """Number of environments over all processes; each agent of a multi-agent environment counts as one."""
     env_timeout_s: float = 120.0
-    """Longest that making, a reset or a step of a process's environments may take, in seconds; then it is replaced."""
+    """Longest time that construction, a reset or a step of a process's environments may take, in seconds; then the
+    process is replaced."""
 
     def __post_init__(self) -> None:
         MakingConfig.__post_init__(self)
         require_positive(self, "env_timeout_s")
 
     def require_one_each(self, name: str, num_processes: int) -> None:
-        """ConfigError unless every one of num_processes, the value of field `name`, gets an environment."""
+        """Raises ConfigError unless each of num_processes, the value of field `name`, gets an environment."""
         require(num_processes >= 1, name, num_processes, "must be at least 1")
         reason = f"must be at least {name} ({num_processes}), one environment each"
         require(self.num_actors >= num_processes, "num_actors", self.num_actors, reason)
@@ -149,13 +152,13 @@ class LocalEnvsConfig(MakingConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalFleetConfig(LocalEnvsConfig):
-    """The env-server processes that `kubebeast train` starts beside the learner."""
+    """Env-server processes that `kubebeast train` starts beside the learner."""
 
     num_servers: int = 3
-    """Env-server processes; each carries its share of num_actors on one stream."""
+    """Number of env-server processes; each runs its share of num_actors on one stream."""
     num_learners: int = 1
-    """Learners that train one model together, each with its share of the env-servers and a GPU of its own; batch_size
-    is that of each."""
+    """Learners that train one model together, each with its share of the env-servers and its own GPU; batch_size
+    applies to each of them."""
 
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)
@@ -165,7 +168,7 @@ class LocalFleetConfig(LocalEnvsConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(FleetTrainingConfig):
-    """Everything `kubebeast train` needs."""
+    """Settings of `kubebeast train`."""
 
     pool: PoolConfig = field(default_factory=lambda: PoolConfig(address=""))
     fleet: LocalFleetConfig = field(default_factory=LocalFleetConfig)
@@ -179,13 +182,13 @@ class TrainConfig(FleetTrainingConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActorProcessesConfig(LocalEnvsConfig):
-    """The processes of `kubebeast mono` that step environments and run a copy of the model for them."""
+    """Processes of `kubebeast mono`, which step environments and run a copy of the model for them."""
 
     num_actor_processes: int = 0
-    """Processes; each carries its share of num_actors. 0 means one for every core, at most num_actors."""
+    """Number of processes; each runs its share of num_actors. 0 means one for every core, at most num_actors."""
     num_buffers: int = 0
     """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
-    or more where a training batch needs more."""
+    or more if a training batch needs more."""
 
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)
@@ -195,7 +198,7 @@ class ActorProcessesConfig(LocalEnvsConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MonoConfig(TrainingConfig):
-    """Everything `kubebeast mono` needs."""
+    """Settings of `kubebeast mono`."""
 
     actors: ActorProcessesConfig = field(default_factory=ActorProcessesConfig)
 

@@ -1,4 +1,4 @@
-"""Which tasks share a learner, and how the training batches are shared among them."""
+"""Tasks that share a learner, and their shares of the training batches."""
 
 import re
 from collections.abc import Mapping
@@ -9,33 +9,33 @@ from kubebeast_learner.config.checks import require
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TasksConfig:
-    """The tasks of a training; a task is an environment, by its id."""
+    """Tasks of a training; a task is an environment, by its id."""
 
     task_shares: str = ""
     """Environments that share the learner, with the weights of their shares in the training batches: ENV=WEIGHT,
     separated by commas, e.g. "Pong-v5=2,Breakout-v5=1". Their observations and actions must be alike. Empty: one task,
-    whatever env-servers play."""
+    the environment of the env-servers."""
 
     def __post_init__(self) -> None:
         _ = self.weights
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Task to weight, in the order that numbers the tasks from 0; empty where there is one task."""
+        """Task to weight, in the order that numbers the tasks from 0; empty if there is one task."""
         return parse_task_shares(self.task_shares)
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Their names, in order; empty where there is one task."""
+        """Names of the tasks, in order; empty if there is one task."""
         return tuple(self.weights)
 
     @property
     def num_tasks(self) -> int:
-        """At least 1."""
+        """Number of tasks, at least 1."""
         return max(1, len(self.weights))
 
     def require_task(self, env: str) -> None:
-        """ConfigError where there are several tasks and `env` is none of them; "" leaves it open."""
+        """Raises ConfigError if there are several tasks and `env` is none of them; "" is always valid."""
         listed = ", ".join(self.tasks)
         require(
             not self.tasks or env in ("", *self.tasks), "env", env, f"is none of the tasks in task_shares: {listed}"
@@ -43,7 +43,10 @@ class TasksConfig:
 
 
 def parse_task_shares(text: str) -> dict[str, float]:
-    """The setting task_shares. ConfigError unless it names two tasks at least, each once, with positive weights."""
+    """Parses the setting task_shares. Raises ConfigError unless it is valid.
+
+    A valid text is empty, or has at least two tasks, each once, with positive weights.
+    """
     weights: dict[str, float] = {}
     for entry in text.split(",") if text else []:
         task, _, weight = (part.strip() for part in entry.rpartition("="))

@@ -1,4 +1,4 @@
-"""What `kubebeast tune` needs beside the settings of the training that it is for."""
+"""Settings of `kubebeast tune`, in addition to those of its training."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +9,12 @@ from kubebeast_learner.config.running import TrainConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuningConfig:
-    """How long is measured, and where the settings go."""
+    """Duration of the measurements, and destination of the settings."""
 
     seconds: float = 60.0
-    """Time for all measurements together, in seconds; starting what is measured takes some more."""
+    """Total time of all measurements, in seconds; startup takes some more."""
     out: Path | None = None
-    """File for the settings, YAML, as --config of kubebeast train takes it; None is standard output."""
+    """YAML file for the settings, suitable for --config of kubebeast train; None is standard output."""
 
     def __post_init__(self) -> None:
         require_positive(self, "seconds")
@@ -25,7 +25,7 @@ class TuningConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuneConfig(TrainConfig):
-    """Everything `kubebeast tune` needs: the settings of kubebeast train, and its own."""
+    """Settings of `kubebeast tune`: those of kubebeast train, and its own."""
 
     tuning: TuningConfig = field(default_factory=TuningConfig)
 

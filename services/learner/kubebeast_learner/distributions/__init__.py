@@ -1,4 +1,4 @@
-"""Policies as distributions over actions: what policy_logits mean for the action space of an environment."""
+"""Distributions over the actions of an environment, with policy_logits as parameters."""
 
 from kubebeast_learner.distributions.action import ActionDistribution
 from kubebeast_learner.distributions.categorical import Categorical

@@ -9,10 +9,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Categorical:
-    """A softmax over num_categories for each element, whose logits stand one element after the other.
+    """Softmax over num_categories for each element; the logits are those of one element after the other.
 
-    A category with the logit -inf is masked: it has probability 0, and neither log-probabilities of others nor the
-    entropy nor a gradient knows of it. Elements are int64.
+    A category with the logit -inf is masked: it has probability 0, and does not affect log-probabilities of others, the
+    entropy or gradients. Elements are int64.
     """
 
     num_elements: int
@@ -29,8 +29,12 @@ class Categorical:
     def num_features(self) -> int:
         return self.num_logits
 
+    @property
+    def is_squashed(self) -> bool:
+        return False
+
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        """By the Gumbel-max trick, argmax of logits - log(Exp(1)): a masked category is never drawn."""
+        """Draws by the Gumbel-max trick, argmax of logits - log(Exp(1)), which never draws a masked category."""
         noise = torch.empty_like(logits).exponential_(generator=generator)
         return self._by_element(logits - noise.log_()).argmax(dim=-1)
 
@@ -38,7 +42,7 @@ class Categorical:
         return self._by_element(logits).argmax(dim=-1)
 
     def log_prob(self, logits: Tensor, elements: Tensor) -> Tensor:
-        """-inf where a masked category is chosen."""
+        """Returns the log-probability, -inf if a masked category is chosen."""
         log_policy = F.log_softmax(self._by_element(logits), dim=-1)
         return log_policy.gather(-1, elements.long().unsqueeze(-1)).squeeze(-1).sum(dim=-1)
 
@@ -49,14 +53,17 @@ class Categorical:
         return -(policy * log_policy).sum(dim=(-2, -1))
 
     def masked(self, logits: Tensor, mask: Tensor) -> Tensor:
-        """The logits with -inf where mask, bool [*, L], is false; an element that would have no category is left."""
+        """Returns the logits with -inf for each false element of mask, bool [*, L].
+
+        Elements without any allowed category stay unmasked.
+        """
         allowed = self._by_element(mask)
         return logits.masked_fill(~(allowed | ~allowed.any(dim=-1, keepdim=True)).flatten(-2), -torch.inf)
 
     def features(self, elements: Tensor) -> Tensor:
-        """One-hot."""
+        """Returns one-hot categories."""
         return F.one_hot(elements.long(), self.num_categories).flatten(-2).float()
 
     def _by_element(self, logits: Tensor) -> Tensor:
-        """[*, E, num_categories]."""
+        """Returns [*, E, num_categories]."""
         return logits.reshape(*logits.shape[:-1], self.num_elements, self.num_categories)

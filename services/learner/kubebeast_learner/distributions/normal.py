@@ -1,4 +1,4 @@
-"""Numbers: Box spaces, bounded or not."""
+"""Normal distributions for numbers: Box spaces, bounded or not."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 LOG_STD_RANGE = -5.0, 2.0
-"""Beyond it a standard deviation is as good as 0, or as good as uniform over a bounded leaf."""
-_LARGEST = 1.0 - 1e-6
-"""Squashed numbers are taken as no nearer to 1: atanh(1) is infinite, and float32 rounds to 1 from 9 on."""
+"""Bounds of log standard deviations; outside, draws are nearly constant, or nearly uniform over a bounded leaf."""
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NUM_NODES = 32
-"""Of the quadrature: its error is below 0.02 nats, times the standard deviation where that is above 1 (its tests)."""
+"""Nodes of the quadrature: its error is below 0.02 nats, times the standard deviation if that is above 1 (see its
+tests)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """A diagonal normal distribution: the logits of E elements are E means, then E log standard deviations.
+    """Diagonal normal distribution: the logits of E elements are E means, then E log standard deviations.
 
-    The latter are clamped to LOG_STD_RANGE.
+    Log standard deviations are clamped to LOG_STD_RANGE.
     """
 
     num_elements: int
@@ -38,9 +37,14 @@ class Normal:
     def num_features(self) -> int:
         return self.num_elements
 
+    @property
+    def is_squashed(self) -> bool:
+        return False
+
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
+        """Draws elements; 0 if the mean is NaN, as environments accept numbers only. Such rows are not trained on."""
         mean, log_std = _split(logits)
-        return mean + log_std.exp() * torch.empty_like(mean).normal_(generator=generator)
+        return (mean + log_std.exp() * torch.empty_like(mean).normal_(generator=generator)).nan_to_num()
 
     def mode(self, logits: Tensor) -> Tensor:
         return _split(logits)[0]
@@ -55,53 +59,57 @@ class Normal:
         return (log_std + 0.5 + _LOG_SQRT_2PI).sum(dim=-1)
 
     def features(self, elements: Tensor) -> Tensor:
-        """As they are, in [-10, 10]."""
+        """Returns elements clamped to [-10, 10]."""
         return elements.clamp(-10.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SquashedNormal(Normal):
-    """tanh of a Normal, in (-1, 1) (Haarnoja et al. 2018, arXiv:1801.01290, appendix C)."""
+    """tanh of a Normal, in (-1, 1) (Haarnoja et al. 2018, arXiv:1801.01290, appendix C).
+
+    Elements are the numbers before tanh: from 9 on, float32 rounds tanh to 1, which does not determine the draw.
+    """
 
     def __str__(self) -> str:
         return f"{Normal.__str__(self)}, all before tanh"
 
-    def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        return Normal.sample(self, logits, generator).tanh()
+    @property
+    def is_squashed(self) -> bool:
+        return True
 
     def mode(self, logits: Tensor) -> Tensor:
-        """tanh of the mean: the median, which unlike the likeliest number does not jump to a bound."""
-        return Normal.mode(self, logits).tanh()
+        """Returns the mean: its tanh is the median, which, unlike the mode, does not jump to a bound."""
+        return Normal.mode(self, logits)
 
     def log_prob(self, logits: Tensor, elements: Tensor) -> Tensor:
-        unsquashed = elements.clamp(-_LARGEST, _LARGEST).atanh()
-        return Normal.log_prob(self, logits, unsquashed) - _log_slope(unsquashed).sum(dim=-1)
+        """Returns the log-density of tanh of the elements."""
+        return Normal.log_prob(self, logits, elements) - _log_slope(elements).sum(dim=-1)
 
     def entropy(self, logits: Tensor) -> Tensor:
-        """That of the normal and the mean of log(1 - tanh^2), by Gauss-Hermite quadrature."""
+        """Returns the entropy of the normal plus the mean of log(1 - tanh^2), by Gauss-Hermite quadrature."""
         mean, log_std = _split(logits)
         nodes, weights = (torch.tensor(values, dtype=mean.dtype, device=mean.device) for values in _quadrature())
         points = mean.unsqueeze(-1) + log_std.exp().unsqueeze(-1) * nodes
         return Normal.entropy(self, logits) + (_log_slope(points) * weights).sum(dim=(-2, -1))
 
     def features(self, elements: Tensor) -> Tensor:
-        """As they are."""
+        """Returns elements unchanged."""
         return elements
 
 
 def _split(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and log standard deviations, [*, E] each."""
+    """Returns means and log standard deviations, [*, E] each."""
     mean, log_std = logits.chunk(2, dim=-1)
     return mean, log_std.clamp(*LOG_STD_RANGE)
 
 
 def _log_slope(x: Tensor) -> Tensor:
-    """log(1 - tanh(x)^2), exact where tanh(x) rounds to 1."""
+    """Returns log(1 - tanh(x)^2), exact even if tanh(x) rounds to 1."""
     return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
 @cache
 def _quadrature() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Nodes and weights of the mean over a standard normal (numpy.polynomial.hermite_e.hermegauss)."""
+    """Returns nodes and weights of the mean over a standard normal (numpy.polynomial.hermite_e.hermegauss)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NUM_NODES)
     return tuple(nodes.tolist()), tuple((weights / weights.sum()).tolist())

@@ -1,4 +1,4 @@
-"""The distribution of the elements of one action leaf."""
+"""Distribution of the elements of one action leaf."""
 
 from typing import Protocol
 
@@ -7,34 +7,38 @@ from torch import Tensor
 
 
 class Part(Protocol):
-    """E elements that are independent of each other, given their L parameters. Immutable, without tensors.
+    """Distribution of E independent elements with L parameters. Immutable, without tensors.
 
-    Notation: * any leading shape, such as [T, B].
+    Notation: * is any leading shape, such as [T, B].
     """
 
     @property
     def num_elements(self) -> int:
-        """E."""
+        """Number of elements (E)."""
 
     @property
     def num_logits(self) -> int:
-        """L."""
+        """Number of parameters (L)."""
 
     @property
     def num_features(self) -> int:
-        """Size of what `features` returns."""
+        """Size of the last axis of `features`."""
+
+    @property
+    def is_squashed(self) -> bool:
+        """True if an environment receives tanh of the elements."""
 
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
-        """Draws elements [*, E] from float32 [*, L]; without gradient."""
+        """Draws elements [*, E] from float32 [*, L], without gradient."""
 
     def mode(self, logits: Tensor) -> Tensor:
-        """The likeliest elements [*, E] of float32 [*, L]."""
+        """Returns the most likely elements [*, E] of float32 [*, L]."""
 
     def log_prob(self, logits: Tensor, elements: Tensor) -> Tensor:
-        """float32 [*]: log of the joint probability, or density, of elements [*, E]. Differentiable in logits."""
+        """Returns the joint log-probability, or density, float32 [*], of elements [*, E]. Differentiable in logits."""
 
     def entropy(self, logits: Tensor) -> Tensor:
-        """float32 [*]: joint entropy in nats. Differentiable."""
+        """Returns the joint entropy, float32 [*], in nats. Differentiable."""
 
     def features(self, elements: Tensor) -> Tensor:
-        """float32 [*, num_features]: elements [*, E] as a network takes them."""
+        """Returns float32 [*, num_features]: elements [*, E] of an environment's action, as inputs of a network."""

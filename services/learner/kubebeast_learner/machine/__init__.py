@@ -1,1 +1,1 @@
-"""The machine that a run stands on."""
+"""Resources of the machine that runs a training."""

@@ -1,26 +1,26 @@
-"""CPU time of the machine, or of the container where the process is in one: who has none left cannot work faster."""
+"""CPU time of the machine, or of the container of this process, as an indicator of CPU shortage."""
 
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 CGROUP = Path("/sys/fs/cgroup")
-"""A container sees its own control group here, a process of the machine that of the whole machine."""
+"""Control group of the process: in a container its own, otherwise that of the whole machine."""
 PROC_STAT = Path("/proc/stat")
 IDLE_COLUMNS = (3, 4)
-"""idle and iowait, https://man7.org/linux/man-pages/man5/proc_stat.5.html; guest time is part of the columns before."""
+"""Columns idle and iowait, https://man7.org/linux/man-pages/man5/proc_stat.5.html; others include guest time."""
 NUM_COLUMNS = 8
 
 
 class CpuTime(NamedTuple):
     used_s: float
-    """CPU time that was used by anybody there, ever growing."""
+    """CPU time used by all processes of the container or machine; monotonic."""
     num_cpus: float
-    """CPUs that may be used at once: a container's limit, else those of the machine."""
+    """CPUs that can be used at once: the limit of a container, else those of the machine."""
 
 
 def read_cpu_time(cgroup: Path = CGROUP, proc_stat: Path = PROC_STAT) -> CpuTime | None:
-    """None where the system does not tell, as macOS."""
+    """Returns the CPU time and the number of CPUs; None on systems without this information, such as macOS."""
     for read, where in ((_cgroup_v2, cgroup), (_cgroup_v1, cgroup), (_machine, proc_stat)):
         try:
             used_s, limit = read(where)
@@ -32,7 +32,7 @@ def read_cpu_time(cgroup: Path = CGROUP, proc_stat: Path = PROC_STAT) -> CpuTime
 
 
 def _cgroup_v2(folder: Path) -> tuple[float, float | None]:
-    """https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files; the machine's own group has no limit."""
+    """Reads https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu-interface-files; the root group has no limit."""
     counts = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
     limit = folder / "cpu.max"
     quota, period = limit.read_text().split() if limit.exists() else ("max", "1")
@@ -46,7 +46,7 @@ def _cgroup_v1(folder: Path) -> tuple[float, float | None]:
 
 
 def _machine(proc_stat: Path) -> tuple[float, None]:
-    """Of the file's first line, the sum of all CPUs in ticks."""
+    """Returns the sum over all CPUs in the first line of the file, which is in ticks."""
     name, *columns = proc_stat.read_text().splitlines()[0].split()
     if name != "cpu":
         raise ValueError(f"{proc_stat}: the first line is not about all CPUs")

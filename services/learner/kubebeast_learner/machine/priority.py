@@ -1,7 +1,7 @@
-"""Who goes first where more threads want to run than there are cores: updates, then environments, then inference.
+"""Priorities of threads if there are fewer cores than runnable threads: updates, then environments, then inference.
 
-An update that waits for a core fills the queue with rollouts that get old; inference that waits finds more rows for its
-next batch. So no core is idle as long as there is work, and the work is done in the order that makes it least.
+If an update waits for a core, the queue fills with rollouts that age; if inference waits, its next batch has more rows.
+So no core is idle as long as there is work, and this order minimizes the work.
 """
 
 import contextlib
@@ -10,16 +10,15 @@ import sys
 
 ENVIRONMENTS = 3
 INFERENCE = 8
-"""Steps of a nice value: a thread gets about a quarter less of a contested core for each,
-https://man7.org/linux/man-pages/man7/sched.7.html. What computes on a GPU has no reason to give way.
-"""
+"""Steps of a nice value: each is a factor of 1.25 between the shares of a contested core,
+https://man7.org/linux/man-pages/man7/sched.7.html. Computation on a GPU has no reason to yield."""
 
 
 def give_way(steps: int) -> None:
     """Lowers the priority of the calling thread and of the threads and processes that it starts from now on.
 
-    Nobody without privileges can raise it again. Outside Linux, where a priority is a whole process's, and where a
-    sandbox forbids it, nothing changes.
+    Raising it again requires privileges. No effect outside Linux, as priorities there apply to whole processes, or if a
+    sandbox forbids it.
     """
     if sys.platform == "linux":
         with contextlib.suppress(PermissionError):

@@ -7,13 +7,13 @@ from pathlib import Path
 PROC = Path("/proc")
 """https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html"""
 _PARENT, _USER, _SYSTEM = 1, 11, 12
-"""Columns behind the command's name, which may hold spaces and brackets."""
+"""Columns after the name of the command, which may contain spaces and brackets."""
 
 
 def cpu_seconds_of_tree(pid: int, proc: Path = PROC) -> float:
-    """User and system time of process `pid` and of all that live below it; 0 for one that is gone.
+    """Returns user and system time, in seconds, of process `pid` and its live descendants; 0 if it has ended.
 
-    OSError where the system has no /proc.
+    Raises OSError if the system has no /proc.
     """
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
@@ -27,13 +27,13 @@ def _stats(proc: Path) -> Iterator[tuple[int, list[str]]]:
         if folder.name.isdigit():
             try:
                 text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-            except OSError:  # it has ended meanwhile
+            except OSError:  # the process has ended
                 continue
             yield int(folder.name), text.rpartition(")")[2].split()
 
 
 def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    """Whether `pid` is `ancestor` or descends from it."""
+    """Returns True if `pid` is `ancestor` or descends from it."""
     while pid != ancestor and pid in parents:
         pid = parents[pid]
     return pid == ancestor

@@ -10,10 +10,10 @@ from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 
 class ActionMask:
-    """Takes the mask out of a model's inputs and applies it to its policy_logits, in acting and in training alike."""
+    """The action mask of an observation, removed from a model's inputs and applied to its policy_logits."""
 
     def __init__(self, observation: Sequence[LeafSpec], distribution: ActionDistribution) -> None:
-        """Without a mask among the leaves it does nothing. ModelSpecError where there is one of another size."""
+        """Finds the mask, if there is one, among the leaves. Raises ModelSpecError if its size does not fit."""
         self._distribution = distribution
         self._index = next((i for i, leaf in enumerate(observation) if leaf.is_action_mask), None)
         if self._index is not None and tuple(observation[self._index].shape) != (distribution.num_categories,):
@@ -27,19 +27,19 @@ class ActionMask:
         return self._index is not None
 
     def without(self, inputs: ModelInputs) -> ModelInputs:
-        """The inputs that say something of the observation."""
+        """Returns the inputs without the mask."""
         if self._index is None:
             return inputs
         leaves = inputs.observation
         return inputs._replace(observation=leaves[: self._index] + leaves[self._index + 1 :])
 
     def apply(self, policy_logits: Tensor, inputs: ModelInputs) -> Tensor:
-        """policy_logits [T, B, A], -inf where `inputs`, those of the whole observation, forbid a category."""
+        """Returns policy_logits [T, B, A] with -inf for the categories that the mask in `inputs` forbids."""
         if self._index is None:
             return policy_logits
         return self._distribution.masked(policy_logits, inputs.observation[self._index])
 
 
 def data_leaves(observation: Sequence[LeafSpec]) -> list[LeafSpec]:
-    """The leaves that `ActionMask.without` keeps."""
+    """Returns the leaves that `ActionMask.without` keeps."""
     return [leaf for leaf in observation if not leaf.is_action_mask]

@@ -16,7 +16,7 @@ from kubebeast_learner.models.torsos.base import Torso
 
 
 class ActorCritic(Model):
-    """Only the torso may run in low precision: core and heads always compute in float32."""
+    """A torso, a core and two heads. Only the torso may run in low precision; the rest computes in float32."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class ActorCritic(Model):
         normalise_values: bool = False,
         num_tasks: int = 1,
     ) -> None:
-        """core takes the torso's features, then the clipped reward, the last action's features and the task, one-hot,
-        as far as chosen. value_torso, value_core: those of the value head, where it has its own.
+        """The input of `core` is the torso's features, then the clipped reward, the last action's features and the
+        one-hot task, each if enabled. value_torso, value_core: torso and core of the value head, if it has its own.
         """
         super().__init__()
         self.num_tasks = num_tasks
@@ -55,11 +55,11 @@ class ActorCritic(Model):
 
     @property
     def low_precision_part(self) -> nn.Module | None:
-        """The convolutions of the torso, if it has any."""
+        """The convolutions of the torso; None if it has none."""
         return self.torso.low_precision_part
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
-        """As in Model."""
+        """See `Model.forward`."""
         observation = self._action_mask.without(self.normalised(inputs)).observation
         num_states = len(self.core.state_shapes)
         features, state = self._run(self.torso, self.core, observation, inputs, core_state[:num_states])
@@ -75,7 +75,7 @@ class ActorCritic(Model):
 
     @property
     def popart(self) -> PopArt | None:
-        """As in Model."""
+        """See `Model.popart`."""
         return self.baseline if isinstance(self.baseline, PopArt) else None
 
     def _run(

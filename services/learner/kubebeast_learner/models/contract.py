@@ -1,4 +1,4 @@
-"""What a user's model must do, tried on made-up rows before anything starts; every violation is explained."""
+"""The contract of users' models, checked on made-up rows before anything starts; every violation is explained."""
 
 import copy
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kubebeast_learner.models.dummy import dummy_inputs
 from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 T, B = 3, 2
-# Of the largest output. The same call gives the same numbers; one of another shape rounds otherwise, bfloat16 most.
+# Tolerances relative to the largest output. A call of another shape rounds differently, most of all in bfloat16.
 _SAME_CALL, _OTHER_CALL = 1e-4, 2e-2
 _FIELDS = ModelOutput._fields
 _Result = tuple[ModelOutput, CoreState]
@@ -26,11 +26,11 @@ _Result = tuple[ModelOutput, CoreState]
 def check_contract(
     net: nn.Module, name: str, observation: Sequence[LeafSpec], distribution: ActionDistribution, num_tasks: int = 1
 ) -> None:
-    """Runs `net` on rows of the environment's shapes; ModelSpecError says what the model `name` does wrong.
+    """Runs `net` on rows of the environment's shapes; raises ModelSpecError with the violation by the model `name`.
 
-    Shapes and dtypes are right; outputs are finite, but for actions masked by the logit -inf; environments do not mix;
-    an unroll is what its single steps are; the core state is reset by is_first; a gradient reaches the parameters.
-    Leaves torch's global generator as it was.
+    Shapes and dtypes are right; outputs are finite, except the logit -inf of masked actions; environments do not mix;
+    an unroll equals its single steps; is_first resets the core state; a gradient reaches the parameters; `net` can be
+    copied. Leaves torch's global generator unchanged.
     """
     was_training = net.training
     net.eval()  # dropout would make two calls differ
@@ -57,7 +57,7 @@ class _Trial:
     name: str
     num_logits: int
     inputs: ModelInputs
-    """[T, B] rows without an is_first."""
+    """[T, B] rows; is_first is false in all of them."""
 
     def check_initial_state(self) -> None:
         sizes = []
@@ -141,7 +141,7 @@ class _Trial:
         return tuple(torch.randn_like(tensor) for tensor in self._initial_state(B))
 
     def _run(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
-        """One call of forward, its result's types, shapes and dtypes checked."""
+        """Calls forward and checks types, shapes, dtypes and finiteness of the result."""
         rows = len(inputs.reward)
         call = f"{self.name}.forward with T={rows}, B={B}"
         try:
@@ -173,7 +173,7 @@ class _Trial:
             self._require_close("core_state", x, y, tolerance, violation)
 
     def _require_close(self, what: str, x: Tensor, y: Tensor, tolerance: float, violation: str) -> None:
-        # Masked logits: -inf equals -inf, and no tolerance is relative to it.
+        # Masked logits: -inf equals -inf, and does not count for the relative tolerance.
         difference = (x - y).masked_fill(x == y, 0.0).abs().max().item()
         largest = x.masked_fill(x.isinf(), 0.0).abs().max().item()
         if not difference <= tolerance * largest:
@@ -181,7 +181,7 @@ class _Trial:
 
 
 def require_choice(policy_logits: Tensor, taken: Tensor) -> None:
-    """ModelSpecError where a row of policy_logits [*, A] masks every action by -inf, and one is taken: bool [*]."""
+    """Raises ModelSpecError if policy_logits [*, A] mask every action by -inf in a row that is `taken`, bool [*]."""
     masked = taken & (policy_logits == -torch.inf).all(dim=-1)
     if masked.any():
         raise ModelSpecError(
@@ -190,8 +190,23 @@ def require_choice(policy_logits: Tensor, taken: Tensor) -> None:
         )
 
 
+def require_playable(policy_logits: Tensor, taken: Tensor) -> None:
+    """Raises ModelSpecError if a row of policy_logits [*, A] that is `taken`, bool [*], holds NaN or +inf, or masks
+    every action by -inf.
+    """
+    require_choice(policy_logits, taken)
+    bad = policy_logits.isnan() | policy_logits.isposinf()
+    rows = taken & bad.any(dim=-1)
+    if rows.any():
+        number = policy_logits[rows.unsqueeze(-1) & bad][0].item()
+        raise ModelSpecError(
+            f"policy_logits: {number} in {int(rows.sum())} of {taken.numel()} rows: the weights are not finite, or the "
+            "observation holds numbers too large for them"
+        )
+
+
 def all_finite(gradients: Sequence[Tensor | None]) -> bool:
-    """Whether autograd.grad's result with allow_unused, None where a parameter took no part, is finite."""
+    """Returns True if all gradients are finite; None is the gradient of an unused parameter (autograd.grad)."""
     return all(gradient is None or bool(gradient.isfinite().all()) for gradient in gradients)
 
 
@@ -208,7 +223,7 @@ def _environment(index: int, result: _Result) -> _Result:
 
 
 def _describe(value: Any) -> str:
-    """float32 [3, 2] for a tensor, and so on inside tuples and lists; else the type."""
+    """Returns "float32 [3, 2]" for a tensor, the same for the items of tuples and lists, else the type."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""The core between torso and heads: an LSTM, or nothing.
+"""The core between torso and heads: an LSTM, or the empty core.
 
 A core state is a tuple of tensors [num_layers, B, size], () for the empty core.
 """
@@ -10,7 +10,7 @@ CoreState = tuple[Tensor, ...]
 
 
 class Core(nn.Module):
-    """The empty core: features pass through."""
+    """The empty core: features pass through unchanged."""
 
     output_size: int
     state_shapes: tuple[tuple[int, int], ...] = ()
@@ -21,12 +21,12 @@ class Core(nn.Module):
         self.output_size = input_size
 
     def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
-        """features float32 [T, B, input_size] to [T, B, output_size]; is_first bool [T, B]."""
+        """Maps features float32 [T, B, input_size] to [T, B, output_size]; is_first is bool [T, B]."""
         return features, core_state
 
 
 class LSTMCore(Core):
-    """An LSTM whose state is zeroed before every row with is_first."""
+    """An LSTM, with its state zeroed before every row with is_first."""
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1) -> None:
         super().__init__(input_size)
@@ -35,7 +35,7 @@ class LSTMCore(Core):
         self.state_shapes = ((num_layers, hidden_size), (num_layers, hidden_size))
 
     def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
-        """As in Core; core_state is (h, c). The rows between two starts of episodes run as one sequence."""
+        """See `Core.forward`; core_state is (h, c). The rows between two starts of episodes run as one sequence."""
         num_rows = features.shape[0]
         later_starts = is_first[1:].any(dim=1).nonzero().flatten().tolist() if num_rows > 1 else []
         starts = [0, *(row + 1 for row in later_starts)]
@@ -49,9 +49,9 @@ class LSTMCore(Core):
 
 
 def keep_cores_eager() -> None:
-    """Leaves LSTM cores out of everything that is compiled from now on.
+    """Excludes LSTM cores from everything that is compiled afterwards.
 
-    Which rows start an episode is data: a compiled graph would be broken there in any case. No decorator, because the
-    import of the compiler takes a second and 70 MiB of every process, also of those that only act.
+    The rows that start an episode depend on data, so a compiled graph would break there anyway. Not a decorator,
+    because importing the compiler takes a second and 70 MiB in every process, including those that only act.
     """
     LSTMCore.forward = torch.compiler.disable(LSTMCore.forward)  # type: ignore[method-assign, no-untyped-call]

@@ -1,4 +1,4 @@
-"""Made-up inputs of an environment's shapes, for checks and measurements before there are real ones."""
+"""Made-up inputs of an environment's shapes, for checks and measurements before real ones exist."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ def dummy_inputs(
     seed: int = 0,
     num_tasks: int = 1,
 ) -> ModelInputs:
-    """Random rows [num_rows, batch_size] in the middle of their episodes; every category, byte and action may occur.
-    Of several tasks the environments play one after the other.
+    """Returns random rows [num_rows, batch_size] inside episodes; every category, byte and action may occur.
 
-    Leaves of whole numbers have no row of zeros: a mask leaves some action.
+    Environment b plays task b % num_tasks. Integer leaves without categories have no row of zeros, so that a mask
+    allows at least one action.
     """
     random = np.random.default_rng(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -30,19 +30,19 @@ def dummy_inputs(
     return ModelInputs(
         observation=tuple(dummy_leaf(leaf, shape, random) for leaf in observation),
         reward=torch.from_numpy(random.standard_normal(shape, dtype=np.float32)),
-        last_action=distribution.sample(torch.zeros(*shape, distribution.num_logits), generator),
+        last_action=distribution.squashed(distribution.sample(torch.zeros(*shape, distribution.num_logits), generator)),
         is_first=torch.zeros(shape, dtype=torch.bool),
         task=(torch.arange(batch_size) % num_tasks).repeat(num_rows, 1) if num_tasks > 1 else None,
     )
 
 
 def dummy_leaf(leaf: LeafSpec, rows: tuple[int, int], random: np.random.Generator) -> Tensor:
-    """[*rows, *row_shape] of the leaf's dtype: any category and byte, numbers of a standard normal distribution."""
+    """Returns random categories, bytes, 0s and 1s or standard normal floats [*rows, *row_shape] in the leaf's dtype."""
     shape, dtype = rows + tuple(leaf.row_shape), np.dtype(leaf.dtype)
     if dtype.kind == "f":
         return torch.from_numpy(random.standard_normal(shape).astype(dtype))
     num_values = leaf.num_categories or (256 if dtype == np.uint8 else 2)
-    values = random.integers(num_values, size=shape).reshape(*rows, -1)
-    if not leaf.num_categories:
+    values = random.integers(num_values, size=shape, dtype=dtype.type).reshape(*rows, -1)
+    if not leaf.num_categories and values.size:
         values[..., 0] += (values == 0).all(axis=-1)
-    return torch.from_numpy(values.reshape(shape).astype(dtype))
+    return torch.from_numpy(values.reshape(shape))

@@ -1,4 +1,4 @@
-"""Chooses and builds the model for an environment's observation and action leaves."""
+"""Construction of the model for an environment's observation and action leaves."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,19 @@ from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 def make_model(
     observation: Sequence[LeafSpec], action: Sequence[LeafSpec], config: ModelConfig, num_tasks: int = 1
 ) -> Model:
-    """Builds a model for so many tasks, its initial weights drawn from the global generator (torch.manual_seed).
+    """Builds a model. Its initial weights are drawn from the global generator (torch.manual_seed).
 
-    Raises ModelSpecError, which names the leaf, for observations or actions that the chosen model cannot take, and for
-    a user's model that breaks its contract; ConfigError for a user's model that cannot be loaded, for its options, and
-    for what is said of single leaves.
+    Args:
+        observation: leaves of the observation.
+        action: leaves of the action.
+        config: settings of the model.
+        num_tasks: number of tasks that the model is trained on.
+
+    Raises:
+        ModelSpecError: if the chosen model cannot take a leaf, which the message names, or if a user's model breaks its
+            contract.
+        ConfigError: if a user's model cannot be loaded or does not take its options, or if a setting for a single leaf
+            is wrong.
     """
     distribution = ActionDistribution.of(action, config.bounded_actions)
     action_mask = ActionMask(observation, distribution)
@@ -37,6 +45,7 @@ def make_model(
         model = _make_built_in(config, observation, distribution, action_mask, num_tasks)
     if config.normalise_observations:
         model.normaliser = ObservationNormaliser(observation)
+    model.observation_names = list(map(describe_leaf, observation))
     return model
 
 
@@ -54,7 +63,7 @@ def _make_built_in(
         raise ModelSpecError("the observation has no leaf: a model needs at least one")
     name, torso = make_torso(data, config)
 
-    # Which inputs each network has in the original: arXiv:1802.01561, figure 3, and TorchBeast.
+    # The inputs of each network as in the original: arXiv:1802.01561, figure 3, and TorchBeast.
     reward_input = _is_on(config.reward_input, name in ("shallow", "deep"))
     last_action_input = _is_on(config.last_action_input, name == "shallow")
     core_input_size = torso.output_size + reward_input + last_action_input * distribution.num_features
@@ -84,7 +93,7 @@ def _make_built_in(
 
 
 def describe_inputs(model: Model, observation: Sequence[LeafSpec]) -> str:
-    """What becomes of every leaf, for people."""
+    """Returns a readable summary of the leaves and their encodings."""
     if not isinstance(model, ActorCritic):
         return f"{', '.join(map(describe_leaf, observation))} as they are"
     observation = data_leaves(observation)
@@ -97,7 +106,7 @@ def _is_on(choice: InputChoice, auto: bool) -> bool:
 
 
 def _make_core(name: str, torso: Torso, input_size: int, config: ModelConfig) -> Core:
-    """The LSTM is TorchBeast's: behind shallow two layers as wide as their input, else one as wide as the torso."""
+    """Returns TorchBeast's LSTM: two layers as wide as their input after shallow, else one as wide as the torso."""
     if not config.use_lstm:
         return Core(input_size)
     return LSTMCore(input_size, input_size, 2) if name == "shallow" else LSTMCore(input_size, torso.output_size)

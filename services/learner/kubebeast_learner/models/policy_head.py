@@ -1,4 +1,4 @@
-"""The policy head: features to policy_logits."""
+"""The policy head, which maps features to policy_logits."""
 
 import torch
 from torch import Tensor, nn
@@ -7,8 +7,8 @@ from kubebeast_learner.distributions import ActionDistribution, Categorical
 
 
 class PolicyHead(nn.Linear):
-    """Logits and means are linear in the features; standard deviations are learnt, but the same for all observations
-    (Schulman et al. 2015, arXiv:1502.05477, section 7). Their logarithms begin as log_std_init.
+    """Logits and means linear in the features, and learned standard deviations that are the same for all observations
+    (Schulman et al. 2015, arXiv:1502.05477, section 7). The logarithms of the deviations begin at log_std_init.
     """
 
     def __init__(self, in_features: int, distribution: ActionDistribution, log_std_init: float = 0.0) -> None:
@@ -20,7 +20,7 @@ class PolicyHead(nn.Linear):
         self.log_std = nn.Parameter(log_std) if any(self._num_deviations) else None
 
     def forward(self, features: Tensor) -> Tensor:
-        """float32 [T, B, A] from [T, B, in_features]."""
+        """Maps features [T, B, in_features] to float32 [T, B, A]."""
         outputs = super().forward(features)
         if self.log_std is None:
             return outputs

@@ -1,4 +1,4 @@
-"""A model from a user's plain torch module, module:Class; docs/models.md states its contract.
+"""Models from a user's plain torch module, module:Class; docs/models.md states the contract.
 
 __init__(observation: Sequence[LeafSpec], num_actions: int, **options): num_actions is the width of policy_logits
 initial_state(batch_size: int) -> tuple[Tensor, ...]
@@ -21,7 +21,7 @@ from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 
 class UserModel(Model):
-    """Runs `net`, which keeps to the contract, in float32 unless its author does otherwise."""
+    """A model around a user's `net`, which computes in float32 unless its own code does otherwise."""
 
     def __init__(
         self, net: nn.Module, distribution: ActionDistribution, action_mask: ActionMask, num_tasks: int
@@ -34,14 +34,14 @@ class UserModel(Model):
         self.state_shapes = tuple((len(tensor), tensor.shape[2]) for tensor in net.initial_state(1))  # type: ignore[operator]
 
     def forward(self, inputs: ModelInputs, core_state: CoreState) -> tuple[ModelOutput, CoreState]:
-        """As in Model."""
+        """See `Model.forward`."""
         output, core_state = self.net(self.normalised(inputs), core_state)
-        if self._action_mask.exists:  # what else the output has stays
+        if self._action_mask.exists:  # other fields of the output stay
             output = output._replace(policy_logits=self._action_mask.apply(output.policy_logits, inputs))
         return output, core_state
 
     def initial_state(self, batch_size: int) -> CoreState:
-        """The user's initial state, on the model's device."""
+        """Returns the user's initial state, on the model's device."""
         device = next(self.parameters()).device
         return tuple(tensor.to(device) for tensor in self.net.initial_state(batch_size))  # type: ignore[operator]
 
@@ -53,10 +53,10 @@ def make_user_model(
     action_mask: ActionMask,
     num_tasks: int,
 ) -> UserModel:
-    """Builds and checks the model that `config` names, module:Class.
+    """Builds and checks the model module:Class that `config` names.
 
-    ConfigError when it cannot be loaded or does not take its options, ModelSpecError when it cannot be built or breaks
-    the contract.
+    Raises ConfigError if it cannot be loaded or does not take its options, ModelSpecError if it cannot be built or
+    breaks the contract.
     """
     name, options = config.model, parse_object("model_options", config.model_options)
     user_class = load_object("model", name)

@@ -1,4 +1,4 @@
-"""Numbers that may be unknown: their sums and means, and how people read them."""
+"""Sums, means and texts of numbers that may be unknown."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -7,13 +7,13 @@ Number = TypeVar("Number", int, float)
 
 
 def total(values: Iterable[Number | None]) -> Number | None:
-    """The sum of what is known; None where nothing is."""
+    """Returns the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what is known; None where nothing is."""
+    """Returns the mean of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
@@ -23,7 +23,7 @@ def number_text(value: float | None, spec: str = ",.0f") -> str:
 
 
 def age_text(age_s: float) -> str:
-    """The largest unit only: 59s, 12m, 47h, 9d."""
+    """Formats an age in its largest unit only: 59s, 12m, 47h, 9d."""
     for unit, seconds, until_s in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
         if age_s < until_s:
             return f"{age_s // seconds:.0f}{unit}"
@@ -31,7 +31,7 @@ def age_text(age_s: float) -> str:
 
 
 def time_text(seconds: float | None) -> str:
-    """Three digits and a unit that suits: 250 µs, 1.25 ms, 12.5 s; "-" where it is not known."""
+    """Formats a time with three digits and a suitable unit: 250 µs, 1.25 ms, 12.5 s; "-" if it is unknown."""
     if seconds is None:
         return "-"
     for unit, factor in (("µs", 1e6), ("ms", 1e3)):

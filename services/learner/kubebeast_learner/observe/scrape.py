@@ -1,6 +1,6 @@
-"""Pages of metrics, asked by name, and what has changed between two of them.
+"""Metrics pages, read by name, and the changes between two of them.
 
-What a peer does not tell, an older one for example, is None.
+A value that a peer does not export, for example an older one, is None.
 """
 
 import math
@@ -13,19 +13,19 @@ from kubebeast_common.text import printable
 from kubebeast_learner.observe.fleet.errors import WatchError
 
 MAX_LABEL = 253
-"""Characters of a label's value that are kept."""
+"""Maximum number of characters kept of a label's value."""
 
 MAX_PAGE_BYTES = 8 << 20
-"""A page that is larger is refused: ten thousand streams have a third of it."""
+"""Maximum size of a page; larger ones are refused. Ten thousand streams need a third of it."""
 
 Labels = frozenset[tuple[str, str]]
 
 
 class Metrics:
-    """Samples by name and labels, finite ones only."""
+    """Finite samples by name and labels."""
 
     def __init__(self, samples: Mapping[str, Mapping[Labels, float]], rank: str = "") -> None:
-        """rank: which of several learners says so."""
+        """rank: the rank of the learner that exports them, "" if it is alone."""
         self.rank = rank
         self._samples = samples
 
@@ -33,26 +33,26 @@ class Metrics:
         return name in self._samples
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The sample with exactly these labels."""
+        """Returns the sample with exactly these labels."""
         return self._samples.get(name, {}).get(frozenset(labels.items()))
 
     def total(self, name: str, **labels: str) -> float | None:
-        """The sum of the samples that have these labels, and perhaps others; None where there is none."""
+        """Returns the sum of the samples with at least these labels; None if there is none."""
         wanted = frozenset(labels.items())
         found = [value for mine, value in self._samples.get(name, {}).items() if wanted <= mine]
         return sum(found) if found else None
 
     def count(self, name: str) -> int | None:
-        """`total` as a whole number."""
+        """Returns `total` as a whole number."""
         total = self.total(name)
         return None if total is None else round(total)
 
     def label(self, name: str, label: str) -> str:
-        """The label's value in any sample of the metric, printable; "" where there is none."""
+        """Returns the label's value in any sample of the metric, printable; "" if there is none."""
         return next(iter(self.by_label(name, label)), "")
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
-        """The samples by one label, printable, others summed up."""
+        """Returns the samples by the printable value of one label, summed over the other labels."""
         sums: dict[str, float] = {}
         for labels, value in self._samples.get(name, {}).items():
             key = dict(labels).get(label)
@@ -62,7 +62,7 @@ class Metrics:
         return sums
 
     def buckets(self, name: str, **labels: str) -> dict[float, float]:
-        """Cumulative counts of a histogram by upper bound; empty where there is none."""
+        """Returns the cumulative counts of a histogram by upper bound; empty if there is none."""
         wanted = frozenset(labels.items())
         counts: dict[float, float] = {}
         for mine, value in self._samples.get(f"{name}_bucket", {}).items():
@@ -75,21 +75,25 @@ class Metrics:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scrape:
     taken_at_s: float
-    """By a monotonic clock."""
+    """Time of a monotonic clock."""
     metrics: Metrics
 
 
 def page_text(body: bytes, name: str) -> str:
-    """WatchError for a page that is too large."""
+    """Decodes a page. Raises WatchError if it is too large."""
     if len(body) > MAX_PAGE_BYTES:
         raise WatchError(f"{name} is larger than {MAX_PAGE_BYTES >> 20} MiB")
     return body.decode("utf-8", errors="replace")
 
 
 def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
-    """Reads Prometheus's text format; ValueError for anything else. wanted: samples that are kept; none keeps all.
+    """Parses Prometheus's text format. Raises ValueError for anything else.
 
-    The label `rank`, which all samples of one of several learners have, is theirs together.
+    The label `rank`, which every sample of one of several learners has, is moved to `Metrics.rank`.
+
+    Args:
+        text: The page.
+        wanted: Names of the samples to keep; empty keeps all.
     """
     samples: dict[str, dict[Labels, float]] = {}
     rank = ""
@@ -103,14 +107,14 @@ def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
 
 
 def growth(before: Scrape | None, now: Scrape, name: str, **labels: str) -> float | None:
-    """Of a counter between two scrapes; None without two of the same life of it."""
+    """Returns the growth of a counter between two scrapes; None if it is missing in one or was reset between them."""
     first = None if before is None else before.metrics.total(name, **labels)
     last = now.metrics.total(name, **labels)
     return last - first if first is not None and last is not None and last >= first else None
 
 
 def rate(before: Scrape | None, now: Scrape, name: str, **labels: str) -> float | None:
-    """A counter's growth a second; None as `growth`, and without time between the scrapes."""
+    """Returns a counter's growth per second; None as for `growth`, and if no time passed between the scrapes."""
     amount = growth(before, now, name, **labels)
     if amount is None or before is None or now.taken_at_s <= before.taken_at_s:
         return None
@@ -118,10 +122,10 @@ def rate(before: Scrape | None, now: Scrape, name: str, **labels: str) -> float 
 
 
 def quantiles(before: Mapping[float, float], now: Mapping[float, float], shares: Sequence[float]) -> list[float | None]:
-    """Quantiles of what a histogram has observed between two scrapes, linear within a bucket.
+    """Returns quantiles of the observations of a histogram between two scrapes, linear within a bucket.
 
-    The largest finite bound where a quantile lies above it; None where nothing was observed, or the counts started
-    anew. https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile
+    A quantile above the largest finite bound is that bound. All are None if nothing was observed or the counts were
+    reset. https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile
     """
     counts = [(bound, count - before.get(bound, 0.0)) for bound, count in now.items()]
     num_observed = counts[-1][1] if counts else 0.0

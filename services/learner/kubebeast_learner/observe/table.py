@@ -1,4 +1,4 @@
-"""Tables on a terminal, in one style; a narrow one goes without the columns that matter least."""
+"""Terminal tables in one style; a narrow terminal omits the least important columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,17 +7,20 @@ from rich.table import Table
 from rich.text import Text
 
 Cells = Mapping[str, Text]
-"""Of one line, by the title of their column; what is left out is empty."""
+"""Cells of one line by column title; a missing cell is empty."""
 TEXTS = frozenset({"name", "env-server", "environment", "status", "phase", "last exit", "node"})
-"""Titles of columns that hold texts; the others hold numbers, which end below each other."""
+"""Titles of the left-aligned text columns; the others hold numbers, aligned on the right."""
 GAP = 2
 
 
 def draw_table(
     titles: Sequence[str], dispensable: Iterable[str], lines: Sequence[Cells], width: int, *, fold: bool
 ) -> Table:
-    """dispensable: columns to go without, in this order, where all are wider than `width`. fold: what is too wide still
-    goes on in the next line, instead of being cut off.
+    """Draws a table.
+
+    Args:
+        dispensable: Columns to omit, in this order, until the table fits into `width`.
+        fold: If set, text that is still too wide continues on the next line; else it is cut off.
     """
     titles = list(titles)
     widths = {title: max(len(title), *(len(cells.get(title, "")) for cells in lines), 0) for title in titles}
@@ -34,6 +37,6 @@ def draw_table(
 
 
 def console(file_width: int) -> Console:
-    """Of standard output. file_width: its columns where that is no terminal."""
+    """Returns a console on standard output. file_width: columns if it is no terminal."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=file_width)

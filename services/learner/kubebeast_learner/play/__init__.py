@@ -1,1 +1,1 @@
-"""A trained model plays: evaluation, rendering, export. An environment is tried before there is one."""
+"""Playing with a trained model: evaluation, rendering, export. Also the trial of an environment before training."""

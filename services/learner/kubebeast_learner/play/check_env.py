@@ -1,4 +1,4 @@
-"""`kubebeast check-env`: tries an environment and says what is sent, what model it gets, and all that is wrong."""
+"""`kubebeast check-env`: tries an environment and reports its messages, its model and all violations."""
 
 import json
 import math
@@ -12,9 +12,12 @@ from rich.table import Table
 
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_envserver.envs.factory import Leaf, resolve_config
+from kubebeast_envserver.rows.limits import bytes_of_row
 from kubebeast_learner.actors.env_spec import describe
 from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model
+from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.trial import Trial, try_env
 
@@ -23,18 +26,19 @@ EXIT_VIOLATIONS = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedEnv:
-    """A trial and the model that the environment would get."""
+    """The trial of an environment and the model that it would get."""
 
     env: str
     config: EnvConfig
     trial: Trial
     model: str
-    """What becomes of the observation; empty where there is no model."""
+    """Description of the model's inputs; empty if there is no model."""
     num_parameters: int
+    max_message_mib: int
 
     @property
     def bytes_per_step(self) -> float:
-        """Of an Observations message for each step of one environment, without compression."""
+        """Bytes of Observations messages per step of one environment, without compression."""
         return self.trial.sent_bytes / max(1, self.trial.steps)
 
     @property
@@ -56,9 +60,9 @@ class CheckedEnv:
 
 
 def run(config: CheckEnvConfig) -> int:
-    """The command. Returns the exit status, 1 where anything is wrong; ConfigError for what makes no environment."""
+    """Runs the command. Returns the exit status, 1 for violations. Raises ConfigError if no environment can be made."""
     console = Console()
-    with output_to_stderr():  # what environments print is not the result
+    with output_to_stderr():  # the output of environments is not the result
         checked = check_env(config)
     if config.json:
         print(json.dumps(checked.to_plain()))
@@ -68,25 +72,37 @@ def run(config: CheckEnvConfig) -> int:
 
 
 def check_env(config: CheckEnvConfig) -> CheckedEnv:
-    """Raises ConfigError."""
+    """Tries the environment and makes its model. Raises ConfigError if no environment can be made."""
     try:
         told = resolve_config(config.env, **config.making)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    trial = try_env(config)
+    with torch_state.of_environments():
+        trial = try_env(config)
     model, num_parameters = "", 0
-    if trial.observation:
+    rows = bytes_of_row(trial.observation, trial.action)
+    if 0 < rows <= config.max_message_mib << 20:
         try:
-            made = make_model(trial.observation, trial.action, config.model)
+            settings = with_known_layout(config.model, config.env, trial.observation)
+            made = make_model(trial.observation, trial.action, settings)
             model = describe_inputs(made, trial.observation)
             num_parameters = sum(parameter.numel() for parameter in made.parameters())
         except ModelSpecError as error:
             trial.note(f"no model: {error}")
-    return CheckedEnv(env=config.env, config=told, trial=trial, model=model, num_parameters=num_parameters)
+        except (MemoryError, RuntimeError) as error:  # such as that of torch's allocator
+            trial.note(f"no model, as it takes too much memory: {' '.join(str(error).split())}")
+    return CheckedEnv(
+        env=config.env,
+        config=told,
+        trial=trial,
+        model=model,
+        num_parameters=num_parameters,
+        max_message_mib=config.max_message_mib,
+    )
 
 
 def print_tables(checked: CheckedEnv, console: Console) -> None:
-    """The leaves, how it went, and every violation with its number."""
+    """Prints the leaves, the facts of the trial, and every violation with its count."""
     trial = checked.trial
     _say(console, describe(checked.env, checked.config))
     if trial.observation:
@@ -96,6 +112,8 @@ def print_tables(checked: CheckedEnv, console: Console) -> None:
         console.print(table)
         for line in _facts(checked):
             _say(console, line)
+    for note in trial.notes:
+        _say(console, f"note: {note}")
     for violation in trial.violations:
         times = f"{violation.count:,} times, first after {violation.after_steps:,} steps: "
         _say(console, f"violation: {times * (violation.count > 1)}{violation.text}")
@@ -137,6 +155,13 @@ def _facts(checked: CheckedEnv) -> list[str]:
     if trial.steps:
         plain, compressed = checked.bytes_per_step, checked.compressed_bytes_per_step
         facts.append(f"sent: {plain:,.0f} bytes a step, {compressed:,.0f} where the learner takes them compressed")
+    rows = bytes_of_row(trial.observation, trial.action)
+    if rows > 1 << 20:
+        num_envs = (checked.max_message_mib << 20) // rows
+        facts.append(
+            f"a message of {checked.max_message_mib} MiB (max_message_mib) has room for {num_envs:,} environments: "
+            "a stream can have no more"
+        )
     if checked.model:
         facts.append(f"model: {checked.model}; {checked.num_parameters:,} parameters")
     return facts

@@ -1,4 +1,4 @@
-"""`kubebeast eval`: one checkpoint, or every one of a run while it is trained."""
+"""`kubebeast eval`: plays one checkpoint, or every new one of a run during its training."""
 
 import torch
 
@@ -8,6 +8,6 @@ from kubebeast_learner.play.follow.command import follow
 
 
 def run(config: EvalConfig) -> int:
-    """The command. Returns the exit status; ConfigError when there is nothing that could play."""
-    torch.set_num_threads(1)  # a handful of rows is too little to share; threads would only wait for each other
+    """Runs the command. Returns the exit status. Raises ConfigError if there is nothing to play."""
+    torch.set_num_threads(1)  # a few rows are too little work for several threads
     return follow(config) if config.follow else evaluate.run(config)

@@ -1,4 +1,4 @@
-"""`kubebeast eval`: plays whole episodes with a checkpoint and states the settings beside the score."""
+"""`kubebeast eval`: plays whole episodes with a checkpoint and reports the score with its settings."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from kubebeast_common.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
+from kubebeast_envserver.rows.advice import collected
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.output import output_to_stderr
@@ -21,25 +22,25 @@ from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError
 
 MAX_ENVS = 32
-"""Episodes played at a time, one in each environment: none is left out for being long."""
+"""Maximum number of episodes at a time, one per environment, so that long episodes are never left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """A score and what it was obtained with."""
+    """A score and the settings of its episodes."""
 
     env: str
     preset: str
     env_kwargs: Mapping[str, Any]
-    """Arguments of the environment or overrides of the preset."""
+    """Arguments of the environment, or overrides of the preset."""
     wrappers: Sequence[Any]
-    """In the order in which they are applied, as Wrapper.to_plain has them."""
+    """Wrappers in the order of their application, in the form of Wrapper.to_plain."""
     time_limit: int
-    """Steps after which an episode is truncated; 0: as the environment is registered."""
+    """Steps after which an episode is truncated; 0 for the limit with which the environment is registered."""
     notes: list[str]
-    """How that differs from the training, and what had to be assumed."""
+    """Differences from the training, and assumptions."""
     repeat_action_probability: float | None
-    """Sticky actions; None for environments that are not Atari's, as the two below."""
+    """Probability of sticky actions; None for environments that are not Atari's, as are the two below."""
     noop_max: int | None
     frameskip: int | None
     mode: str
@@ -54,15 +55,15 @@ class Evaluation:
 
     @property
     def std_return(self) -> float:
-        """Of the population of played episodes."""
+        """Standard deviation of the returns, as of a whole population."""
         return float(np.std([episode.episode_return for episode in self.episodes]))
 
 
 def run(config: EvalConfig) -> int:
-    """Plays one checkpoint. Returns the exit status; ConfigError when there is nothing that could play."""
+    """Plays one checkpoint. Returns the exit status. Raises ConfigError if there is nothing to play."""
     console = Console()
     try:
-        with output_to_stderr():  # what environments print is not the result
+        with output_to_stderr():  # the output of environments is not the result
             evaluation = evaluate(config)
     except (CheckpointError, EnvironmentFailure, ModelSpecError) as error:
         Console(stderr=True).print(f"kubebeast eval: {error}", markup=False, soft_wrap=True)
@@ -75,13 +76,13 @@ def run(config: EvalConfig) -> int:
 
 
 def as_json(evaluation: Evaluation) -> str:
-    """One line with everything."""
+    """Returns one line of JSON with all values."""
     result = asdict(evaluation)
     return json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return})
 
 
 def evaluate(config: EvalConfig) -> Evaluation:
-    """Plays config.episodes episodes on the CPU with the checkpoint that config means.
+    """Plays config.episodes episodes on the CPU with the checkpoint that `config` selects.
 
     Raises ConfigError, CheckpointError, EnvironmentFailure or ModelSpecError.
     """
@@ -89,29 +90,22 @@ def evaluate(config: EvalConfig) -> Evaluation:
 
 
 def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[[], None] | None = None) -> Evaluation:
-    """Plays config.episodes episodes with a model, or a few more: whole environments play. watch: as that of play.
+    """Plays config.episodes episodes with a model, or a few more to fill environments of several agents.
 
-    Raises ConfigError or EnvironmentFailure.
+    `watch` is as in `play`. Raises ConfigError, EnvironmentFailure or ModelSpecError.
     """
     trained = trained.playing(config.env)
     played = choose_env(config, trained)
     num_agents, notes = count_agents(played)
-    generator = torch.Generator().manual_seed(config.seed)
-
-    episodes: list[PlayedEpisode] = []
-    while len(episodes) < config.episodes:
-        num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_agents)
-        seed = config.seed + len(episodes)
-        make = partial(make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, **played.arguments)
-        with open_env(make, trained, played.env_id) as env:
-            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch, trained.task)
+    with collected() as advice:
+        episodes = _play_all(config, trained, played, num_agents, watch)
     return Evaluation(
         env=played.env_id,
         preset=played.config.preset,
         env_kwargs=played.config.kwargs,
         wrappers=[wrapper.to_plain() for wrapper in played.config.wrappers],
         time_limit=played.config.time_limit,
-        notes=[*played.notes, *notes],
+        notes=[*played.notes, *notes, *advice],
         **_atari_settings(played),
         mode=config.mode,
         seed=config.seed,
@@ -121,8 +115,25 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
     )
 
 
+def _play_all(
+    config: EvalConfig, trained: TrainedModel, played: PlayedEnv, num_agents: int, watch: Callable[[], None] | None
+) -> list[PlayedEpisode]:
+    generator = torch.Generator().manual_seed(config.seed)
+    statistics = trained.env_statistics or None
+    episodes: list[PlayedEpisode] = []
+    while len(episodes) < config.episodes:
+        num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_agents)
+        seed = config.seed + len(episodes)
+        make = partial(
+            make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, statistics=statistics, **played.arguments
+        )
+        with open_env(make, trained, played.env_id) as env:
+            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch, trained.task)
+    return episodes
+
+
 def print_table(evaluation: Evaluation, console: Console) -> None:
-    """Episodes, mean and standard deviation, and every setting that the score depends on."""
+    """Prints episodes, mean and standard deviation, and every setting that affects the score."""
     title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
     table = Table("episode", "return", "length", title=title, min_width=len(title))
     for number, episode in enumerate(evaluation.episodes, start=1):
@@ -151,7 +162,7 @@ def print_table(evaluation: Evaluation, console: Console) -> None:
 
 
 def _atari_settings(played: PlayedEnv) -> Mapping[str, Any]:
-    """What an Atari preset does that scores depend on."""
+    """Returns the settings of an Atari preset that affect scores; None for other environments."""
     atari = find_atari(**played.arguments, evaluation=True)
     settings = None if atari is None else atari.settings
     return {name: getattr(settings, name, None) for name in ("repeat_action_probability", "noop_max", "frameskip")}

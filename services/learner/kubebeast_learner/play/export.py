@@ -1,7 +1,7 @@
-"""`kubebeast export`: a trained actor for programs without KubeBeast, checked against the original before it is there.
+"""`kubebeast export`: writes a trained actor for programs without KubeBeast, checked against the original.
 
-The exported module takes one step of B environments, any B from 1 on. Its inputs and outputs are tensors in a fixed
-order, which the description beside it names:
+The exported module takes one step of B environments, for any B >= 1. Its inputs and outputs are tensors in a fixed
+order, which the description file lists:
 
     *observation, reward, last_action, is_first, *core_state -> policy_logits, baseline, *core_state
 """
@@ -28,20 +28,20 @@ Format = Literal["export", "torchscript"]
 
 SUFFIXES = {"export": ".pt2", "torchscript": ".pt"}
 TOLERANCE = 1e-5
-"""Largest difference of an output from the original's, absolute and relative."""
+"""Maximum difference of an output from the original's, absolute and relative."""
 CHECK_BATCH_SIZES = (1, 2, 5)
 CHECK_STEPS = 8
 
 
 class ExportError(RuntimeError):
-    """A model that cannot be exported, or whose export computes something else."""
+    """A model that cannot be exported, or with an export that computes other outputs."""
 
 
 class Actor(nn.Module):
     """One step of `model` with flat inputs and outputs; see the module's docstring."""
 
     def __init__(self, model: Model, num_leaves: int, task: int | None = None) -> None:
-        """task: that it plays always, of a model that has several."""
+        """`task` is the one to play, for a model with several tasks."""
         super().__init__()
         self.task = task
         self.model = model.eval().requires_grad_(False)
@@ -63,7 +63,7 @@ class Actor(nn.Module):
 
 
 def run(config: ExportConfig) -> int:
-    """The command. Returns the exit status; ConfigError when there is no model or nowhere to write."""
+    """Runs the command. Returns the exit status. Raises ConfigError if there is no model or no place to write to."""
     try:
         trained = load_trained(config).playing(config.env)
         out = (config.out or Path("model" + SUFFIXES[config.format])).expanduser()
@@ -79,9 +79,9 @@ def run(config: ExportConfig) -> int:
 
 
 def export(trained: TrainedModel, out: Path, format: Format) -> float:
-    """Writes `out` and its description, replacing what is there; returns the largest difference that was seen.
+    """Writes `out` and its description, replacing existing files. Returns the largest difference of an output.
 
-    ExportError leaves everything as it was. ConfigError where the files cannot be written.
+    Raises ExportError, which leaves existing files unchanged, and ConfigError if the files cannot be written.
     """
     actor = Actor(trained.model, len(trained.env_spec.observation), trained.task)
     unchecked = out.with_name(f".{out.name}")
@@ -101,9 +101,9 @@ def export(trained: TrainedModel, out: Path, format: Format) -> float:
 
 
 def write(actor: Actor, example: Sequence[Tensor], path: Path, format: Format) -> None:
-    """Exports by following one step with the inputs `example`, B > 1. ExportError when the model resists."""
+    """Exports by tracing one step with the inputs `example`, B > 1. Raises ExportError if the model resists."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch on what may go wrong in general; whether it did is checked
+        warnings.simplefilter("ignore")  # general warnings of torch; the result is checked
         try:
             if format == "export":
                 batch = torch.export.Dim("batch", min=1)
@@ -116,14 +116,14 @@ def write(actor: Actor, example: Sequence[Tensor], path: Path, format: Format) -
                 torch.jit.save(traced, path)
         except OSError:
             raise
-        except Exception as error:  # both ways in raise anything
+        except Exception as error:  # both formats may raise any error
             reason = str(error).strip().partition("\n")[0]
             other = next(name for name in SUFFIXES if name != format)
             raise ExportError(f"format {format}: {reason}; --format {other} may be able to") from error
 
 
 def load(path: Path, format: Format) -> Callable[..., tuple[Tensor, ...]]:
-    """What a user of the file gets."""
+    """Loads an export as its users do."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         if format == "export":
@@ -136,7 +136,7 @@ def load(path: Path, format: Format) -> Callable[..., tuple[Tensor, ...]]:
 def check(actor: Actor, spec: EnvSpec, exported: Callable[..., tuple[Tensor, ...]]) -> float:
     """Plays CHECK_STEPS random steps with both, each with its own core_state, at several batch sizes.
 
-    Returns the largest difference; ExportError when it exceeds TOLERANCE.
+    Returns the largest difference. Raises ExportError if it exceeds TOLERANCE.
     """
     generator = torch.Generator().manual_seed(0)
     largest = 0.0
@@ -162,13 +162,13 @@ def example_inputs(actor: Actor, spec: EnvSpec, batch_size: int = 3) -> list[Ten
 
 
 def random_inputs(actor: Actor, spec: EnvSpec, batch_size: int, generator: torch.Generator) -> list[Tensor]:
-    """All inputs but core_state, within the bounds of `spec`; an episode starts in every fourth environment."""
+    """Returns all inputs except core_state, within the bounds of `spec`; episodes start with probability 0.25."""
     observation = [_random_leaf(leaf, batch_size, generator) for leaf in spec.observation]
     reward = torch.randn(batch_size, generator=generator)
     distribution = actor.model.distribution
-    last_action = distribution.sample(torch.zeros(batch_size, distribution.num_logits), generator)
+    drawn = distribution.sample(torch.zeros(batch_size, distribution.num_logits), generator)
     is_first = torch.rand(batch_size, generator=generator) < 0.25
-    return [*observation, reward, last_action, is_first]
+    return [*observation, reward, distribution.squashed(drawn), is_first]
 
 
 def _random_leaf(leaf: Leaf, batch_size: int, generator: torch.Generator) -> Tensor:
@@ -184,6 +184,8 @@ def _difference(what: str, expected: Tensor, actual: Tensor) -> float:
         raise ExportError(
             f"{what}: the export gives {actual.dtype} {list(actual.shape)} for {expected.dtype} {list(expected.shape)}"
         )
+    if (expected.isnan() | expected.isposinf()).any():
+        raise ExportError(f"{what}: {float(expected[~expected.isfinite()][0])}: the model's outputs are not finite")
     difference = float((actual - expected).masked_fill(actual == expected, 0).abs().max())  # -inf equals -inf
     if not torch.allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE):
         raise ExportError(f"{what}: the export differs by {difference:.3g}, more than {TOLERANCE:g}")

@@ -1,7 +1,9 @@
-"""What the file beside an export tells a program without KubeBeast: its tensors, and the environment it plays."""
+"""Description file of an export, for programs without KubeBeast: its tensors, and the environment it plays."""
 
+import json
 from typing import Any
 
+from kubebeast_common.env_config import EnvConfig
 from kubebeast_envserver.envs.factory import find_action_meanings, find_atari
 from kubebeast_learner.actors.env_spec import Leaf
 from kubebeast_learner.config import ConfigError, PlayConfig
@@ -12,7 +14,7 @@ from kubebeast_learner.play.trained_model import TrainedModel
 
 
 def describe(trained: TrainedModel) -> dict[str, Any]:
-    """Plain values: where the model is from, its environment in full, all inputs and outputs in order."""
+    """Returns plain values: the origin of the model, its environment in full, all inputs and outputs in order."""
     return {
         "env": trained.env_id,
         "step": trained.step,
@@ -31,7 +33,7 @@ def describe(trained: TrainedModel) -> dict[str, Any]:
 
 
 def outputs(model: Model) -> list[dict[str, Any]]:
-    """Names, dtypes, shapes and meanings, "B" for the number of environments."""
+    """Returns names, dtypes, shapes and meanings, with "B" for the number of environments."""
     distribution = model.distribution
     return [
         _tensor("policy_logits", "float32", ["B", distribution.num_logits], _meaning_of_logits(distribution)),
@@ -49,14 +51,14 @@ def _last_action(distribution: ActionDistribution) -> dict[str, Any]:
 
 
 def _meaning_of_logits(distribution: ActionDistribution) -> str:
-    """What a program has to do to act by them."""
+    """Returns the way to choose actions from the logits."""
     if distribution.is_one_choice:
         return "one for each action, in the environment's order; the largest is the greedy one's"
     return "for each action leaf in order: " + "; ".join(map(str, distribution.parts))
 
 
 def _environment(trained: TrainedModel) -> dict[str, Any]:
-    """As `kubebeast eval` makes it; None for what cannot be known here."""
+    """Describes the environment as `kubebeast eval` makes it; None for unknown values."""
     try:
         played = choose_env(PlayConfig(), trained)
     except ConfigError as error:  # ale-py may be missing
@@ -71,8 +73,17 @@ def _environment(trained: TrainedModel) -> dict[str, Any]:
         "time_limit": told and told.time_limit,
         "atari": atari,
         "action_meanings": action_meanings,
-        "notes": notes,
+        "notes": [*notes, *_of_statistics(trained, told)],
     }
+
+
+def _of_statistics(trained: TrainedModel, told: EnvConfig | None) -> list[str]:
+    """Returns a note on wrappers that keep statistics, if there are any."""
+    if trained.env_statistics:
+        listed = json.dumps([each.to_plain() for each in trained.env_statistics])
+        return [f"wrappers had counted this in training, which an actor's environments need as well: {listed}"]
+    keepers = [wrapper.name for wrapper in (told.wrappers if told is not None else ()) if wrapper.keeps_statistics]
+    return [f"the statistics of {', '.join(keepers)} were not saved: they begin anew"] if keepers else []
 
 
 def _atari(played: PlayedEnv) -> dict[str, Any] | None:
@@ -92,7 +103,7 @@ def _atari(played: PlayedEnv) -> dict[str, Any] | None:
 def _action_meanings(played: PlayedEnv) -> list[str] | None:
     try:
         return find_action_meanings(**played.arguments)
-    except Exception:  # the environment's own code, which need not run where a model is exported
+    except Exception:  # the environment's own code may not run on this machine
         return None
 
 

@@ -1,4 +1,4 @@
-"""Standard output is for results: what environments print there goes elsewhere."""
+"""Redirection of output to standard error, as standard output is for results."""
 
 import contextlib
 import ctypes
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def output_to_stderr() -> Iterator[None]:
-    """What Python and C code write to standard output goes to standard error."""
+    """Redirects output of Python and C code from standard output to standard error."""
     sys.stdout.flush()
     descriptor = os.dup(1)
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""A trained model plays whole episodes; LSTM state, last action and reward are carried as in training."""
+"""Whole episodes of a trained model; LSTM state, last action and reward are carried as in training."""
 
 import shlex
 from collections.abc import Callable
@@ -10,13 +10,16 @@ import numpy as np
 import torch
 
 from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
-from kubebeast_envserver.envs.factory import HostedEnv, num_agents_of, resolve_config
+from kubebeast_envserver.envs.factory import HostedEnv, module_of, num_agents_of, resolve_config
+from kubebeast_envserver.envs.registration import name_one_environment
 from kubebeast_learner.actors.env_spec import EnvSpec, describe
+from kubebeast_learner.actors.mono.isolated_env import isolated
 from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
 from kubebeast_learner.config.tools import TRAINED
+from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import Model, ModelInputs
-from kubebeast_learner.models.contract import require_choice
+from kubebeast_learner.models.contract import require_playable
 from kubebeast_learner.play.trained_model import TrainedModel
 
 EnvT = TypeVar("EnvT", bound=HostedEnv)
@@ -27,21 +30,21 @@ class PlayedEpisode:
     episode_return: float
     length: int
     cut_off: bool = False
-    """Longer than max_episode_steps: the return up to there."""
+    """True if it is longer than max_episode_steps; the return is that of the played steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedEnv:
-    """The environment that is played, and what a reader of the score should know about the choice."""
+    """The environment to play, and notes on its choice for readers of the score."""
 
     env_id: str
     config: EnvConfig
     notes: list[str]
-    """Where it is not the training run's, and what had to be assumed."""
+    """Differences from the environment of the training run, and assumptions."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of make_vector_env."""
+        """Arguments of make_vector_env."""
         return {
             "env": self.env_id,
             "preset": self.config.preset,
@@ -52,12 +55,18 @@ class PlayedEnv:
 
 
 def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
-    """The environment of the training run, made as it was there, as far as `config` says nothing else.
+    """Returns the environment of the training run, made as it was there unless `config` overrides it.
 
-    ConfigError for settings that do not go together, and for wrappers that nobody here has vouched for.
+    Raises ConfigError if settings contradict each other, or for code that the user has not approved.
     """
     env_id = config.env or trained.env_id
-    same = env_id == trained.env_id
+    module = module_of(env_id)
+    if module and not config.env and not trained.is_trusted:
+        raise ConfigError(
+            f"env = '': {trained.path} says that it was trained on {env_id!r}, which imports {module}: add "
+            f"--env {shlex.quote(env_id)} or --trust-checkpoint to run this code here"
+        )
+    same = name_one_environment(env_id, trained.env_id)
     told = trained.env_config if same else None
     preset: Any = config.preset if config.preset != TRAINED else told.preset if told else "auto"
     kwargs = parse_env_kwargs(config.env_kwargs) if config.env_kwargs else dict(told.kwargs) if told else {}
@@ -76,12 +85,13 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
 
 
 def count_agents(played: PlayedEnv) -> tuple[int, list[str]]:
-    """How many agents one environment has, each with episodes of its own, and what to say of more than one.
+    """Returns the number of agents of one environment, each with its own episodes, and a note if there are several.
 
     Raises ConfigError or EnvironmentFailure.
     """
     try:
-        num_agents = num_agents_of(played.env_id, dict(played.config.kwargs), played.config.wrappers)
+        with torch_state.of_environments():
+            num_agents = num_agents_of(played.env_id, dict(played.config.kwargs), played.config.wrappers)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     together = f"{num_agents} agents play together: an episode is that of one agent, and the mean is over agents"
@@ -89,9 +99,10 @@ def count_agents(played: PlayedEnv) -> tuple[int, list[str]]:
 
 
 def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedModel) -> tuple[Wrapper, ...]:
-    """told: what the checkpoint says, which may be the words of an env-server: no reason to import and call anything.
+    """Returns the wrappers to play with; `told` are those in the checkpoint.
 
-    ConfigError where `choice` leaves them open and they are not the user's own.
+    They may be from an env-server, which is no reason to import and call code. Raises ConfigError if `choice` leaves
+    them open and they are not the user's own.
     """
     if choice not in ("", TRAINED):
         return parse_wrappers(choice)
@@ -105,9 +116,9 @@ def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedMod
 
 
 def open_env(make: Callable[[], EnvT], trained: TrainedModel, env_id: str) -> closing[EnvT]:
-    """The environment that `make` makes, closed at the end of the context. ConfigError where the model cannot play."""
+    """Opens the environment of `make` as a context manager. Raises ConfigError if the model cannot play it."""
     try:
-        env = make()
+        env = isolated(make)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     played_on = EnvSpec.of(env_id, env.spec_observation, env.spec_action)
@@ -117,7 +128,6 @@ def open_env(make: Callable[[], EnvT], trained: TrainedModel, env_id: str) -> cl
     return closing(env)
 
 
-@torch.inference_mode()
 def play(
     env: HostedEnv,
     model: Model,
@@ -127,10 +137,15 @@ def play(
     watch: Callable[[], None] | None = None,
     task: int | None = None,
 ) -> list[PlayedEpisode]:
-    """One whole episode in each environment of `env`, in their order. task: of a model that has several.
+    """Plays one whole episode in each environment of `env`, and returns them in this order.
 
-    watch: called after the reset and after every step, the last one included.
-    Raises EnvironmentFailure, also where only one of several environments fails.
+    Args:
+        watch: Called after the reset and after every step, including the last one.
+        task: Number of the task to play, for a model with several tasks.
+
+    Raises:
+        EnvironmentFailure: If any of the environments fails.
+        ModelSpecError: If the model's outputs allow no action: they are not finite, or mask all actions.
     """
     played: list[PlayedEpisode | None] = [None] * env.num_envs
     running_return = np.zeros(env.num_envs)
@@ -141,21 +156,24 @@ def play(
     for _ in range(max_episode_steps):
         if watch is not None:
             watch()
-        is_first = torch.from_numpy(rows.is_first)
-        last_action[is_first] = 0
-        inputs = ModelInputs(
-            observation=tuple(torch.from_numpy(np.array(leaf)).unsqueeze(0) for leaf in rows.observation),
-            reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
-            last_action=last_action.unsqueeze(0),
-            is_first=is_first.unsqueeze(0),
-            task=None if task is None else torch.full((1, env.num_envs), task),
-        )
-        output, core_state = model(inputs, core_state)
-        policy_logits = output.policy_logits[0]
-        require_choice(policy_logits, torch.from_numpy(~(rows.terminated | rows.truncated)))
-        greedy = mode == "greedy"
-        last_action = distribution.mode(policy_logits) if greedy else distribution.sample(policy_logits, generator)
-        rows = env.step(distribution.to_leaves(last_action))
+        with torch.inference_mode():  # environments may use gradients, and are stepped outside
+            is_first = torch.from_numpy(rows.is_first)
+            last_action[is_first] = 0
+            inputs = ModelInputs(
+                observation=tuple(torch.from_numpy(np.array(leaf)).unsqueeze(0) for leaf in rows.observation),
+                reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
+                last_action=last_action.unsqueeze(0),
+                is_first=is_first.unsqueeze(0),
+                task=None if task is None else torch.full((1, env.num_envs), task),
+            )
+            output, core_state = model(inputs, core_state)
+            policy_logits = output.policy_logits[0]
+            require_playable(policy_logits, torch.from_numpy(~(rows.terminated | rows.truncated)))
+            greedy = mode == "greedy"
+            drawn = distribution.mode(policy_logits) if greedy else distribution.sample(policy_logits, generator)
+            last_action = distribution.squashed(drawn)
+            actions = distribution.to_leaves(last_action)
+        rows = env.step(actions)
         rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:

@@ -7,6 +7,7 @@ import torch
 from rich.console import Console
 
 from kubebeast_envserver.envs.factory import EnvironmentFailure, RenderedEnv, make_rendered_env
+from kubebeast_envserver.rows.advice import collected
 from kubebeast_learner.config import RenderConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.playing import PlayedEpisode, choose_env, count_agents, open_env, play
@@ -16,9 +17,9 @@ from kubebeast_learner.run.checkpoint import CheckpointError
 
 
 def run(config: RenderConfig) -> int:
-    """The command. Returns the exit status; ConfigError when there is nothing to play or nowhere to write."""
-    torch.set_num_threads(1)  # one row is too little to share
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory: it needs no display
+    """Runs the command. Returns the exit status. Raises ConfigError if nothing can be played or written."""
+    torch.set_num_threads(1)  # one row is too little work for several threads
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame draws into memory, without a display
     try:
         print(render(config))
     except (CheckpointError, EnvironmentFailure, ModelSpecError) as error:
@@ -28,32 +29,37 @@ def run(config: RenderConfig) -> int:
 
 
 def render(config: RenderConfig) -> str:
-    """Writes config.out and returns what it shows, in a line. Raises ConfigError, CheckpointError, EnvironmentFailure.
+    """Writes config.out and returns a summary of its content.
 
-    Episode i is played in an environment of its own with the seed config.seed + i, as eval's environments are seeded.
+    Episode i is played in an environment of its own with the seed config.seed + i, as in eval. Raises ConfigError,
+    CheckpointError, EnvironmentFailure or ModelSpecError.
     """
     trained = load_trained(config).playing(config.env)
     played = choose_env(config, trained)
     generator = torch.Generator().manual_seed(config.seed)
     num_agents, notes = count_agents(played)
-    make = partial(make_rendered_env, num_envs=num_agents, evaluation=True, **played.arguments)
+    statistics = trained.env_statistics or None
+    make = partial(make_rendered_env, num_envs=num_agents, evaluation=True, statistics=statistics, **played.arguments)
     out = config.out.expanduser()
     path = out.absolute()  # an environment may change the working directory
-    with open_env(partial(make, seed=config.seed), trained, played.env_id) as env:
+    with collected(), open_env(partial(make, seed=config.seed), trained, played.env_id) as env:
         fps = config.fps or env.render_fps
     episodes: list[PlayedEpisode] = []
-    with open_video(path, fps) as video:
+    with collected() as advice, open_video(path, fps) as video:
         for seed in range(config.seed, config.seed + config.episodes):
             with open_env(partial(make, seed=seed), trained, played.env_id) as env:
                 film = partial(_film, env, video)
                 episodes += play(
                     env, trained.model, config.mode, generator, config.max_episode_steps, film, trained.task
                 )
+        if video.num_frames == 0:
+            raise EnvironmentFailure(f"render of {played.env_id} returned nothing to show in all episodes")
     games = ", ".join(f"return {episode.episode_return:g}" + " (cut off)" * episode.cut_off for episode in episodes)
     length = f"{video.num_frames:,} frames, {video.num_frames / fps:.1f} s"
     summary = f"{out}: {length}; {played.env_id} at step {trained.step:,}, {games}"
-    return "\n".join([summary, *played.notes, *notes])
+    return "\n".join([summary, *played.notes, *notes, *advice])
 
 
 def _film(env: RenderedEnv, video: VideoWriter) -> None:
-    video.add(env.render()[0])
+    for frame in env.render()[:1]:  # only the first of several environments; empty if nothing is drawn yet
+        video.add(frame)

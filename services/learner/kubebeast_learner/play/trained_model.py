@@ -1,38 +1,52 @@
-"""A trained model as the commands that use one find it on the disk."""
+"""Trained models on disk, for the commands that use them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kubebeast_common.env_config import EnvConfig, Wrapper, parse_wrappers
+from kubebeast_common.user_code import message
 from kubebeast_envserver.envs.factory import resolve_config
+from kubebeast_envserver.rows.running_statistics import Statistics
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig, TasksConfig
 from kubebeast_learner.config.sources import section_from_settings
-from kubebeast_learner.models import Model, ModelSpecError, make_model
-from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore, load
+from kubebeast_learner.models import Model, make_model
+from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
+from kubebeast_learner.models.torsos.known_layouts import with_known_layout
+from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint_file import CheckpointError, load
+from kubebeast_learner.run.folder import folder_of
+from kubebeast_learner.training.saved_state import require_playable, taking_over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainedModel:
     model: Model
-    """On the CPU, in float32, in evaluation mode."""
+    """The model on the CPU, in float32 and in evaluation mode."""
     env_spec: EnvSpec
-    """Of the environment it was trained on."""
+    """Spec of the environment of its training."""
     settings: Mapping[str, Any]
-    """Of its training, flat."""
+    """Settings of its training, flat."""
     path: Path
-    """The file it came from."""
+    """The file that it was loaded from."""
     step: int
-    """Env-steps it was trained for."""
+    """Env-steps of its training."""
     tasks: tuple[str, ...] = ()
-    """Those that it was trained on, in order, where there are several."""
+    """Tasks of its training in order, if there are several."""
     task_configs: Mapping[str, EnvConfig] = field(default_factory=dict)
-    """How the environments of these were made, as far as env-servers told."""
+    """Configurations of the environments of these tasks, as far as env-servers sent them."""
+    env_statistics: tuple[Statistics, ...] = ()
+    """Statistics of the wrappers of its environments."""
     own_wrappers: tuple[Wrapper, ...] = ()
-    """Those that a user named to the `train` or `mono` of this run; none where the model is from a file, which may be
-    anybody's. All others in env_config were sent by an env-server or written by a stranger."""
+    """Wrappers that a user gave to the `train` or `mono` of this run; none if the model is from a file, which may be
+    from any source. All others in env_config are from an env-server or from an unknown source."""
+    is_trusted: bool = False
+    """True if the modules that it names may be imported."""
 
     @property
     def env_id(self) -> str:
@@ -40,13 +54,13 @@ class TrainedModel:
 
     @property
     def task(self) -> int | None:
-        """Number of the task that env_spec describes; None where there is one task."""
+        """Number of the task in env_spec; None if there is only one task."""
         return self.tasks.index(self.env_id) if self.tasks else None
 
     def playing(self, env: str) -> "TrainedModel":
-        """The same model for the task `env`, where it has several; "" leaves the one that it has.
+        """Returns the same model for the task `env`, if it has several; "" keeps its task.
 
-        ConfigError where it knows no such task.
+        Raises ConfigError if it has no such task.
         """
         if not self.tasks or env in ("", self.env_id):
             return self
@@ -56,7 +70,7 @@ class TrainedModel:
 
     @property
     def env_config(self) -> EnvConfig | None:
-        """How the environment was made; None where neither env-server nor settings tell."""
+        """Configuration of the environment; None if neither an env-server nor the settings contain it."""
         if self.env_spec.env_config is not None or "preset" not in self.settings:
             return self.env_spec.env_config
         try:
@@ -66,46 +80,91 @@ class TrainedModel:
 
 
 def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedModel:
-    """The named file's model, or that of the run's newest readable checkpoint. Raises ConfigError, CheckpointError.
+    """Loads the model of the named file, or of the run's newest checkpoint.
 
-    is_own: the named file is of a run that the user has named, and not one that may be anybody's.
+    Args:
+        is_own: True if the named file is of a run that the user has named; other files may be from any source.
+
+    Raises:
+        CheckpointError: If the checkpoint cannot be read or does not fit its model.
+        ConfigError: If there is no checkpoint, or if the file names code and is not trusted.
     """
     path, state = find_checkpoint(config)
-    try:
-        env_spec = EnvSpec.from_plain(state["env_spec"])
-        own_wrappers = parse_wrappers(str(state["config"].get("wrappers", "")))
-        told = {task: EnvConfig.from_plain(plain) for task, plain in state.get("task_configs", {}).items()}
-    except ValueError as error:
-        raise CheckpointError(f"checkpoint {path} does not tell how its environment is made: {error}") from error
-    tasks = section_from_settings(TasksConfig, state["config"])
-    try:
+    require_playable(path, state)
+    is_own = is_own or config.checkpoint is None
+    is_trusted = is_own or config.trust_checkpoint
+    with taking_over(path, "config"):
         settings = section_from_settings(ModelConfig, state["config"])
-        model = make_model(env_spec.observation, env_spec.action, settings, tasks.num_tasks)
-        model.load_state_dict(state["learner"]["model"])
-    except (ModelSpecError, RuntimeError) as error:
-        raise CheckpointError(f"checkpoint {path} does not fit its model: {' '.join(str(error).split())}") from error
-    model.eval()
+        tasks = section_from_settings(TasksConfig, state["config"])
+        own_wrappers = parse_wrappers(str(state["config"].get("wrappers", "")))
+    with taking_over(path, "env_statistics"):
+        statistics = tuple(map(Statistics.from_plain, state.get("env_statistics", ())))
+    if settings.own_code and not is_trusted:
+        raise ConfigError(
+            f"checkpoint = {str(path)!r}: it names code, {', '.join(settings.own_code)}: add --trust-checkpoint to "
+            "import and run it here"
+        )
+    env_spec = EnvSpec.from_plain(state["env_spec"])
     return TrainedModel(
-        model=model,
+        model=_make_model(path, env_spec, settings, tasks.num_tasks, state["learner"]["model"]),
         env_spec=env_spec,
         settings=state["config"],
         path=path,
         step=state["step"],
         tasks=tasks.tasks,
-        task_configs=told,
-        own_wrappers=own_wrappers if is_own or config.checkpoint is None else (),
+        task_configs={task: EnvConfig.from_plain(plain) for task, plain in state.get("task_configs", {}).items()},
+        env_statistics=statistics,
+        own_wrappers=own_wrappers if is_own else (),
+        is_trusted=is_trusted,
     )
 
 
+def _make_model(
+    path: Path, spec: EnvSpec, settings: ModelConfig, num_tasks: int, weights: Mapping[str, torch.Tensor]
+) -> Model:
+    """Makes the model in evaluation mode, with `weights`.
+
+    Raises ConfigError if code cannot be imported, and CheckpointError if weights do not fit or are not finite.
+    """
+    try:
+        settings = with_known_layout(settings, spec.env_id, spec.observation)
+        make = partial(make_model, spec.observation, spec.action, settings, num_tasks)
+        if not settings.own_code:
+            _require_shapes(make, weights)
+        model = make()
+        made_so = names_of_not_finite(model.state_dict().items())
+        model.load_state_dict(weights)
+    except ConfigError:
+        raise
+    except Exception as error:  # invalid values may raise any error
+        raise CheckpointError(f"checkpoint {path} does not fit its model: {message(error)}") from error
+    if found := first_not_finite(model.state_dict().items(), made_so):
+        raise CheckpointError(f"checkpoint {path} cannot be played: {found}")
+    return model.eval()
+
+
+def _require_shapes(make: Callable[[], Model], weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises ValueError for shapes unlike those of a model without memory: the real one may be too large."""
+    with torch.device("meta"):
+        expected = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    for name in sorted(expected.keys() | given.keys()):
+        if expected.get(name) != given.get(name):
+            raise ValueError(f"{name} is {given.get(name, 'missing')}, the model has {expected.get(name, 'none')}")
+
+
 def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:
-    """Path and state of the named file, or of the run's newest readable checkpoint. ConfigError when there is none."""
-    if config.checkpoint is not None:
-        path = config.checkpoint.expanduser()
-        if not path.is_file():
-            raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
-        return path, load(path)
-    folder = config.savedir.expanduser() / config.xpid
-    found = CheckpointStore(folder, keep=1).load_newest()
+    """Returns path and state of the named file or the run's newest checkpoint. Raises ConfigError if there is none."""
+    try:
+        if config.checkpoint is not None:
+            path = config.checkpoint.expanduser()
+            if not path.is_file():
+                raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
+            return path, load(path)
+        folder = folder_of(config.savedir, config.xpid)
+        found = CheckpointStore(folder, keep=1).load_newest()
+    except OSError as error:
+        raise ConfigError(f"xpid = {config.xpid!r}: its checkpoints cannot be read: {error}") from error
     if found is None:
         raise ConfigError(f"xpid = {config.xpid!r}: there is no checkpoint in {folder}")
     return found

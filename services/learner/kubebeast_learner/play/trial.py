@@ -1,4 +1,4 @@
-"""An environment that is stepped as an env-server steps it, with random actions, and what can be said of it then."""
+"""Trial of an environment: random actions, stepped as in an env-server, and a list of its faults."""
 
 import math
 import re
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_common.backoff import FaultPolicy
+from kubebeast_common.pool.limits import MAX_ID_CHARACTERS
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     HostedEnv,
@@ -24,6 +25,8 @@ from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.lenient_check import LenientCheck
 from kubebeast_envserver.faults.space_checks import space_violations
 from kubebeast_envserver.rows.actions import action_leaves_of
+from kubebeast_envserver.rows.advice import collected
+from kubebeast_envserver.rows.limits import message_violation
 from kubebeast_envserver.rows.rows import AllQuarantined
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
@@ -33,16 +36,16 @@ from kubebeast_learner.spec import LeafSpec
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = FaultPolicy(max_failures=3)
-"""An environment that keeps raising is given up sooner than by an env-server: somebody waits."""
+"""Limit of failures, lower than that of an env-server, as a user waits for the result."""
 _NUMBERS = re.compile(r"(?<!at )(?<![\w.])[-+]?\d[\w.+-]*")
-"""All but those of a place in a structure."""
+"""All numbers except those of a place in a structure."""
 
 
 @dataclass(slots=True)
 class Violation:
     text: str
     after_steps: int
-    """Steps that were made before the first one."""
+    """Steps before the first occurrence."""
     count: int = 1
 
 
@@ -51,37 +54,39 @@ class FinishedEpisode:
     episode_return: float
     length: int
     terminated: bool
-    """False: it was truncated."""
+    """False if it was truncated."""
 
 
 @dataclass(slots=True)
 class Trial:
-    """What one environment did."""
+    """Results of one environment."""
 
     num_agents: int = 1
-    """In it, each of which makes steps and has episodes."""
+    """Agents in the environment, each with its own steps and episodes."""
     observation: list[Leaf] = field(default_factory=list)
     action: list[Leaf] = field(default_factory=list)
     steps: int = 0
-    """Actions that had a consequence, of each agent."""
+    """Actions that had an effect, summed over the agents."""
     env_s: float = 0.0
-    """Time inside the environment, resets included."""
+    """Time inside the environment, including resets."""
     sent_bytes: int = 0
-    """Of the Observations of all rows, without compression."""
+    """Bytes of the Observations messages of all rows, without compression."""
     compressed_bytes: int = 0
     """The same with the compression that an env-server offers."""
     episodes: list[FinishedEpisode] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Remarks that are not violations."""
     given_up: bool = False
-    """It failed too often to be stepped on."""
+    """True if it failed too often to be stepped on."""
 
     @property
     def steps_per_s(self) -> float:
-        """Of one environment in one process."""
+        """Steps per second of one environment in one process."""
         return self.steps / self.env_s if self.env_s else 0.0
 
     def note(self, text: str) -> None:
-        """Of a violation; one that differs from an earlier one in numbers alone is counted with it."""
+        """Adds a violation; one that only differs from an earlier one in numbers is counted with it."""
         for violation in self.violations:
             if _NUMBERS.sub("#", violation.text) == _NUMBERS.sub("#", text):
                 violation.count += 1
@@ -90,12 +95,21 @@ class Trial:
 
 
 def try_env(config: CheckEnvConfig) -> Trial:
-    """Makes the environment and steps it until config says enough, or until it is of no use any more.
+    """Makes the environment and steps it to the limit of `config`, or until it fails for good.
 
-    ConfigError for settings that make no environment.
+    Raises ConfigError if the settings make no environment.
     """
+    with collected() as notes:
+        trial = _try_env(config)
+    trial.notes += notes
+    return trial
+
+
+def _try_env(config: CheckEnvConfig) -> Trial:
     trial, status = Trial(), StreamStatus()
     making = config.making
+    if len(config.env) > MAX_ID_CHARACTERS or not (config.env.isascii() and config.env.isprintable()):
+        trial.note(f"a learner takes ids of at most {MAX_ID_CHARACTERS} printable ASCII characters")
     try:
         env = make_vector_env(
             config.env,
@@ -108,7 +122,7 @@ def try_env(config: CheckEnvConfig) -> Trial:
             make_check=lambda space, mask: LenientCheck(space, mask, trial.note),
         )
     except UnsupportedSpaceError as error:
-        trial.violations = [Violation(text, 0) for text in _space_violations(config) or [str(error)]]
+        trial.violations += [Violation(text, 0) for text in _space_violations(config) or [str(error)]]
         return trial
     except ValueError as error:
         raise ConfigError(str(error)) from error
@@ -117,6 +131,8 @@ def try_env(config: CheckEnvConfig) -> Trial:
         return trial
     trial.num_agents = env.num_agents
     trial.observation, trial.action = env.spec_observation, env.spec_action
+    if (violation := message_violation(trial.observation, trial.action, config.max_message_mib)) is not None:
+        trial.note(violation)
     with closing(env):
         try:
             _play(env, trial, config, status)
@@ -131,9 +147,9 @@ def try_env(config: CheckEnvConfig) -> Trial:
 def random_actions(
     leaves: Sequence[LeafSpec], allowed: NDArray[np.bool_] | None, num_envs: int, generator: np.random.Generator
 ) -> list[NDArray[Any]]:
-    """One array [B, *shape] a leaf: any category that is allowed, or numbers around 0, between -1 and 1 where bounded.
+    """Returns an array [B, *shape] per leaf: any allowed category, or numbers around 0, from -1 to 1 if bounded.
 
-    allowed: bool [B, n], the categories of all choices in order; None allows all.
+    `allowed` is bool [B, n], the categories of all choices in order; None allows all.
     """
     actions: list[NDArray[Any]] = []
     start = 0
@@ -156,7 +172,7 @@ def _space_violations(config: CheckEnvConfig) -> list[str]:
     making = config.making
     try:
         made = make_env(config.env, making["env_kwargs"], making["wrappers"])
-    except ValueError:  # a whole vector, or several agents: there is no single environment to ask
+    except ValueError:  # a vector or several agents: there is no single environment to inspect
         return []
     with closing(made) as env:
         observation = space_violations(env.observation_space)
@@ -188,7 +204,7 @@ def _allowed(env: HostedEnv, rows: StepRows) -> NDArray[np.bool_] | None:
 
 
 def _note_failures(trial: Trial, rows: StepRows, status: StreamStatus, before: int) -> int:
-    """Of an environment that had to be made again. Returns how many there were, of which the caller knew `before`."""
+    """Adds the failures since `before`, the last total. Returns the new total."""
     num_failures: int = sum(getattr(status, f"failures_{kind}") for kind in FAILURE_KINDS)
     if num_failures > before:
         for reason in dict.fromkeys(reason for _, reason in rows.failures):

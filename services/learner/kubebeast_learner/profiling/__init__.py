@@ -1,1 +1,1 @@
-"""Where the time of a run goes."""
+"""Profiling of a run: phases, traces of updates, and traces of steps."""

@@ -1,4 +1,4 @@
-"""How long the phases of an update take."""
+"""Durations of the phases of an update."""
 
 import time
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 class PhaseTimes:
-    """A histogram of seconds for each phase, which is also a span of the profiler. Written by one thread, read by any.
+    """Histogram of seconds for each phase; a phase is also a span of the profiler. One thread writes, any thread reads.
 
-    Kernels of a GPU are only started in forward; what the device takes shows where the host waits for it, in backward.
+    A GPU's kernels are only started in forward; their time appears in backward, in which the host waits for the device.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class PhaseTimes:
 
     @contextmanager
     def measure(self, phase: Phase) -> Iterator[None]:
-        """Around the phase; one that raises does not count."""
+        """Context that measures a phase; a phase that raises does not count."""
         started = time.perf_counter()
         with span(phase):
             yield

@@ -1,7 +1,7 @@
-"""Where the time of a run goes: a trace of a few updates that Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""Trace of a few updates of a run, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-The file is of the Chrome trace format: torch's operators of all threads and, around them, the spans dequeue, to_device,
-forward, backward, optimizer, publish and inference.
+The file has the Chrome trace format: torch's operators of all threads, in the spans dequeue, to_device, forward,
+backward, optimizer, publish and inference.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ _is_recording = False
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """A named part of the trace, from any thread; costs next to nothing while nothing is recorded."""
+    """Returns the context of a named span of the trace, for any thread; almost free if nothing is recorded."""
     return record_function(name) if _is_recording else _NO_SPAN
 
 
 class Window(Protocol):
-    """While it is set, every process of a run records; threading.Event and multiprocessing's are."""
+    """Flag of a recording in all processes of a run, such as an event of threading or multiprocessing."""
 
     def is_set(self) -> bool: ...
     def set(self) -> None: ...
@@ -43,20 +43,20 @@ class Window(Protocol):
 
 
 class Profiler:
-    """Records RECORDED_UPDATES updates of the learner's process, once, into `trace.json`. For one thread.
+    """Records RECORDED_UPDATES updates of the learner's process, once, to `trace.json`. For one thread.
 
-    A context manager: a recording that the end of the run cuts short is written too.
+    A context manager: a recording that the end of the run cuts short is written, too.
     """
 
     def __init__(self, enabled: bool, folder: Path, window: Window | None = None) -> None:
-        """folder: of the run. window: tells other processes, which have a ProfilerFollower, when to record."""
+        """`folder` is that of the run. `window` signals the recording to the ProfilerFollowers of other processes."""
         self._enabled = enabled
         self._recording = _Recording(folder / "trace.json", "learner")
         self._window = window or threading.Event()
         self._num_updates = 0
 
     def step(self) -> None:
-        """Called after every update. Takes a second when the recording ends."""
+        """Counts an update; must be called after each. Blocks for about a second when the recording ends."""
         if not self._enabled:
             return
         self._num_updates += 1
@@ -77,20 +77,20 @@ class Profiler:
 
     def _stop(self) -> None:
         self._window.clear()
-        path = self._recording.stop()
-        logger.info("trace of %d updates: %s", self._num_updates - SKIPPED_UPDATES, path)
+        if (path := self._recording.stop()) is not None:
+            logger.info("trace of %d updates: %s", self._num_updates - SKIPPED_UPDATES, path)
 
 
 class ProfilerFollower:
-    """Records another process of the run while the learner records, into `trace-<process>.json`. For one thread."""
+    """Records another process of the run while the learner records, to `trace-<process>.json`. For one thread."""
 
     def __init__(self, window: Window | None, folder: Path, process: str) -> None:
-        """window: the Profiler's; None records nothing. process: a name for people, e.g. actor-3."""
+        """`window` is that of the Profiler, or None to record nothing; `process` is a display name, e.g. actor-3."""
         self._window = window
         self._recording = _Recording(folder / f"trace-{process}.json", process)
 
     def step(self) -> None:
-        """Called once in a while, e.g. for every step of the environments."""
+        """Starts or stops the recording; must be called regularly, e.g. for every step of the environments."""
         if self._window is None or self._window.is_set() == self._recording.is_running:
             return
         if self._recording.is_running:
@@ -102,9 +102,10 @@ class ProfilerFollower:
 def merge_traces(main: Path, others: Sequence[Path]) -> None:
     """Moves the traces of other processes into `main`, on its clock; the files `others` are deleted.
 
-    One that cannot be read is left out with a warning. OSError or ValueError when `main` cannot be read.
+    An unreadable trace is left out with a warning. Raises OSError or ValueError if `main` cannot be read or written.
     """
     trace = _read(main)
+    merged: list[Path] = []
     for path in others:
         try:
             other = _read(path)
@@ -114,12 +115,14 @@ def merge_traces(main: Path, others: Sequence[Path]) -> None:
         shift_us = (other["baseTimeNanoseconds"] - trace["baseTimeNanoseconds"]) / 1000
         for event in other["traceEvents"]:
             trace["traceEvents"].append(event | {"ts": event["ts"] + shift_us} if "ts" in event else event)
-        path.unlink()
+        merged.append(path)
     _write(main, trace)
+    for path in merged:
+        path.unlink()
 
 
 class _Recording:
-    """One recording of the calling process, all threads. The trace names the process and Python's threads."""
+    """Recording of all threads of the calling process. The trace names the process and Python's threads."""
 
     def __init__(self, path: Path, process: str) -> None:
         self._path = path
@@ -136,16 +139,24 @@ class _Recording:
         self._profile.start()
         _is_recording = True
 
-    def stop(self) -> Path:
+    def stop(self) -> Path | None:
+        """Returns the file, or None, with an error in the log, if writing fails: a trace is no reason to end a run."""
         global _is_recording
         assert self._profile is not None
         _is_recording = False
         self._profile.stop()
-        self._profile.export_chrome_trace(str(self._path))
-        self._profile = None
-        trace = _read(self._path)
-        _name_threads(trace, self._process)
-        _write(self._path, trace)
+        try:
+            self._profile.export_chrome_trace(str(self._path))
+            trace = _read(self._path)
+            _name_threads(trace, self._process)
+            _write(self._path, trace)
+        except (OSError, RuntimeError, ValueError) as error:  # torch may write a part without an error
+            logger.error("trace %s not written: %s", self._path, error)
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            return None
+        finally:
+            self._profile = None
         return self._path
 
 

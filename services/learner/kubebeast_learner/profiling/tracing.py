@@ -1,6 +1,6 @@
-"""OpenTelemetry traces of sampled steps: where the time of one vector step went, sent to a collector by OTLP over HTTP.
+"""OpenTelemetry traces of sampled vector steps and their phases, exported to a collector by OTLP over HTTP.
 
-https://opentelemetry.io/docs/specs/otlp/#otlphttp; the OTEL_* variables of the SDK hold (headers, TLS, time limits).
+https://opentelemetry.io/docs/specs/otlp/#otlphttp; the OTEL_* variables of the SDK apply (headers, TLS, timeouts).
 """
 
 import logging
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FLUSH_TIMEOUT_S = 5.0
-"""Longest that the end of a run waits for the collector."""
+"""Longest wait for the collector at the end of a run."""
 COMPLAINT_INTERVAL_S = 60.0
-"""How often a collector that takes no spans is worth a line in the log."""
+"""Shortest time between two log lines about a collector that does not accept spans."""
 
 EXPORTER_LOGGER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 PREFIX = "kubebeast."
-"""Of all attributes that OpenTelemetry has no name for."""
+"""Prefix of attributes that OpenTelemetry does not define."""
 
 
 class TracedPool(Protocol):
-    """Where the traces come from: kubebeast_native.ActorPool."""
+    """Source of step traces: kubebeast_native.ActorPool."""
 
     def trace_next_step(self) -> None: ...
     def take_step_traces(self) -> list["StepTrace"]: ...
 
 
 class StepTracer:
-    """Has one step traced every interval_s seconds and exports what came of it, from entering to leaving its context.
+    """Requests a trace of one step every interval_s seconds and exports the results, while its context is open.
 
-    A thread of its own asks, takes and exports: nothing that goes wrong there reaches the training.
+    It uses a thread of its own, so that errors of tracing do not affect the training.
     """
 
     def __init__(self, pool: TracedPool, endpoint: str, *, interval_s: float, run_id: str) -> None:
-        """endpoint: the collector's base URL, below which /v1/traces takes spans."""
+        """`endpoint` is the base URL of the collector, which accepts spans at /v1/traces below it."""
         self._pool = pool
         self._interval_s = interval_s
         self._provider = TracerProvider(resource=_resource(run_id), shutdown_on_exit=False)
@@ -61,7 +61,7 @@ class StepTracer:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Exports what is left, for FLUSH_TIMEOUT_S at most."""
+        """Exports the remaining traces, for FLUSH_TIMEOUT_S at most."""
         self._stopping.set()
         self._thread.join(FLUSH_TIMEOUT_S)
         if self._thread.is_alive():
@@ -87,14 +87,14 @@ class StepTracer:
 
 
 def record_step(tracer: Tracer, trace: "StepTrace") -> None:
-    """One trace: the span "step" and below it the phases of docs/traces.md, with the times of `trace`."""
+    """Exports one trace: the span "step" with the phases of docs/traces.md below it, at the times of `trace`."""
     step = tracer.start_span("step", start_time=trace.actions_sent_ns, attributes=_attributes(trace))
     inside_step = set_span_in_context(step)
     env = tracer.start_span("env", inside_step, start_time=trace.actions_sent_ns)
     if trace.env_ns:
         wire_ns = trace.received_ns - trace.actions_sent_ns - trace.env_ns
         env.set_attribute(f"{PREFIX}wire_s", wire_ns / 1e9)
-        # The clocks of two machines cannot be compared: the ways there and back are drawn equally long.
+        # The clocks of two machines are not comparable: both directions are drawn with equal length.
         env_step_ns = trace.actions_sent_ns + wire_ns // 2
         env_step = tracer.start_span("env.step", set_span_in_context(env), start_time=env_step_ns)
         env_step.end(env_step_ns + trace.env_ns)
@@ -105,7 +105,7 @@ def record_step(tracer: Tracer, trace: "StepTrace") -> None:
 
 
 def _phases(trace: "StepTrace") -> Iterator[tuple[str, int, int]]:
-    """Name, start and end of what happened in the learner, in order."""
+    """Yields name, start and end of the phases in the learner, in order."""
     if trace.submitted_ns > trace.received_ns:
         yield "parked", trace.received_ns, trace.submitted_ns
     yield "queue", trace.submitted_ns, trace.taken_ns
@@ -120,13 +120,13 @@ def _attributes(trace: "StepTrace") -> dict[str, str | int]:
 
 
 def _resource(run_id: str) -> Resource:
-    """Who exports; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before what is said here."""
+    """Returns the attributes of the exporter; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override them."""
     own = {"service.name": "kubebeast-learner", "service.version": __version__, f"{PREFIX}run_id": run_id}
     return Resource.create(own).merge(OTELResourceDetector().detect())
 
 
 class _Seldom(logging.Filter):
-    """Lets one record through every interval_s seconds. Of one thread."""
+    """Filter that passes one record every interval_s seconds. For one thread."""
 
     def __init__(self, interval_s: float) -> None:
         super().__init__()

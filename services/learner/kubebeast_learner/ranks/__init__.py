@@ -1,1 +1,1 @@
-"""Several learners that train one model: data-parallel ranks under torchrun, and sums over them that are exact."""
+"""Data-parallel learners of one model: ranks under torchrun, and exact sums over them."""

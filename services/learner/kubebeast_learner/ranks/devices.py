@@ -1,4 +1,4 @@
-"""Which devices a rank computes on: it trains on one, and chooses actions there or on others."""
+"""Devices of a rank: one to train on, and the same or others for inference."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from kubebeast_learner.ranks.place import ALONE, Place
 
 
 def choose_device(name: str, place: Place = ALONE, setting: str = "device") -> torch.device:
-    """auto is cuda where there is one, else cpu; of several ranks each takes its own GPU for cuda.
+    """Returns the device `name`: auto is cuda if available, else cpu; for cuda, each of several ranks has its own GPU.
 
-    ConfigError for a device that is not here, which `setting` named.
+    Raises ConfigError, with the name `setting`, for a device that is not available.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -26,8 +26,10 @@ def choose_device(name: str, place: Place = ALONE, setting: str = "device") -> t
 
 
 def choose_inference_devices(names: Sequence[str], place: Place = ALONE) -> list[torch.device]:
-    """Of devices that are named for all ranks of a machine those of one: every second, third, ... of them, or one that
-    several ranks have where there are fewer devices than ranks. Without names none: inference is where it trains.
+    """Returns this rank's share of the devices `names`, which apply to all ranks of a machine; empty without names.
+
+    Each of N ranks gets every N-th device, or one that several ranks share if there are fewer devices than ranks.
+    Without names, inference uses the training device.
     """
     own = names[place.local_rank :: place.num_local_ranks] or names[place.local_rank % max(1, len(names)) :][:1]
     return [choose_device(name, place, "inference_device") for name in own]

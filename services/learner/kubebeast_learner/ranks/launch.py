@@ -1,5 +1,6 @@
-"""Several ranks on this machine, started and watched by torchrun's own agent."""
+"""Launch of several ranks on this machine by torchrun's agent."""
 
+import signal
 import sys
 import uuid
 from collections.abc import Sequence
@@ -8,12 +9,19 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from kubebeast_common.process.leaving import INTERRUPTED
+
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that torchrun forwards."""
+
 
 def launch(num_ranks: int, words: Sequence[str]) -> int:
     """Runs `kubebeast words` in num_ranks processes until all have ended. Returns the exit status.
 
-    When one fails the others are ended. SIGINT and SIGTERM are handed on, and all save and end within 30 s.
+    If one fails, the others are ended. SIGINT, SIGTERM and, unless it is ignored, SIGHUP are forwarded, and all
+    processes save and end within 30 s.
     """
+    signals = [name for name in SIGNALS if signal.getsignal(signal.Signals[name]) != signal.SIG_IGN]
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -23,10 +31,13 @@ def launch(num_ranks: int, words: Sequence[str]) -> int:
         rdzv_endpoint="localhost:0",
         max_restarts=0,
     )
+    if hasattr(config, "signals_to_handle"):  # from PyTorch 2.9 on
+        config.signals_to_handle = ",".join(signals)
     try:
-        elastic_launch(config, sys.executable)("-m", "kubebeast_learner", *words)
-    except SignalException:
-        return 0
+        # -P: a file in the working directory may have the name of a standard module.
+        elastic_launch(config, sys.executable)("-P", "-m", "kubebeast_learner", *words)
+    except SignalException as end:
+        return INTERRUPTED if end.sigval == signal.SIGINT else 0
     except ChildFailedError as error:
         return max(1, error.get_first_failure()[1].exitcode)
     return 0

@@ -1,4 +1,4 @@
-"""Which of the ranks this process is, as torchrun tells it."""
+"""Place of this process among the ranks, from the variables of torchrun."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,20 +10,21 @@ from kubebeast_learner.config import ConfigError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """One process among those that train together; the defaults are one that trains alone."""
+    """One process among those that train together; the defaults are a process that trains alone."""
 
     rank: int = 0
-    """Among all, from 0."""
+    """Index among all ranks, from 0."""
     num_ranks: int = 1
     local_rank: int = 0
-    """Among those of this machine, or of this pod, from 0: its GPU, and what is added to its ports."""
+    """Index among the ranks of this machine or pod, from 0; it selects the GPU and is added to ports."""
     num_local_ranks: int = 1
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """The variables of https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
+        """Reads the variables of https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
 
-        A process without WORLD_SIZE, or with 1, is alone. ConfigError where others are missing or are no numbers.
+        A process without WORLD_SIZE, or with 1, is alone. Raises ConfigError if other variables are missing or are no
+        numbers.
         """
         if environ.get("WORLD_SIZE", "1") == "1":
             return cls()
@@ -41,7 +42,7 @@ class Place:
 
     @property
     def is_first(self) -> bool:
-        """Whether it writes what a run leaves on disk."""
+        """True if this rank writes the files of a run."""
         return self.rank == 0
 
     @property
@@ -50,17 +51,21 @@ class Place:
 
     @property
     def is_on_one_machine(self) -> bool:
-        """Whether one agent of torchrun, which knows who was asked to stop, has started all ranks."""
+        """True if one agent of torchrun, which knows of every request to stop, has started all ranks."""
         return self.num_local_ranks == self.num_ranks
 
     def seed(self, run_seed: int) -> int:
-        """Of what must differ between ranks: environments, action sampling, replay. The first rank has run_seed."""
+        """Returns a seed for all that must differ between ranks: environments, action sampling, replay.
+
+        That of the first rank is run_seed.
+        """
         return run_seed if self.is_first else derived_seed(run_seed, self.rank)
 
     def address(self, address: str) -> str:
-        """Where this rank listens when the first of its machine does at `address`: ports count up by local ranks.
+        """Returns the address of this rank, given that of the first rank of its machine: local ranks increase the port.
 
-        Of a unix socket the path gets the local rank as a suffix. Port 0, the system's choice, and "" stay.
+        The path of a unix socket gets the local rank as a suffix. Port 0, which the system chooses, and "" stay
+        unchanged.
         """
         host, _, port = address.rpartition(":")
         if not address or self.local_rank == 0 or port == "0":

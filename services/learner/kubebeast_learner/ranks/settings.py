@@ -1,4 +1,4 @@
-"""Settings that all ranks must have alike, compared before they train."""
+"""Comparison, before training, of settings that must be the same on all ranks."""
 
 from kubebeast_learner.config import (
     ConfigError,
@@ -15,13 +15,13 @@ from kubebeast_learner.ranks.group import gather
 WHAT_IS_LEARNT = (TasksConfig, ModelConfig, LossConfig, OptimizerConfig)
 COMMON = {name for section in WHAT_IS_LEARNT for name in setting_types(section)}
 COMMON |= {"xpid", "total_steps", "seed", "dial"}
-"""Those that one update of all, one run, or a fleet that is dealt out goes by. Sizes of batches and where a rank
-computes are its own."""
+"""Settings of the shared updates, of the run, and of a fleet that ranks divide. Batch sizes and devices may differ."""
 
 
 def require_alike(config: TrainingConfig) -> None:
-    """ConfigError, the same on all ranks, which call this together, names every setting of COMMON that differs from
-    the first rank's.
+    """Raises ConfigError, the same on all ranks, for settings of COMMON that differ from the first rank's.
+
+    All ranks must call this together.
     """
     first, *others = gather({name: value for name, value in as_settings(config).items() if name in COMMON})
     found = [

@@ -1,4 +1,4 @@
-"""The ranks' turns: before each update all of them tell what they bring, and whether they were asked to stop."""
+"""Turns of the ranks: before each update, all of them exchange their batch sizes and requests to stop."""
 
 import logging
 import math
@@ -12,12 +12,12 @@ from kubebeast_learner.ranks.group import sum_over_ranks
 
 
 class Share(NamedTuple):
-    """What a rank's batch is of the global batch; the defaults are a batch that is all of it."""
+    """Share of a rank's batch in the global batch; the defaults are a batch that is all of it."""
 
     valid: float = 1.0
-    """Of the valid transitions."""
+    """Share of the valid transitions."""
     fresh: float = 1.0
-    """Of the valid transitions that were not replayed."""
+    """Share of the valid transitions that were not replayed."""
 
 
 WHOLE = Share()
@@ -25,44 +25,44 @@ _log = logging.getLogger(__name__)
 
 
 class Turn(NamedTuple):
-    """What the ranks do together, the same on each but for `share`."""
+    """Common next action of the ranks, the same on each except `share`."""
 
     num_batches: int
-    """Ranks that bring one; with none of them there is no update."""
+    """Number of ranks with a batch; if there are none, there is no update."""
     share: Share
-    """This rank's."""
+    """Share of this rank."""
     task_steps: tuple[int, ...]
-    """Valid transitions of each task that were not replayed, of the global batch."""
+    """Valid transitions of each task that were not replayed, in the global batch."""
     is_last: bool
-    """A rank was asked to stop."""
+    """True if a rank was asked to stop."""
     tells_news: bool
-    """Every rank tells the others what episodes have ended and how it does."""
+    """True if all ranks exchange ended episodes and their statistics."""
 
 
 class Turns:
-    """The turns of one rank, in step with the others. For one thread.
+    """Turns of one rank, in step with the others. For one thread.
 
-    A rank that has no batch waits for one until the others have waited `patience_s` for it, and joins with an empty
-    share. From then on it joins at once, so that nobody waits for it, until it has a batch again; but where no rank
-    brought one, all have patience again.
+    A rank without a batch waits for one until the others have waited `patience_s` for it, and joins with an empty
+    share. From then on it joins at once, so that no rank waits for it, until it has a batch again. If no rank had a
+    batch, all have their full patience again.
     """
 
     def __init__(self, num_ranks: int, patience_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """patience_s: longest that the others wait for this rank; one that is alone waits for a batch for ever."""
+        """`patience_s` is the longest wait of the others for this rank; a single rank waits for a batch forever."""
         self._is_alone = num_ranks == 1
         self._full_patience_s = self._patience_s = math.inf if self._is_alone else patience_s
         self._clock = clock
         self._since = clock()
         self.num_empty = 0
-        """Updates that this rank joined with an empty share."""
+        """Number of updates that this rank joined with an empty share."""
 
     @property
     def is_starving(self) -> bool:
-        """Whether the others have stopped to wait for this rank."""
+        """True if the others no longer wait for this rank."""
         return self._patience_s == 0
 
     def must_join(self, *, has_batch: bool, stop: bool) -> bool:
-        """Whether to `agree` now instead of waiting on for a batch."""
+        """Returns True if this rank has to `agree` now instead of waiting for a batch."""
         return has_batch or stop or self._clock() - self._since >= self._patience_s
 
     def agree(
@@ -75,7 +75,7 @@ class Turns:
         stop: bool = False,
         tells_news: bool = False,
     ) -> Turn:
-        """Waits for all ranks, each of which calls this; RankLostError when one does not come."""
+        """Waits for all ranks, each of which must call this. Raises RankLostError if one does not come."""
         mine = torch.tensor([has_batch, num_valid, num_fresh, stop, tells_news, *task_steps], dtype=torch.float64)
         num_batches, all_valid, all_fresh, stops, tellers, *all_steps = map(int, sum_over_ranks(mine).tolist())
         if not stop:
@@ -101,5 +101,5 @@ class Turns:
         self._patience_s = self._full_patience_s
 
     def begin_wait(self) -> None:
-        """The rank is ready for its next batch: what the others wait counts from here."""
+        """Starts the measurement of the others' wait: the rank is ready for its next batch."""
         self._since = self._clock()

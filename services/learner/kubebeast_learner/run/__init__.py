@@ -1,1 +1,1 @@
-"""What a run leaves on disk, and what is known about it."""
+"""Files and statistics of a run."""

@@ -1,19 +1,24 @@
-"""The log of a rank that is not the first, which writes everything that a run leaves on disk."""
+"""Log of every rank but the first, which alone writes the files of a run."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from kubebeast_learner.run.table_file import Value
+from kubebeast_learner.run.files.table_file import Value
+from kubebeast_learner.run.files.write_failures import WriteFailures
 
 
 class RankLog:
-    """What RunLog is to the first rank, without a file: this rank's messages go to standard error alone."""
+    """The counterpart of RunLog on the other ranks: it writes no files, and messages go to standard error only."""
 
     def __init__(self, savedir: Path, xpid: str) -> None:
         self.folder = savedir / xpid
-        """Of the run; it may not exist where this rank is on another machine."""
+        """Folder of the run; it may not exist if this rank is on another machine."""
         self.successful = False
+        self.num_crashes: int | None = None
+        """Always None, as only the first rank counts them."""
+        self.failures = WriteFailures(self.folder)
+        """Always empty, as nothing is written."""
 
     def record(self, settings: Mapping[str, Any]) -> None: ...
 

@@ -1,99 +1,107 @@
-"""What is known about a run at one moment: the data behind the live table, the JSON lines and logs.csv."""
+"""Statistics of a run: the data behind the live table, the JSON lines and logs.csv."""
 
 import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.run.new_episodes import NewEpisodes
 from kubebeast_learner.run.task_returns import RECENT_EPISODES, FinishedEpisode, TaskReturns
 
 WINDOW_S = 30.0
 
 
 class TaskStats(NamedTuple):
-    """Of one task of several."""
+    """Statistics of one of several tasks."""
 
     step: int
-    """Env-steps trained on, over all lives of the run."""
+    """Env-steps trained on, including those of earlier processes of the run."""
     process_steps: int
-    """Those of this process."""
+    """Env-steps trained on by this process."""
     mean_episode_return: float | None
-    """Unclipped, over its newest RECENT_EPISODES episodes."""
+    """Mean unclipped return of its newest RECENT_EPISODES episodes."""
 
 
 class RankStats(NamedTuple):
-    """How one of several learners does, as it tells the others."""
+    """Statistics of one of several learners, which it sends to the others."""
 
     streams: int
     envs: int
     sps: float
-    """Env-steps of its own batches a second, over its last WINDOW_S."""
+    """Env-steps per second of its own batches, over its last WINDOW_S."""
     learner_queue_size: int
     empty_shares: int
-    """Updates of its process that it joined without a batch."""
+    """Updates that its process joined without a batch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """One moment of a run. None where there is nothing to tell yet."""
+    """The state of a run at one moment. Values are None until they are known."""
 
     step: int
     total_steps: int
     num_updates: int
     num_skipped_updates: int
     process_updates: int
-    """By this process, as the next two; those above are over all lives of the run."""
+    """Updates of this process, like the next two counts; those above include earlier processes of the run."""
     process_skipped_updates: int
     process_episodes: int
     elapsed_s: float
-    """Since this process began to train."""
+    """Time since this process began to train."""
     sps: float | None
-    """Trained steps a second over the last WINDOW_S."""
+    """Trained steps per second over the last WINDOW_S."""
     eta_s: float | None
     episodes: int
     mean_episode_return: float | None
-    """Unclipped, over the newest RECENT_EPISODES episodes of each task; the mean over the tasks, however many episodes
-    each has."""
+    """Mean unclipped return of the newest RECENT_EPISODES episodes of each task, then over tasks with equal weights."""
     mean_episode_step: float | None
-    """Over the newest RECENT_EPISODES episodes, of whatever task."""
+    """Mean length of the newest RECENT_EPISODES episodes of all tasks."""
     last_update: UpdateStats | None
+    """Its policy_lag is the mean over the last WINDOW_S: batches come in bursts, the first one without a lag."""
     starved_ratio: float | None
     """Share of the last WINDOW_S that the learner waited for rollouts."""
     waited_s: float
-    """All that time since this process started."""
+    """Total time of these waits since this process started."""
     inference_busy_ratio: float | None
-    """Share of the last WINDOW_S that the inference threads worked; None where actors run the model themselves."""
+    """Share of the last WINDOW_S that the inference threads worked; None if actors run the model themselves."""
     learner_queue_size: int
     learner_queue_capacity: int
     rows_per_inference: float | None
-    """Over the last WINDOW_S, as sps."""
+    """Mean over the last WINDOW_S."""
     streams: int
     envs: int
     actor_restarts: int
     env_failures: int | None
-    """Environments that failed under way since this process started; it and the steps below are for env-servers."""
+    """Environments that failed during an episode since this process started. These episodes are in no mean."""
     steps_in_flight: int | None
-    """Sampled by this process, neither delivered nor dropped."""
+    """Steps sampled by this process, neither delivered nor dropped; only with env-servers, like the two below."""
     steps_dropped_partial: int | None
-    """By this process: of unrolls that a stream's end left too short."""
+    """Steps dropped by this process, as the end of a stream left their unrolls too short."""
     steps_dropped_stale: int | None
-    """By this process: of unrolls older than max_policy_lag."""
+    """Steps dropped by this process, as their unrolls were older than max_policy_lag."""
     checkpoint_age_s: float | None
     checkpoint_time_s: float | None
-    """When the last one was saved, in seconds since 1970."""
+    """Time of the last saved checkpoint, in seconds since 1970."""
     checkpoint_bytes: int | None
     checkpoint_failures: int
     tasks: Mapping[str, TaskStats] = field(default_factory=dict)
-    """By name, in the order of task_shares; empty without."""
+    """Statistics by task, in the order of task_shares; empty without tasks."""
     ranks: Sequence[RankStats] = ()
-    """Of several learners, in the order of their ranks, as they last told; empty for one that is alone."""
+    """Last reported statistics of several learners, in the order of their ranks; empty for a single learner."""
+
+    @property
+    def failed_share(self) -> float:
+        """Share of the episodes since this process started that were cut short by a failed environment."""
+        return (self.env_failures or 0) / max(1, (self.env_failures or 0) + self.process_episodes)
 
     def flat(self) -> dict[str, Any]:
-        """Every value by name, the last update's, step/TASK and mean_episode_return/TASK of each task, and of each of
-        several learners streams/rank0 and so on among them, in the same order always.
+        """Returns every value by name, always in the same order.
+
+        Includes the last update, step/TASK and mean_episode_return/TASK of each task, and streams/rank0 and so on of
+        several learners.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}
@@ -106,7 +114,7 @@ class Snapshot:
 
 
 class RunStats:
-    """Collects what happens in a run. Counters go on where a resumed run stopped. For one thread."""
+    """A collector of a run's statistics. Counters of a resumed run continue. Not thread-safe."""
 
     def __init__(
         self,
@@ -115,7 +123,7 @@ class RunStats:
         tasks: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tasks: names of those in task_shares."""
+        """`tasks` are the names in task_shares."""
         self._total_steps = total_steps
         self._clock = clock
         self._started_at = clock()
@@ -126,7 +134,8 @@ class RunStats:
         self._task_steps = dict.fromkeys(tasks, 0)
         self._resumed_task_steps = dict.fromkeys(tasks, 0)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
-        self._untaken_returns: list[float] = []
+        self._num_lags, self._sum_of_lags = 0, 0.0
+        self._new_episodes = NewEpisodes()
         self._checkpoint: _Checkpoint | None = None
         self._last_update: UpdateStats | None = None
         self.step = 0
@@ -137,13 +146,13 @@ class RunStats:
         self._resumed = _Counts(0, 0, 0)
 
     def begin(self) -> None:
-        """Training begins; time from before, spent waiting for the first env-server, does not count as elapsed."""
+        """Starts the time of training; the wait for the first env-server does not count as elapsed."""
         self._started_at = self._clock()
         self._window = deque([_Totals(self._started_at, self.step, 0, 0, 0, self._waited_s, 0.0)])
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around a wait for rollouts."""
+        """Measures a wait for rollouts."""
         since = self._clock()
         try:
             yield
@@ -151,35 +160,38 @@ class RunStats:
             self._waited_s += self._clock() - since
 
     def add_update(self, update: UpdateStats, task_steps: Sequence[int] = ()) -> None:
-        """Counts one batch; a skipped one was consumed without changing the weights. task_steps: of each task."""
-        for task, steps in zip(self._task_steps, task_steps, strict=True):
-            self._task_steps[task] += steps
-        self.step += update.num_transitions
+        """Counts one batch. Its steps, for the run and in `task_steps` for each task, count unless it was skipped."""
+        if not update.skipped:
+            self.step += update.num_transitions
+            for task, steps in zip(self._task_steps, task_steps, strict=True):
+                self._task_steps[task] += steps
         self.num_updates += not update.skipped
         self.num_skipped_updates += update.skipped
         self._last_update = update
+        self._num_lags += 1
+        self._sum_of_lags += update.policy_lag
 
     def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
         episodes = list(episodes)
         self._tasks.add(episodes)
         for episode in episodes:
             self._lengths.append(int(episode.length))
-            self._untaken_returns.append(float(episode.episode_return))
+            self._new_episodes.add(float(episode.episode_return))
             self.num_episodes += 1
 
     def note_ranks(self, ranks: Sequence[RankStats]) -> None:
-        """How all learners do, in the order of their ranks."""
+        """Sets the statistics of all learners, in the order of their ranks."""
         self._ranks = ranks
 
     def note_checkpoint(self, num_bytes: int) -> None:
-        """One was saved."""
+        """Records a saved checkpoint."""
         self._checkpoint = _Checkpoint(self._clock(), time.time(), num_bytes)
 
     def note_failed_checkpoint(self) -> None:
         self.checkpoint_failures += 1
 
     def snapshot(self, actors: Mapping[str, int]) -> Snapshot:
-        """actors: Actors.stats()."""
+        """Returns the state of the run; `actors` is the result of Actors.stats()."""
         now = self._totals(actors)
         since, num_threads = self._slide_window(now), actors.get("inference_threads", 0)
         window_s = now.time_s - since.time_s
@@ -199,7 +211,7 @@ class RunStats:
             episodes=self.num_episodes,
             mean_episode_return=_mean(self._tasks.means().values()),
             mean_episode_step=_mean(self._lengths),
-            last_update=self._last_update,
+            last_update=self._with_mean_lag(since, now),
             starved_ratio=_share(now.waited_s - since.waited_s, window_s),
             waited_s=now.waited_s,
             inference_busy_ratio=_share(now.busy_s - since.busy_s, window_s * num_threads),
@@ -222,7 +234,7 @@ class RunStats:
         )
 
     def own_rank(self, actors: Mapping[str, int], empty_shares: int) -> RankStats:
-        """What this learner tells the others. actors: Actors.stats()."""
+        """Returns the statistics that are sent to the other learners; `actors` is the result of Actors.stats()."""
         now, since = self._totals(actors), self._window[0]
         return RankStats(
             streams=actors["streams"],
@@ -233,17 +245,16 @@ class RunStats:
         )
 
     def mean_of_last(self, num_episodes: int) -> dict[str, float]:
-        """By task, the mean unclipped return of its newest episodes, at most RECENT_EPISODES."""
+        """Returns the mean unclipped return of the newest episodes by task, at most RECENT_EPISODES of each."""
         return self._tasks.means(num_episodes)
 
-    def take_episode_returns(self) -> tuple[float, ...]:
-        """Unclipped returns of the episodes since the last call: PolyBeast's column episode_returns."""
-        returns = tuple(self._untaken_returns)
-        self._untaken_returns.clear()
-        return returns
+    def take_new_episodes(self) -> dict[str, int | float | tuple[float, ...] | None]:
+        """Returns the episodes since the last call as columns of logs.csv, see NewEpisodes."""
+        taken, self._new_episodes = self._new_episodes, NewEpisodes()
+        return taken.columns()
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values for a checkpoint."""
+        """Returns plain values for a checkpoint."""
         return {
             "num_updates": self.num_updates,
             "num_skipped_updates": self.num_skipped_updates,
@@ -254,7 +265,7 @@ class RunStats:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
-        """Goes on at `step`; speed counts from here. env_id: the task of returns that were saved without one."""
+        """Continues at `step`; rates start from here. `env_id` is the task of returns that were saved without one."""
         self.step = step
         self.num_updates = state["num_updates"]
         self.num_skipped_updates = state["num_skipped_updates"]
@@ -265,6 +276,12 @@ class RunStats:
         self._resumed_task_steps = dict(self._task_steps)
         self._lengths.extend(state["lengths"])
         self._window = deque([_Totals(self._clock(), step, 0, 0, 0, self._waited_s, 0.0)])
+
+    def _with_mean_lag(self, since: "_Totals", now: "_Totals") -> UpdateStats | None:
+        if self._last_update is None or now.num_lags == since.num_lags:
+            return self._last_update
+        mean = (now.sum_of_lags - since.sum_of_lags) / (now.num_lags - since.num_lags)
+        return replace(self._last_update, policy_lag=mean)
 
     def _task_stats(self, task: str) -> TaskStats:
         steps, mean_return = self._task_steps[task], self._tasks.means().get(task)
@@ -279,10 +296,12 @@ class RunStats:
             rows=actors["inference_rows"],
             waited_s=self._waited_s,
             busy_s=actors.get("inference_busy_us", 0) / 1e6,
+            num_lags=self._num_lags,
+            sum_of_lags=self._sum_of_lags,
         )
 
     def _slide_window(self, now: "_Totals") -> "_Totals":
-        """The totals of about WINDOW_S ago."""
+        """Appends `now` and returns the totals of about WINDOW_S ago."""
         self._window.append(now)
         while self._window[1].time_s <= now.time_s - WINDOW_S:
             self._window.popleft()
@@ -293,15 +312,17 @@ class _Totals(NamedTuple):
     time_s: float
     step: int
     delivered: int
-    """Of its own env-steps."""
+    """Env-steps that this learner's own actors delivered."""
     batches: int
     rows: int
     waited_s: float
     busy_s: float
+    num_lags: int = 0
+    sum_of_lags: float = 0.0
 
 
 class _Counts(NamedTuple):
-    """What earlier lives of the run have done."""
+    """Counts of earlier processes of the run."""
 
     num_updates: int
     num_skipped_updates: int
@@ -315,7 +336,7 @@ class _Checkpoint(NamedTuple):
 
 
 def _share(part_s: float, whole_s: float) -> float | None:
-    """At most 1: the two are not read at the same instant."""
+    """Returns a share of at most 1, as the two values are not read at the same instant."""
     return min(1.0, part_s / whole_s) if whole_s > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""What the episodes of each task return: several environments may feed one learner."""
+"""Returns of finished episodes by task: several environments may feed one learner."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +9,13 @@ from kubebeast_common.text import printable
 RECENT_EPISODES = 100
 MAX_TASKS = 32
 OTHER = "other"
-"""Stands for every task after the first MAX_TASKS: a peer names its task as it likes."""
+"""Name of all tasks after the first MAX_TASKS: peers choose the names of their tasks freely."""
 MAX_NAME = 100
-"""Characters kept of a task's name."""
+"""Maximum number of characters of a task's name."""
 
 
 class FinishedEpisode(Protocol):
-    """kubebeast_native.Episode is one."""
+    """A finished episode, such as kubebeast_native.Episode."""
 
     @property
     def env_id(self) -> str: ...
@@ -26,7 +26,7 @@ class FinishedEpisode(Protocol):
 
 
 class Episode(NamedTuple):
-    """A FinishedEpisode of plain values, as ranks tell them."""
+    """A FinishedEpisode of plain values, which ranks send to each other."""
 
     env_id: str
     episode_return: float
@@ -34,22 +34,22 @@ class Episode(NamedTuple):
 
 
 class TaskReturn(NamedTuple):
-    """Of one task."""
+    """Results of one task."""
 
     num_episodes: int
-    """Since the process started."""
+    """Episodes since the process started."""
     mean_return: float
-    """Unclipped, over the newest RECENT_EPISODES episodes."""
+    """Mean unclipped return of the newest RECENT_EPISODES episodes."""
 
 
 class TaskReturns:
-    """Written by one thread, read by any."""
+    """Returns by task. Written by one thread, readable from any."""
 
     def __init__(self) -> None:
         self._returns: dict[str, deque[float]] = {}
         self._counts: dict[str, int] = {}
         self.newest: dict[str, TaskReturn] = {}
-        """By the name of the task. Replaced, never changed."""
+        """Results by task. The mapping is replaced, never changed."""
 
     def add(self, episodes: Iterable[FinishedEpisode]) -> None:
         touched: dict[str, TaskReturn] = {}
@@ -65,16 +65,17 @@ class TaskReturns:
             self.newest = self.newest | touched
 
     def means(self, num_episodes: int = RECENT_EPISODES) -> dict[str, float]:
-        """By task: the mean unclipped return of its newest episodes, at most RECENT_EPISODES."""
+        """Returns the mean unclipped return of the newest episodes by task, at most RECENT_EPISODES of each."""
         newest = {name: list(returns)[-num_episodes:] for name, returns in self._returns.items()}
         return {name: sum(returns) / len(returns) for name, returns in newest.items()}
 
     def state_dict(self) -> dict[str, list[float]]:
-        """Plain values for a checkpoint: the newest returns of each task that was played since the process started, or
-        of all while there is none.
+        """Returns plain values for a checkpoint.
+
+        They are the newest returns of the tasks played since the process started or, if there are none, of all tasks.
         """
         return {name: list(self._returns[name]) for name in (self._counts or self._returns)}
 
     def load_state_dict(self, state: Mapping[str, Sequence[float]]) -> None:
-        """Restores the returns that `state_dict` gave. They are not counted again as finished episodes."""
+        """Restores the returns of `state_dict`, without counting them as finished episodes again."""
         self._returns = {name: deque(returns, RECENT_EPISODES) for name, returns in state.items() if returns}

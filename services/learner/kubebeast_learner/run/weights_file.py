@@ -1,7 +1,7 @@
-"""The weights of a run as safetensors: what others need to play with a model, and nothing to train it further.
+"""Weights of a run as safetensors: sufficient to play with the model, but not to train it further.
 
-The metadata are text: `step`, and as JSON `env_spec` (EnvSpec.to_plain) and `settings` (the model's and
-PLAY_SETTINGS).
+The metadata are text: `step`, and as JSON `env_spec` (EnvSpec.to_plain), `settings` (the model's and PLAY_SETTINGS) and
+`env_statistics` (the statistics of the environments' wrappers).
 """
 
 import json
@@ -21,8 +21,8 @@ PLAY_SETTINGS = ("env", "preset", "reward_clipping")
 
 
 def encode(state: Mapping[str, Any]) -> bytes:
-    """The file's content from a checkpoint's state."""
-    # Copies: a checkpoint may share memory between tensors, or hold them in another order than C's.
+    """Returns the content of the file for the state of a checkpoint."""
+    # Copies: tensors of a checkpoint may share memory, or have an order other than C's.
     tensors = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state["learner"]["model"].items()}
     names = [name for name in (*setting_types(ModelConfig), *PLAY_SETTINGS) if name in state["config"]]
     metadata = {
@@ -30,12 +30,13 @@ def encode(state: Mapping[str, Any]) -> bytes:
         "step": str(state["step"]),
         "env_spec": json.dumps(state["env_spec"]),
         "settings": json.dumps({name: state["config"][name] for name in names}),
+        "env_statistics": json.dumps(state.get("env_statistics", [])),
     }
     return safetensors.torch.save(tensors, metadata)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A checkpoint's state as far as the file holds it. SafetensorError, ValueError or OSError when it cannot."""
+    """Returns the part of a checkpoint's state in the file. Raises SafetensorError, ValueError or OSError."""
     with safetensors.safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
         if missing := {"step", "env_spec", "settings"} - metadata.keys():
@@ -44,5 +45,6 @@ def read(path: Path) -> dict[str, Any]:
             "step": int(metadata["step"]),
             "env_spec": json.loads(metadata["env_spec"]),
             "config": json.loads(metadata["settings"]),
+            "env_statistics": json.loads(metadata.get("env_statistics", "[]")),
             "learner": {"model": {name: file.get_tensor(name) for name in file.keys()}},  # noqa: SIM118 - not a mapping
         }

@@ -1,1 +1,1 @@
-"""The training loop, its process, and what others may know of it."""
+"""The training loop, its process, and its state for other threads."""

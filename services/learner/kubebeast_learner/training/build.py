@@ -1,4 +1,4 @@
-"""Builds the learner of one run: the model for its environment, as it was saved where there is a checkpoint."""
+"""Construction of a run's learner: the model for its environment, and the state of a checkpoint if there is one."""
 
 import logging
 from collections.abc import Mapping
@@ -10,31 +10,73 @@ from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer
 from kubebeast_learner.config import ConfigError, TrainingConfig
-from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model
+from kubebeast_learner.config.plugins import load_object
+from kubebeast_learner.models import Model, ModelSpecError, describe_inputs, make_model
+from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
+from kubebeast_learner.training.saved_state import taking_over
+from kubebeast_learner.training.sizes import check_memory
 
 logger = logging.getLogger(__name__)
 
 
-def assemble_learner(
-    config: TrainingConfig, spec: EnvSpec, saved: tuple[Path, Mapping[str, Any]] | None, place: Place = ALONE
-) -> Learner:
-    """The learner for the environment `spec`, as it was `saved` where there is a checkpoint (its path and state).
+def load_user_code(config: TrainingConfig) -> None:
+    """Imports models, encoders, losses and optimizers of the user's own, independently of the environment.
 
-    ConfigError when the model cannot take the environment, something of the user's own breaks its contract, the device
-    is not here, or the checkpoint is another's.
+    Raises ConfigError if one of them cannot be loaded.
     """
-    run = config.run
-    device = choose_device(run.device, place)
+    names = [("model", config.model.model), ("loss", config.loss.loss), ("optimizer", config.optimizer.optimizer)]
+    names += [("encoder", name) for name in config.model.encoders.values()]
+    for setting, name in names:
+        if ":" in name:
+            load_object(setting, name)
+
+
+def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, *, is_named: bool = True) -> Model:
+    """Returns the model for the environment `spec`, with new weights, on the CPU.
+
+    Args:
+        is_named: True if a setting or a checkpoint names the environment; otherwise MAX_UNNAMED_BYTES is its limit.
+
+    Raises:
+        ConfigError: If the model cannot take the environment or needs more memory than there is, or if code of the
+            user's own breaks its contract.
+    """
     try:
-        model = make_model(spec.observation, spec.action, config.model, config.tasks.num_tasks)
+        check_memory(config, spec, is_named=is_named)
+        settings = with_known_layout(config.model, spec.env_id, spec.observation)
+        model = make_model(spec.observation, spec.action, settings, config.tasks.num_tasks)
     except ModelSpecError as error:
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))
     check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
+    return model
+
+
+def assemble_learner(
+    config: TrainingConfig,
+    spec: EnvSpec,
+    saved: tuple[Path, Mapping[str, Any]] | None,
+    place: Place = ALONE,
+    model: Model | None = None,
+) -> Learner:
+    """Returns the learner for the environment `spec`, with the state of the checkpoint if there is one.
+
+    Args:
+        saved: Path and state of the checkpoint, or None.
+        model: A result of assemble_model, which is called if this is None.
+
+    Raises:
+        ConfigError: As in assemble_model, and if the device does not exist or the checkpoint is of another
+            environment.
+        CheckpointError: If the state of the checkpoint does not fit the learner.
+    """
+    run = config.run
+    device = choose_device(run.device, place)
+    model = model or assemble_model(config, spec, place)
     learner = Learner(
         model,
         config.optimizer,
@@ -52,5 +94,7 @@ def assemble_learner(
 def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, path: Path, state: Mapping[str, Any]) -> None:
     if difference := EnvSpec.from_plain(state["env_spec"]).difference(spec):
         raise ConfigError(f"xpid = {config.run.xpid!r}: {path} was trained on another environment: {difference}")
-    learner.load_state_dict(state["learner"])
-    restore_rng_state(state["rng"])
+    with taking_over(path, "learner"):
+        learner.load_state_dict(state["learner"])
+    with taking_over(path, "rng"):
+        restore_rng_state(state["rng"])

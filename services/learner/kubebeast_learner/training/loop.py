@@ -1,8 +1,8 @@
-"""The training loop of one run, and what is logged and saved on the way.
+"""Training loop of one run, with its logs and checkpoints.
 
 actors -> rollouts -> learner -> weights -> actors
 
-Of several ranks each has a loop like this one, which takes its turns in step with the others.
+Each of several ranks has a loop like this one, and takes its turns in step with the others.
 """
 
 import logging
@@ -13,14 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import empty_rollout
 from kubebeast_learner.algorithm.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.config.sources import as_settings
+from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
+from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
@@ -28,24 +32,31 @@ from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.files.room import RoomWait
+from kubebeast_learner.run.finite import not_finite_in
 from kubebeast_learner.run.log import RunLog
 from kubebeast_learner.run.rank_log import RankLog
 from kubebeast_learner.run.stats import RunStats, Snapshot
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
-from kubebeast_learner.training.meeting import wait_for_env_spec
+from kubebeast_learner.training.failed_episodes import FailedEpisodes, remark
+from kubebeast_learner.training.meeting import meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
+from kubebeast_learner.training.run_folder import RunFolder
+from kubebeast_learner.training.saved_state import taking_over
 
 logger = logging.getLogger(__name__)
 
 POLL_MS = 200
-"""Longest wait for rollouts, and so for a stop to be noticed."""
+"""Longest wait for rollouts, and thus longest delay of a stop."""
 CHECK_INTERVAL_S = 0.5
 NEWS_INTERVAL_S = 0.5
-"""How often ranks tell each other of finished episodes and of how they do."""
+"""Interval at which ranks exchange finished episodes and statistics."""
+RETRY_SAVE_S = 60.0
+"""Longest time between a failed checkpoint and the next attempt."""
 SUMMARY_EPISODES = 20
-# Everything else in a snapshot is a column of logs.csv, TorchBeast's names among them.
+# All other values of a snapshot are columns of logs.csv, including those of TorchBeast.
 NOT_LOGGED = {
     *("total_steps", "eta_s", "waited_s", "learner_queue_capacity", "num_transitions", "version"),
     *("skipped", "checkpoint_time_s", "checkpoint_bytes"),
@@ -54,7 +65,7 @@ NOT_LOGGED = {
 
 
 class Training:
-    """One run of the learner, from the first env-server to the last checkpoint. For one thread."""
+    """One run of the learner, from the first env-server to the last checkpoint. Not thread-safe."""
 
     def __init__(
         self,
@@ -68,9 +79,7 @@ class Training:
         place: Place = ALONE,
         patience_s: float = math.inf,
     ) -> None:
-        """place: among the ranks that train together, each of which has one of these and of which the first saves.
-        patience_s: longest that the others wait for a rank that has no batch.
-        """
+        """Only the first rank saves. `patience_s` is the longest wait of the other ranks for one without a batch."""
         self._config = config
         self._actors = actors
         self._store = store
@@ -81,18 +90,21 @@ class Training:
         self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks)
         self._place = place
         self._turns = monitor.turns = Turns(place.num_ranks, patience_s)
+        monitor.note_files(run_log.folder if place.is_first else None, run_log.failures.counts)
         self._news = Timer(NEWS_INTERVAL_S)
         self._replay: ReplayBuffer | None = None
         self._first_step = self._saved_step = 0
+        self._has_begun = False
         self._saved_configs: Mapping[str, Any] = {}
+        self._failed_episodes = FailedEpisodes()
 
     def run(self, stop: threading.Event, saved: tuple[Path, dict[str, Any]] | None) -> None:
-        """Trains until total_steps or `stop`, then takes no more actors in and saves a checkpoint; on an error it saves
-        one and raises.
+        """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint.
 
-        saved: the path and the state of the checkpoint to go on from, None starts afresh.
-        Raises ConfigError for settings that do not fit the environment or the checkpoint, ActorsError, InferenceError,
-        DivergedError.
+        On an error it saves one and raises; if the training has diverged and there are checkpoints, none is added.
+        `saved` is path and state of the checkpoint to resume, or None for a fresh start. Raises ConfigError if the
+        settings do not fit the environment or the checkpoint, ActorsError, CheckpointError, DivergedError,
+        InferenceError, NotEnoughMemoryError, OSError, RankLostError and RunFolderError.
         """
         run, batch = self._config.run, self._config.steps_per_batch
         if run.total_steps < batch:
@@ -102,67 +114,93 @@ class Training:
             logger.warning(text, run.total_steps, batch)
         if saved is not None:
             path, state = saved
-            self._stats.load_state_dict(state["stats"], state["step"], state["env_spec"]["env_id"])
+            with taking_over(path, "stats"):
+                self._stats.load_state_dict(state["stats"], state["step"], state["env_spec"]["env_id"])
             self._first_step = self._saved_step = state["step"]
             self._saved_configs = state.get("task_configs", {})
             logger.info("resuming %s at step %d of %d", path, state["step"], run.total_steps)
             if state["step"] >= run.total_steps:
+                text = "the run has made %d steps and total_steps is %d: nothing is left, give a larger --total-steps"
+                logger.warning(text, state["step"], run.total_steps)
+                self._begin(EnvSpec.from_plain(state["env_spec"]))
                 self._actors.drain(finished=True)
                 return
-        spec = wait_for_env_spec(self._actors, self._monitor, self._place.num_ranks, POLL_MS, stop)
-        if spec is not None:
-            self._run_log.note_environment(spec.env_id, spec.to_plain()["env_config"])
-            self._train(spec, saved, stop)
+        if not wait_for_room(self._room(), self._monitor, stop):
+            return
+        met = meet_environment(self._config, self._actors, self._monitor, self._place, POLL_MS, stop)
+        if met is not None:
+            spec, model = met
+            self._train(spec, model, saved, stop)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all total_steps were made."""
+        """True if all total_steps were made."""
         return self._stats.step >= self._config.run.total_steps
 
     def summary(self) -> str:
-        """What the run achieved and where it is, for people, in a few lines."""
+        """Returns a readable summary of a few lines: results and folder of the run."""
         run, snapshot = self._config.run, self._snapshot()
         scores = self._stats.mean_of_last(SUMMARY_EPISODES)
         score = ", ".join(f"{mean:.2f}" + f" in {task}" * (len(scores) > 1) for task, mean in scores.items())
         trained = snapshot.step - self._first_step
         lines = [
             f"{snapshot.step:,} steps, {trained:,} of them now at {trained / snapshot.elapsed_s:,.0f} steps/s; "
-            f"mean return of the last {SUMMARY_EPISODES} games: {score or 'none finished'}",
-            f"logs and checkpoints: {self._run_log.folder}",
+            f"mean return of the last {SUMMARY_EPISODES} games: {score or 'none finished'}{remark(snapshot)}",
         ]
-        if self._store.paths():
+        if self._has_begun:
+            lines.append(f"logs and checkpoints: {self._run_log.folder}")
+        if self._store.newest_size() > 0:
             where = f"--savedir {shlex.quote(str(run.savedir))} --xpid {shlex.quote(run.xpid)}"
             lines.append(f"play it: kubebeast eval {where}")
         return "\n".join(lines)
 
-    def _train(self, spec: EnvSpec, saved: tuple[Path, dict[str, Any]] | None, stop: threading.Event) -> None:
-        learner = assemble_learner(self._config, spec, saved, self._place)
+    def _train(
+        self, spec: EnvSpec, model: Model, saved: tuple[Path, dict[str, Any]] | None, stop: threading.Event
+    ) -> None:
+        learner = assemble_learner(self._config, spec, saved, self._place, model)
         seed = (
             self._place.seed(self._config.run.seed) + learner.version
-        )  # a resumed run must not draw again what it has drawn before
+        )  # a resumed run must not repeat its earlier draws
         self._replay = make_replay(self._config.replay, self._config.rollout.batch_size, seed)
         self._empty = empty_rollout(learner.model, spec.observation)
         logger.info("training on %s: %s", learner.device, spec)
         self._monitor.phases = learner.phases
         self._stats.begin()
         self._actors.start(learner.model, learner.device, learner.version)
+        self._begin(spec)
         try:
             with Profiler(
                 self._config.run.profile and self._place.is_first, self._run_log.folder, self._actors.profile_window
             ) as profiler:
                 self._loop(learner, spec, stop, profiler)
             self._actors.drain(finished=self._stats.step >= self._config.run.total_steps)
-        except Exception:
-            self._save(learner, spec)
+        except Exception as error:
+            has_diverged = isinstance(error, DivergedError)
+            if has_diverged and self._store.paths():
+                logger.error("no checkpoint of a training that has diverged: those from before stay")
+            else:
+                self._save(learner, spec, failing=True)
             raise
-        self._save(learner, spec, final=True)
+        self._save_last(learner, spec, stop)
         self._actors.stop()
+
+    def _begin(self, spec: EnvSpec) -> None:
+        """Begins the run: from here on it is in the folder, in TensorBoard, and the latest."""
+        self._has_begun = True
+        self._run_log.record(as_settings(self._config))
+        self._run_log.note_environment(spec.env_id, spec.to_plain()["env_config"])
+
+    def _room(self) -> RoomWait | None:
+        """Returns the check for room for the next checkpoint; None if this rank writes none."""
+        if not self._place.is_first or self._config.run.disable_checkpoint:
+            return None
+        return RoomWait(self._run_log.folder, self._store.newest_size())
 
     def _loop(self, learner: Learner, spec: EnvSpec, stop: threading.Event, profiler: Profiler) -> None:
         run = self._config.run
         check, log = Timer(CHECK_INTERVAL_S), Timer(run.log_interval_s)
         show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
-        is_last = False
+        is_last, folder = False, RunFolder(self._run_log.folder) if self._place.is_first else None
         self._turns.begin_wait()
         while self._stats.step < run.total_steps and not is_last:
             self._monitor.note_turn()
@@ -172,6 +210,8 @@ class Training:
                 is_last = self._take_turn(rollout, learner, stop.is_set())
                 profiler.step()
             if check.is_due():
+                if folder is not None:  # other ranks may have none, as in pods of their own
+                    folder.require()
                 self._actors.check()
                 self._snapshot()
             if log.is_due():
@@ -179,17 +219,22 @@ class Training:
             if show.is_due():
                 self._progress.show(self._snapshot())
             if save.is_due():
+                failures = self._stats.checkpoint_failures
                 self._save(learner, spec)
+                if self._stats.checkpoint_failures > failures:
+                    save.hasten(RETRY_SAVE_S)
         self._tell_news()
         self._log()
         self._progress.show(self._snapshot())
 
     def _take_turn(self, rollout: Rollout | None, learner: Learner, stop: bool) -> bool:
-        """One update with the batches that ranks have, if any has; `rollout` is this one's. Returns whether it was the
-        last, as a rank was asked to stop.
+        """Makes one update with the batches of all ranks, if there are any; `rollout` is this rank's.
+
+        Returns True if it was the last update, as a rank was asked to stop.
         """
         if rollout is not None and self._replay is not None:
-            rollout = self._replay.mix(rollout)
+            with naming_what_to_lower("the replay", "replay_capacity", "unroll_length"):
+                rollout = self._replay.mix(rollout)
         batch = self._empty if rollout is None else rollout
         turn = self._turns.agree(
             has_batch=rollout is not None,
@@ -207,7 +252,7 @@ class Training:
         return turn.is_last
 
     def _tell_news(self) -> None:
-        """Adds the episodes of all ranks, and how each of several does, on each of them alike."""
+        """Adds the episodes of all ranks, and the statistics of each of several, equally on every rank."""
         mine = [Episode(each.env_id, each.episode_return, each.length) for each in self._actors.take_episodes()]
         if self._place.is_alone:
             self._stats.add_episodes(mine)
@@ -218,9 +263,14 @@ class Training:
         self._stats.note_ranks([rank for _, rank in ranks])
 
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
-        with learner.phases.measure("to_device"):
-            rollout = rollout.to(learner.device).stacked()
-        update = learner.update(rollout, self._stats.step, turn.share)
+        size, device = self._config.rollout, learner.device
+        what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {device}"
+        with naming_what_to_lower(what, "batch_size", "unroll_length", "the size of the model"):
+            with learner.phases.measure("to_device"):
+                rollout = rollout.to(device).stacked()
+            update = learner.update(rollout, self._stats.step, turn.share)
+        if update.skipped and self._replay is not None:
+            self._replay.forget_newest()
         if not update.skipped:
             with learner.phases.measure("publish"):
                 self._actors.publish(update.version)
@@ -235,11 +285,32 @@ class Training:
         return snapshot
 
     def _log(self) -> None:
-        values = {name: value for name, value in self._snapshot().flat().items() if name not in NOT_LOGGED}
-        self._run_log.log(values | {"episode_returns": self._stats.take_episode_returns()})
+        snapshot = self._snapshot()
+        self._failed_episodes.note(snapshot)
+        values = {name: value for name, value in snapshot.flat().items() if name not in NOT_LOGGED}
+        self._run_log.log(values | self._stats.take_new_episodes())
 
-    def _save(self, learner: Learner, spec: EnvSpec, *, final: bool = False) -> None:
-        """Saves what is new, on the first rank. A full disk is logged and counted; OSError for the final checkpoint."""
+    def _save_last(self, learner: Learner, spec: EnvSpec, stop: threading.Event) -> None:
+        """Saves the final checkpoint. If the run is complete, it waits for room on a full volume until `stop`.
+
+        Raises OSError if it cannot be saved.
+        """
+        try:
+            self._save(learner, spec, final=True)
+        except OSError as error:
+            room = self._room()
+            if not is_full(error) or not self.is_complete or room is None or room.look():
+                raise
+            if not room.wait(stop, self._monitor.note_turn):
+                raise
+            self._save(learner, spec, final=True)
+
+    def _save(self, learner: Learner, spec: EnvSpec, *, final: bool = False, failing: bool = False) -> None:
+        """Saves new progress, on the first rank only.
+
+        Failed writes are logged and counted; with `final` they also raise OSError. State that is not finite is never
+        saved: it raises DivergedError or, with `failing`, is logged.
+        """
         has_nothing_new = self._stats.step == self._saved_step
         if not self._place.is_first or self._config.run.disable_checkpoint or has_nothing_new:
             return
@@ -249,14 +320,23 @@ class Training:
             "step": self._stats.step,
             "env_spec": spec.to_plain(),
             "task_configs": {**self._saved_configs, **told},
+            "env_statistics": list(self._actors.env_statistics()),
             "config": as_settings(self._config),
             "learner": learner.state_dict(),
             "rng": checkpoint.rng_state(),
             "stats": self._stats.state_dict(),
         }
+        if found := not_finite_in(state):
+            self._stats.note_failed_checkpoint()
+            reason = f"checkpoint at step {self._stats.step} not saved, those from before stay: {found}"
+            if not failing:
+                raise DivergedError(reason)
+            logger.error("%s", reason)
+            return
         try:
             with self._monitor.saving():
                 path = self._store.save(state)
+            num_bytes = path.stat().st_size
         except OSError as error:
             self._stats.note_failed_checkpoint()
             logger.error("checkpoint at step %d not saved: %s", self._stats.step, error)
@@ -264,5 +344,5 @@ class Training:
                 raise
         else:
             self._saved_step = self._stats.step
-            self._stats.note_checkpoint(path.stat().st_size)
+            self._stats.note_checkpoint(num_bytes)
             logger.info("saved %s", path)

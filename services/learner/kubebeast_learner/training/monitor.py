@@ -1,9 +1,10 @@
-"""What other threads may know of a training while it runs."""
+"""State of a training that other threads may read while it runs."""
 
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from kubebeast_common.histogram import SecondsHistogram
 from kubebeast_learner.profiling.phases import PhaseTimes
@@ -11,44 +12,54 @@ from kubebeast_learner.ranks.turns import Turns
 from kubebeast_learner.run.stats import Snapshot
 
 FIRST_UPDATE_S = 600.0
-"""Longest turn of the training loop before the process's first update is over: torch.compile takes minutes."""
+"""Longest turn of the training loop until the first update of the process: torch.compile takes minutes."""
 LATER_UPDATE_S = 120.0
-"""Longest turn afterwards: a short wait for rollouts and an update. Waiting for other ranks comes on top of both."""
+"""Longest turn afterwards: a short wait for rollouts and an update. Waits for other ranks come on top of both."""
 SAVE_S = 3600.0
-"""Longest save of a checkpoint: whoever is killed under way has lost it, and saves as long a one after the restart."""
+"""Longest save of a checkpoint: a process killed during it has lost the save, and takes as long after the restart."""
 
 
 class Monitor:
-    """Whether the training loop turns, and its newest snapshot. Written by the training's thread, read by any."""
+    """Liveness of the training loop, and its newest snapshot. Written by the training's thread, readable from any."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, longest_wait_s: float = 0.0) -> None:
-        """longest_wait_s: of this rank for the others, after which it ends by itself; 0 for one that is alone."""
+        """`longest_wait_s` is this rank's longest wait for the others, after which it ends; 0 for a single learner."""
         self._clock = clock
         self._turned_at = clock()
         self._longest_wait_s = longest_wait_s
         self._longest_turn_s = FIRST_UPDATE_S
         self.snapshot: Snapshot | None = None
-        """None before the first one."""
+        """Newest snapshot; None before the first one."""
         self.phases = PhaseTimes()
-        """Of the learner's updates."""
+        """Phase times of the learner's updates."""
         self.turns: Turns | None = None
-        """Of this rank; None before the training is there."""
+        """Turns of this rank; None before the training exists."""
         self.checkpoint_seconds = SecondsHistogram()
-        """Of saving one that could be saved."""
+        """Durations of successful saves."""
+        self.num_crashes: int | None = None
+        """Earlier processes of the run that were killed or failed; None if they are unknown to this rank."""
         self.is_finished = False
-        """Whether the training is over while its process stays."""
+        """True if the training is over but its process stays."""
+        self.folder: Path | None = None
+        """Folder of the run; None before it is known, and on a rank that writes nothing."""
+        self.write_failures: Mapping[str, int] = {}
+        """Failed writes by file, as counted by WriteFailures."""
+
+    def note_files(self, folder: Path | None, write_failures: Mapping[str, int]) -> None:
+        """Sets the folder of the run and its failed writes, a mapping that continues to change."""
+        self.folder, self.write_failures = folder, write_failures
 
     def note_turn(self) -> None:
-        """The loop is about to wait for rollouts, or for the environment."""
+        """Marks the beginning of a wait for rollouts or for the environment."""
         self._turned_at = self._clock()
 
     def note_update(self) -> None:
-        """An update is over."""
+        """Marks the end of an update."""
         self._longest_turn_s = LATER_UPDATE_S
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Around the save of a checkpoint, which takes as long as its disk does."""
+        """Measures the save of a checkpoint, which may be longer than a turn."""
         before, self._longest_turn_s = self._longest_turn_s, SAVE_S
         started_at = self._turned_at = self._clock()
         try:
@@ -59,12 +70,12 @@ class Monitor:
             self._longest_turn_s = before
 
     def note_finished(self) -> None:
-        """The training is over and turns no more."""
+        """Marks the end of the training, after which there are no turns."""
         self._longest_turn_s = math.inf
         self.is_finished = True
 
     def problem(self) -> str:
-        """What is wrong with the loop; "" while it turns."""
+        """Returns the problem of the loop; "" if it makes progress."""
         standstill_s = self._clock() - self._turned_at
         if standstill_s <= self._longest_turn_s + self._longest_wait_s:
             return ""

@@ -1,4 +1,4 @@
-"""What surrounds a training in its process: signals, threads, logs, the exit status."""
+"""Process of a training: signals, threads, logs, exit status."""
 
 import contextlib
 import logging
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,34 +15,44 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_common import log
+from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors, ActorsError
-from kubebeast_learner.algorithm.learner import DivergedError
+from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import ConfigError, RanksConfig, RunConfig, TrainingConfig
 from kubebeast_learner.config.resuming import changes, check_resume
 from kubebeast_learner.config.sources import as_settings
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.group import RankLostError, first_ranks, open_group
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.settings import require_alike
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
+from kubebeast_learner.run.files.room import POLL_S
 from kubebeast_learner.run.log import RunLog, default_xpid
 from kubebeast_learner.run.rank_log import RankLog
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Mode, make_progress
+from kubebeast_learner.training.run_folder import RunFolderError
+from kubebeast_learner.training.saved_state import require_resumable, taking_over
 from kubebeast_learner.training.stopping import stop_on_signals
 
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 ALONE_CONFIG = RanksConfig()
+FAILURES = (
+    *(ActorsError, CheckpointError, DivergedError, ModelSpecError),
+    *(NotEnoughMemoryError, OSError, RankLostError, RunFolderError),
+)
+"""Errors that end a run with one line in its log."""
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 OpenActors = Callable[[ConfigT, Path, Mapping[str, Any] | None], AbstractContextManager[Actors]]
-"""Makes the actors of a run from its configuration, its folder and, where it resumes, the state of the checkpoint."""
+"""Makes the actors of a run from its configuration, its folder and, if it resumes, the state of the checkpoint."""
 
 
 def run(
@@ -56,10 +67,15 @@ def run(
 ) -> int:
     """Trains to the end, to a signal or to an error, with everything logged. Returns the exit status.
 
-    num_local_processes: processes beside this one that need a core each. monitor: is told how the training does.
-    linger: a training that has come to its end waits for a signal before its actors are closed.
-    place, ranks: among the processes that train together, each of which calls this, and how they wait for each other.
-    ConfigError when the run's folder cannot be written, or the ranks do not meet or have different settings.
+    Args:
+        num_local_processes: Processes other than this one that need a core each.
+        monitor: Receives the state of the training.
+        linger: If set, a completed training waits for a signal before its actors are closed.
+        place: Place among the processes that train together, each of which calls this function.
+        ranks: Timeouts of their waits for each other.
+
+    Raises:
+        ConfigError: If the run's folder cannot be written, or if the ranks do not meet or have different settings.
     """
     with open_group(place, choose_device(config.run.device, place), ranks.rank_timeout_s):
         require_alike(config)
@@ -71,7 +87,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """What a process is to the training, beside its configuration."""
+    """Role of a process in the training, apart from its configuration."""
 
     place: Place
     patience_s: float
@@ -83,33 +99,58 @@ class _Member:
 def _run(config: ConfigT, open_actors: OpenActors[ConfigT], member: _Member) -> int:
     savedir, xpid, place = config.run.savedir, config.run.xpid, member.place
     console = Console()
-    try:
-        run_log = RunLog(savedir, xpid) if place.is_first else RankLog(savedir, xpid)
-    except OSError as error:
-        raise ConfigError(f"savedir = {str(savedir)!r}: {error}") from error
-    with _logging_to(console, config.run, place) as handler, run_log:
-        try:
-            keep_freed_memory()
-            _set_threads(config.run.learner_threads, member.num_local_processes, place.num_local_ranks)
-            with stop_on_signals(handler, "ending with a checkpoint") as stop:
+    with (
+        _logging_to(console, config.run, place) as handler,
+        stop_on_signals("ending with a checkpoint") as stop,
+    ):
+        open_log = partial(RunLog if place.is_first else RankLog, savedir, xpid)
+        run_log = _wait_for_folder(savedir / xpid, open_log, stop)
+        if run_log is None:
+            return stop.exit_status
+        with run_log:
+            try:
+                keep_freed_memory()
+                _set_threads(config.run.learner_threads, member.num_local_processes, place.num_local_ranks)
                 summary = _train(config, open_actors, run_log, console, stop, member)
-        except ConfigError as error:
-            logger.error("%s", error)
-            return EXIT_USAGE
-        except (ActorsError, CheckpointError, DivergedError, ModelSpecError, OSError, RankLostError) as error:
-            logger.error("the run failed: %s", error)
-            return EXIT_FAILED
-        except Exception:
-            logger.exception("the run failed")
-            return EXIT_FAILED
-        run_log.successful = True
-        if not place.is_first:
-            return 0
-        if isinstance(handler.formatter, log.JsonFormatter):
-            logger.info("%s", summary)
-            return 0
+            except ConfigError as error:
+                logger.error("%s", error)
+                return EXIT_USAGE
+            except FAILURES as error:
+                logger.error("the run failed: %s", error)
+                return EXIT_FAILED
+            except Exception:
+                logger.exception("the run failed")
+                return EXIT_FAILED
+            run_log.successful = True
+            if not place.is_first:
+                return stop.exit_status
+            if isinstance(handler.formatter, log.JsonFormatter):
+                logger.info("%s", summary)
+                return stop.exit_status
     print(summary, flush=True)
-    return 0
+    return stop.exit_status
+
+
+def _wait_for_folder(
+    folder: Path, open_log: Callable[[], RunLog | RankLog], stop: threading.Event
+) -> RunLog | RankLog | None:
+    """Opens the log of the run in `folder` as soon as its volume takes a folder; returns None if stopped before.
+
+    Raises ConfigError if the folder cannot be written for another reason.
+    """
+    is_waiting = False
+    while True:
+        try:
+            return open_log()
+        except OSError as error:
+            if not is_full(error):
+                raise ConfigError(f"savedir = {str(folder.parent)!r}: {error}") from error
+            if not is_waiting:
+                text = "%s cannot be made or locked: %s; waiting until it can, SIGTERM ends the wait"
+                logger.warning(text, folder, error.strerror)
+            is_waiting = True
+        if stop.wait(POLL_S):
+            return None
 
 
 def _train(
@@ -122,11 +163,12 @@ def _train(
 ) -> str:
     """Trains to the end or until `stop`; returns the summary."""
     run, place, monitor = config.run, member.place, member.monitor
-    choose_device(run.device, place)  # one that is not here is refused before the run's folder records it
+    choose_device(run.device, place)  # a missing device is refused before the run's folder records it
     torch.manual_seed(run.seed)
     store = CheckpointStore(run_log.folder, run.keep_checkpoints)
-    saved = first_ranks(store.load_newest() if place.is_first else None)
-    _settle(config, run_log, saved)
+    saved = first_ranks(_load_newest(store) if place.is_first else None)
+    _settle(config, saved)
+    monitor.num_crashes = run_log.num_crashes
     mode: Mode = run.progress if place.is_first else "none"
     with (
         open_actors(config, run_log.folder, None if saved is None else saved[1]) as actors,
@@ -145,7 +187,7 @@ def _train(
         training.run(stop, saved)
         summary = training.summary()
         if not (training.is_complete or stop.is_set() or place.is_on_one_machine):
-            # An agent that saw success would wait minutes for the one that has left, and not start this rank again.
+            # After a success, the agent would wait minutes for the one that has left, and not restart this rank.
             raise RankLostError("a rank elsewhere was asked to stop; torchrun starts those again that are left")
         if member.linger and not stop.is_set():
             monitor.note_finished()
@@ -154,17 +196,26 @@ def _train(
         return summary
 
 
-def _settle(config: TrainingConfig, run_log: RunLog | RankLog, saved: tuple[Path, Mapping[str, Any]] | None) -> None:
-    """Records the settings, unless the checkpoint forbids one; logs those that a resumed run takes over."""
+def _load_newest(store: CheckpointStore) -> tuple[Path, dict[str, Any]] | None:
+    saved = store.load_newest()
+    if saved is not None:
+        require_resumable(*saved)
+    return saved
+
+
+def _settle(config: TrainingConfig, saved: tuple[Path, Mapping[str, Any]] | None) -> None:
+    """Logs the settings and their changes since the checkpoint. Raises ConfigError if the checkpoint forbids one."""
     settings = as_settings(config)
     changed: Mapping[str, tuple[Any, Any]] = {}
     if saved is not None:
         path, state = saved
-        before = as_settings(TrainingConfig()) | state["config"]  # an older checkpoint lacks what there was not yet
+        before = as_settings(TrainingConfig()) | state["config"]  # older checkpoints lack newer settings
+        with taking_over(path, "config"):
+            changed = changes(settings, before)
         check_resume(settings, before, str(path))
-        changed = changes(settings, before)
-    run_log.record(settings)
-    logger.info("settings: %s", " ".join(f"{name}={value}" for name, value in settings.items()))
+    defaults = as_settings(type(config)())
+    chosen = " ".join(f"{name}={value}" for name, value in settings.items() if value != defaults.get(name))
+    logger.info("settings other than the defaults, config.yaml of the run has all: %s", chosen or "none")
     if changed:
         logger.info(
             "changed since the checkpoint: %s", ", ".join(f"{name} {a} -> {b}" for name, (a, b) in changed.items())
@@ -173,7 +224,7 @@ def _settle(config: TrainingConfig, run_log: RunLog | RankLog, saved: tuple[Path
 
 @contextlib.contextmanager
 def _logging_to(console: Console, run: RunConfig, place: Place) -> Iterator[logging.Handler]:
-    """Messages go above the live table on a terminal, else to standard error, which leaves standard output to JSON."""
+    """Logs above the live table on a terminal, else to standard error, which leaves standard output to JSON."""
     handler: logging.Handler
     if console.is_interactive and run.log_format != "json" and place.is_first:
         handler = RichHandler(run.log_level.upper(), console=console, show_path=False)
@@ -181,7 +232,7 @@ def _logging_to(console: Console, run: RunConfig, place: Place) -> Iterator[logg
         handler = log.make_handler(run.log_level, run.log_format)
     root, own = logging.getLogger(), logging.getLogger("kubebeast_learner")
     levels = root.level, own.level
-    root.setLevel(logging.INFO)  # that of out.log; what libraries say below it helps nobody
+    root.setLevel(logging.INFO)  # the level of out.log; lower messages of libraries are noise
     own.setLevel(logging.DEBUG if run.log_level == "debug" else logging.INFO)
     root.addHandler(handler)
     logging.captureWarnings(True)

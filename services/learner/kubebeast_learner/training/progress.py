@@ -1,4 +1,4 @@
-"""Shows a run on the terminal: a live table where there is one, one JSON line at a time elsewhere."""
+"""Progress of a run on the terminal: a live table if possible, one line of JSON at a time otherwise."""
 
 import datetime
 import math
@@ -20,15 +20,15 @@ Mode = Literal["auto", "table", "json", "none"]
 
 class Progress(Protocol):
     interval_s: float
-    """How often `show` wants to be called."""
+    """Seconds between calls of `show`."""
 
     def show(self, snapshot: Snapshot) -> None: ...
     def close(self) -> None:
-        """Gives the terminal back. Idempotent."""
+        """Releases the terminal. Idempotent."""
 
 
 def make_progress(mode: Mode, title: str, log_interval_s: float, console: Console) -> Progress:
-    """auto is the table where `console` is a terminal, else JSON lines on standard output."""
+    """Returns the display of `mode`; auto is a table if `console` is a terminal, else JSON lines on standard output."""
     if mode == "auto":
         mode = "table" if console.is_interactive else "json"
     if mode == "table":
@@ -37,9 +37,9 @@ def make_progress(mode: Mode, title: str, log_interval_s: float, console: Consol
 
 
 class JsonProgress:
-    """One line of JSON a snapshot: a line of the log with every field of Snapshot, null where unknown.
+    """A display with one JSON line per snapshot: a log line with every field of Snapshot, null if unknown.
 
-    Nothing without a stream.
+    Prints nothing without a stream.
     """
 
     def __init__(self, interval_s: float, stream: TextIO | None) -> None:
@@ -57,7 +57,7 @@ class JsonProgress:
 
 
 class TableProgress:
-    """A table that redraws itself in place; log messages through the same console scroll above it."""
+    """A table that is redrawn in place; log messages through the same console scroll above it."""
 
     interval_s = 0.5
 
@@ -74,7 +74,7 @@ class TableProgress:
 
 
 def render(snapshot: Snapshot, title: str) -> Panel:
-    """The live table of one moment."""
+    """Returns the live table for one snapshot."""
     table = Table.grid(padding=(0, 2), expand=True)
     for justify in ("left", "right", "left", "right"):
         table.add_column(justify=justify)
@@ -86,7 +86,7 @@ def render(snapshot: Snapshot, title: str) -> Panel:
     body.add_row(table)
     troubles = {
         "restarts of actors": snapshot.actor_restarts,
-        "failed environments": snapshot.env_failures,
+        "episodes in no mean, as their environments failed": snapshot.env_failures,
         "steps too old": snapshot.steps_dropped_stale,
         "failed checkpoints": snapshot.checkpoint_failures,
     }
@@ -96,7 +96,7 @@ def render(snapshot: Snapshot, title: str) -> Panel:
 
 
 def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Name and value of everything in the table, two to a row."""
+    """Returns names and values of the table's cells, two per row."""
     now = snapshot.flat()
     episodes = f"{snapshot.episodes:,} ({_number(snapshot.mean_episode_step, ',.0f')})"
     return [
@@ -130,5 +130,5 @@ def _duration(seconds: float | None) -> str:
 
 
 def _finite(value: float | int | None) -> float | int | None:
-    """JSON has no infinity and no NaN."""
+    """Replaces infinity and NaN, which JSON does not have, by None."""
     return None if value is None or not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""How several learners do as JSON, for those who watch one of them."""
+"""Statistics of several learners as JSON, available from each of them."""
 
 import json
 
@@ -6,8 +6,9 @@ from kubebeast_learner.training.monitor import Monitor
 
 
 def encode_ranks(monitor: Monitor) -> bytes:
-    """{"ranks": [{"streams": 1, ...}, ...]}: RankStats in the order of ranks. None of a learner that is alone, or
-    before they have told each other.
+    """Encodes {"ranks": [{"streams": 1, ...}, ...]}, with RankStats in the order of ranks.
+
+    The list is empty for a single learner, and before the first exchange of statistics.
     """
     ranks = () if monitor.snapshot is None else monitor.snapshot.ranks
     return json.dumps({"ranks": [each._asdict() for each in ranks]}).encode()

@@ -1,40 +1,64 @@
-"""Signals that end a process when it is ready to."""
+"""Signals that ask a process to end when it is ready."""
 
 import contextlib
 import logging
-import os
+import queue
 import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from kubebeast_common import log
+from kubebeast_common.process.leaving import INTERRUPTED
 
-STDERR = 2
+logger = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop(threading.Event):
+    """An event that is set if a stop was requested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number: signal.Signals | None = None
+        """The first signal that requested a stop."""
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status of a process that ends well after the stop: 130 after Ctrl-C, which also ends a shell's loop."""
+        return INTERRUPTED if self.number == signal.SIGINT else 0
 
 
 @contextlib.contextmanager
-def stop_on_signals(handler: logging.Handler, promise: str) -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second one raises KeyboardInterrupt.
+def stop_on_signals(promise: str) -> Iterator[Stop]:
+    """Yields an event that SIGINT, SIGTERM and SIGHUP set; a second signal raises KeyboardInterrupt.
 
-    handler: who formats the notice. promise: what it says will happen.
+    SIGHUP stays ignored if it already is, as with nohup. `promise` is the consequence of the signal, for the log. Must
+    be called in the main thread.
     """
-    stop = threading.Event()
+    stop = Stop()
+    asked: queue.SimpleQueue[signal.Signals | None] = queue.SimpleQueue()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.number is not None:
             raise KeyboardInterrupt
-        stop.set()
-        text = f"{signal.Signals(number).name}: {promise}; once more to abort"
-        line = log.line(__name__, text, handler.format)
-        start = "\n" if os.isatty(STDERR) else ""  # below the table, and behind the terminal's ^C
-        # Not the logger: it raises where the signal came in the middle of another write to the same stream.
-        with contextlib.suppress(OSError):
-            os.write(STDERR, f"{start}{line}\n".encode())
+        stop.number = signal.Signals(number)
+        asked.put(stop.number)  # a handler may interrupt its thread within any lock except this queue's
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    def note() -> None:
+        number = asked.get()
+        if number is not None:
+            stop.set()
+            logger.info("%s: %s; once more to abort", number.name, promise)
+
+    noting = threading.Thread(target=note, name="signals", daemon=True)
+    noting.start()
+    handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN or number != signal.SIGHUP]
+    before = {number: signal.signal(number, on_signal) for number in handled}
     try:
         yield stop
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+        asked.put(None)
+        noting.join()

@@ -1,1 +1,1 @@
-"""Settings for this machine: its pieces measured one by one, a model of where time goes, and the choice by it."""
+"""Settings for this machine: measurements of its pieces, a model of the time they take, and the choice by it."""

@@ -1,11 +1,11 @@
-"""Which settings a machine should have: an explicit model of where a training's time goes, and the best of it.
+"""Choice of the settings for a machine, by an explicit model of the time that a training takes.
 
-A training is four stages that work at the same time, and the slowest sets the pace (env-steps a second):
+A training is four stages that work at the same time, and the slowest sets the pace (env-steps per second):
 
 environments   P B / (B c + l + i(B))   P processes, each B environments in lock-step: it computes B c, then waits for
                                         the message l and the model i
-inference      P B / i(P B)             one thread, with whose batches all environments wait
-update         S / u                    S env-steps an update, which takes u
+inference      P B / i(P B)             one thread; all environments wait for its batches
+update         S / u                    S env-steps per update, which takes u
 CPU            C / sum                  C cores over the CPU time of an env-step in all processes
 """
 
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from kubebeast_learner.tune.pieces import LearnerCost, Pieces
 
 LOCK_STEP = 0.8
-"""Of the pace of several processes: those that wait for the same model do not take turns perfectly."""
+"""Efficiency of several processes: those that wait for the same model do not alternate perfectly."""
 BUSY_CORES = 0.9
-"""Of the cores: stages that wait for one another leave some idle now and then."""
+"""Usable share of the cores: stages that wait for each other leave some idle at times."""
 TOLERANCE = 0.03
-"""Settings that are this little slower than the fastest count as equal, and the smallest of them is chosen."""
+"""Relative slowdown within which settings count as equally fast; the smallest of them is chosen."""
 MAX_BATCHES_IN_FLIGHT = 2
-"""Environments, in batches of the learner, as recipes have them: with more, what is trained on gets older."""
+"""Maximum number of environments, in batches of the learner, as in recipes; more make the training data older."""
 MAX_ENVS_PER_SERVER = 128
 
 
@@ -39,11 +39,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expected:
-    """What the model expects of a choice."""
+    """Prediction of the model for a choice."""
 
     choice: Choice
     paces: Mapping[str, float]
-    """Env-steps a second that each stage could make alone: environments, inference, update, CPU."""
+    """Env-steps per second of each stage alone: environments, inference, update, CPU."""
     inference_rows: float
     """Rows of an inference batch at the pace of the environments."""
 
@@ -53,13 +53,13 @@ class Expected:
 
     @property
     def saturates(self) -> str:
-        """The stage that is busy first; of several that are, the one that more environments would not help."""
+        """The limiting stage; of several, the last in `paces`, which more environments would not speed up."""
         busy = [stage for stage, pace in self.paces.items() if pace * (1 - TOLERANCE) <= self.steps_per_s]
         return busy[-1]
 
 
 def choices(pieces: Pieces, most_actors: int) -> list[Choice]:
-    """All that come into question, at most as many env-server processes as cores, and most_actors environments."""
+    """Returns all candidates, with at most as many env-server processes as cores, and most_actors environments."""
     sizes = [2**power * pieces.unit for power in range(MAX_ENVS_PER_SERVER.bit_length())]
     most = max(most_actors, pieces.unit)
     return [
@@ -76,12 +76,12 @@ def choices(pieces: Pieces, most_actors: int) -> list[Choice]:
 
 
 def most_actors(batch_size: int, num_actors: int) -> int:
-    """The bound of `choices` where training batches have batch_size fresh unrolls and the user asked for num_actors."""
+    """Returns the bound of `choices` for training batches of batch_size fresh unrolls and the user's num_actors."""
     return max(MAX_BATCHES_IN_FLIGHT * batch_size, num_actors)
 
 
 def expect(choice: Choice, pieces: Pieces) -> Expected:
-    """The pace of each stage. `pieces` has measured the choice's device, precision and threads."""
+    """Predicts the pace of each stage. `pieces` must contain the choice's device, precision and threads."""
     learner = _learner_of(choice, pieces.learners)
     num_envs = choice.num_actors // choice.num_servers
     server = pieces.env_server(num_envs)
@@ -107,14 +107,14 @@ def expect(choice: Choice, pieces: Pieces) -> Expected:
 
 
 def choose(expected: Sequence[Expected]) -> Expected:
-    """The fastest, or what is as fast with fewer processes, then threads, then environments, and with float32."""
+    """Returns the fastest; of equals, that with fewer processes, then threads, then environments, and with float32."""
     fastest = max(each.steps_per_s for each in expected)
     as_fast = [each for each in expected if each.steps_per_s >= (1 - TOLERANCE) * fastest]
     return min(as_fast, key=_size)
 
 
 def best_of_each_size(expected: Iterable[Expected]) -> list[Expected]:
-    """The choice of environments for every device, precision, number of threads and of processes, fastest first."""
+    """Returns the best choice for every device, precision, number of threads and of processes, fastest first."""
 
     def kind(each: Expected) -> tuple[str, str, int, int]:
         choice = each.choice
@@ -136,10 +136,10 @@ def _learner_of(choice: Choice, learners: Iterable[LearnerCost]) -> LearnerCost:
 
 
 def _rows_of_batch(learner: LearnerCost, num_envs: int, num_servers: int, away_s: float) -> float:
-    """Rows that arrive while a batch is computed: one stream's at least, all streams' at most.
+    """Returns the rows that arrive while a batch is computed: at least one stream's, at most all streams'.
 
-    away_s: what passes between a stream's reply and its next rows. Rows and the time that they take depend on each
-    other; the search ends where they agree.
+    away_s: time between a stream's reply and its next rows. Rows and their computing time depend on each other; the
+    result is their fixed point.
     """
     rows = float(num_envs)
     for _ in range(32):

@@ -1,4 +1,4 @@
-"""What a step costs in an env-server and in the learner's pool: a real env-server, and a model that costs nothing."""
+"""Cost of a step in an env-server and in the learner's pool, measured with a real env-server and without a model."""
 
 import contextlib
 import statistics
@@ -20,13 +20,14 @@ from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.config import ConfigError, TrainConfig
 from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
 from kubebeast_learner.models import Model, ModelSpecError, make_model
+from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.play.trial import random_actions
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.pieces import EnvServerCost
 from kubebeast_native import ActorPool, InferenceBatch
 
 LEAST_STEPS = 4
-"""Vector steps that are measured, however long they take; as many before them are not."""
+"""Minimum number of measured vector steps, after as many for warm-up."""
 _POLL_MS = 100
 
 
@@ -37,7 +38,7 @@ class Measured:
 
 
 def unit_of(config: TrainConfig) -> int:
-    """Agents of one environment. ConfigError for one that cannot be made."""
+    """Returns the agents per environment. Raises ConfigError if it cannot be made."""
     making = config.fleet.making
     try:
         return num_agents_of(config.fleet.env, making["env_kwargs"], making["wrappers"])
@@ -46,10 +47,17 @@ def unit_of(config: TrainConfig) -> int:
 
 
 def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float) -> Measured:
-    """One env-server with num_envs environments, for so many seconds from its first steps on.
+    """Measures one env-server with num_envs environments, for `seconds` after warm-up.
 
-    The pool gives frames as a training on run.device gets them. address: where the env-server is to dial. folder: for
-    its log. ActorsError when it does not work, ConfigError for a device that is not here.
+    The pool receives frames as in a training on run.device.
+
+    Args:
+        address: Address that the env-server dials.
+        folder: Folder of its log.
+
+    Raises:
+        ActorsError: The env-server failed.
+        ConfigError: The device is missing, or the model does not fit the environment.
     """
     device = choose_device(config.run.device)
     fleet_config = replace(config.fleet, num_servers=1, num_actors=num_envs)
@@ -61,7 +69,9 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
     with fleet, contextlib.closing(pool):
         spec = _wait_for_spec(pool, fleet, config.fleet.env_timeout_s)
         try:
-            model = make_model(spec.observation, spec.action, config.model)
+            model = make_model(
+                spec.observation, spec.action, with_known_layout(config.model, spec.env_id, spec.observation)
+            )
         except ModelSpecError as error:
             raise ConfigError(f"model = {config.model.model!r}: {error}") from error
         open_pool(pool, model, single_frames=takes_single_frames(device, [device]))
@@ -71,15 +81,15 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
 
 
 class _Player:
-    """Answers the rows of one stream at once, with random actions, and takes the rollouts away."""
+    """Answers the rows of one stream at once, with random actions, and discards the rollouts."""
 
     def __init__(self, pool: ActorPool, fleet: LocalFleet, spec: EnvSpec, model: Model, num_envs: int) -> None:
         self._pool, self._fleet, self._spec, self._num_envs = pool, fleet, spec, num_envs
-        self._num_logits, self._core_state_size = model.distribution.num_logits, model.core_state_size
+        self._record_size, self._core_state_size = model.distribution.record_size, model.core_state_size
         self._generator = np.random.default_rng(0)
 
     def play(self, seconds: float) -> EnvServerCost:
-        """For so long, and LEAST_STEPS at least."""
+        """Plays for `seconds`, and at least LEAST_STEPS."""
         self._pool.take_step_traces()
         server_cpu_s, own_cpu_s, ends_at = self._server_cpu_s(), time.process_time(), time.monotonic() + seconds
         num_steps, env_s, latency_s = 0, list[float](), list[float]()
@@ -100,7 +110,7 @@ class _Player:
         own_cpu_s, server_cpu_s = time.process_time() - own_cpu_s, self._server_cpu_s() - server_cpu_s
         return EnvServerCost(
             num_envs=self._num_envs,
-            # On a machine that others use, too, the env-server has waited for a core in the middle of a step.
+            # If the machine is shared, the env-server may have waited for a core in the middle of a step.
             env_step_s=min(_undisturbed(env_s) / self._num_envs, server_cpu_s / env_steps),
             process_cpu_s=server_cpu_s / env_steps,
             pool_cpu_s=own_cpu_s / env_steps,
@@ -123,7 +133,7 @@ class _Player:
         core_state = None
         if self._core_state_size:
             core_state = np.zeros((int(batch.unroll_start.sum()), self._core_state_size), np.float32)
-        logits = np.zeros((rows, self._num_logits), np.float32)
+        logits = np.zeros((rows, self._record_size), np.float32)
         batch.reply(actions, logits, np.zeros(rows, np.float32), 0, core_state)
 
 
@@ -138,5 +148,5 @@ def _wait_for_spec(pool: ActorPool, fleet: LocalFleet, timeout_s: float) -> EnvS
 
 
 def _undisturbed(values: Sequence[float]) -> float:
-    """The lower quartile: what is above the median is often the wait for a core that others use. 0 without values."""
+    """Returns the lower quartile, since values above the median often include waits for cores. 0 without values."""
     return statistics.quantiles(values, n=4)[0] if len(values) > 1 else sum(values)

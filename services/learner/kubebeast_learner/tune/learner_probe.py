@@ -1,4 +1,4 @@
-"""What an update and an inference batch take: the learner and the inference thread of a training on made-up rows."""
+"""Times of an update and an inference batch, of a training's learner and inference thread on made-up rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ from kubebeast_learner.tune.timing import Laps, time_calls
 ROWS = (1, 8, 32, 128)
 """Sizes of an inference batch."""
 TINY_LEARNING_RATE = 1e-12
-"""Made-up rewards must not make the weights diverge."""
+"""Small enough that made-up rewards do not make the weights diverge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What an update and inference are measured with."""
+    """Configuration under which an update and inference are measured."""
 
     device: str
     precision: PrecisionChoice
@@ -42,7 +42,7 @@ class Setup:
 
 
 def setups(config: TrainConfig, model: Model, cores: int) -> list[Setup]:
-    """All that come into question: what the user has set is not tried otherwise."""
+    """Returns the candidates; settings fixed by the user are not varied."""
     run = config.run
     devices = [run.device] if run.device != "auto" else ["cuda"] * torch.cuda.is_available() + ["cpu"]
     precisions: Sequence[PrecisionChoice] = [run.precision] if run.precision != "auto" else ["fp32", "bf16"]
@@ -57,7 +57,7 @@ def setups(config: TrainConfig, model: Model, cores: int) -> list[Setup]:
 
 
 def measure(config: TrainConfig, spec: EnvSpec, setup: Setup, seconds: float) -> LearnerCost:
-    """All of it in so many seconds. ConfigError as a training's."""
+    """Measures update and inference in about `seconds`. Raises ConfigError as a training does."""
     run = replace(config.run, device=setup.device, precision=setup.precision, compile=_compile(config, setup))
     optimizer = replace(config.optimizer, learning_rate=TINY_LEARNING_RATE, learning_rate_schedule="constant")
     learner = assemble_learner(replace(config, run=run, optimizer=optimizer), spec, None)
@@ -80,7 +80,7 @@ def measure(config: TrainConfig, spec: EnvSpec, setup: Setup, seconds: float) ->
 
 
 def _undisturbed(call: Call, setup: Setup) -> Call:
-    """One thread on a CPU takes as long as it computes: what is more in the time that passed is others' work."""
+    """Removes the work of other processes: on a CPU, one thread takes no longer than its CPU time."""
     is_one_thread = setup.device == "cpu" and setup.threads == 1
     return Call(wall_s=min(call.wall_s, call.cpu_s), cpu_s=call.cpu_s) if is_one_thread else call
 
@@ -117,7 +117,7 @@ def _measure_inference(spec: EnvSpec, learner: Learner, weights: WeightPublisher
 
 @dataclass(slots=True)
 class MadeUpBatch:
-    """Of kubebeast_native.InferenceBatch what an inference thread reads; every row is in the middle of its episode."""
+    """The part of kubebeast_native.InferenceBatch that an inference thread reads; every row is in mid-episode."""
 
     observation: list[NDArray[Any]]
     first_stacks: list[NDArray[Any]]
@@ -129,11 +129,11 @@ class MadeUpBatch:
     task: NDArray[np.int64]
 
     def reply(self, *answer: object) -> None:
-        """Nobody waits for it."""
+        """Ignores the answer."""
 
 
 def made_up_batch(spec: EnvSpec, model: Model, rows: int, *, single_frames: bool) -> MadeUpBatch:
-    """Random rows as the native pool lays them for the model, of stacks the newest frames where single_frames."""
+    """Returns random rows in the native pool's layout for the model, of stacks the newest frames if single_frames."""
     inputs = dummy_inputs(spec.observation, model.distribution, 1, rows)
     whole = [leaf[0].numpy() for leaf in inputs.observation]
     if single_frames:
@@ -154,7 +154,7 @@ def made_up_batch(spec: EnvSpec, model: Model, rows: int, *, single_frames: bool
 
 
 class _EndlessRows:
-    """An inference pool that has the same batch ready again and again, until the time is over."""
+    """An inference pool with the same batch ready at every call, until the time is over."""
 
     worker: InferenceWorker
 
@@ -170,7 +170,7 @@ class _EndlessRows:
 
 
 def _numbers_of_threads(wanted: int, device: str, cores: int) -> Iterable[int]:
-    """Powers of two up to the cores, and all cores; one where a GPU computes."""
+    """Returns powers of two up to the cores, and all cores; 1 on a GPU."""
     if wanted:
         return [wanted]
     if device != "cpu":
@@ -180,5 +180,5 @@ def _numbers_of_threads(wanted: int, device: str, cores: int) -> Iterable[int]:
 
 
 def _compile(config: TrainConfig, setup: Setup) -> Any:
-    """The compiler takes longer than the measurement: left out unless it is asked for."""
+    """Disables the compiler, which takes longer than the measurement, unless it is explicitly on."""
     return "on" if config.run.compile == "on" else "off"

@@ -1,4 +1,4 @@
-"""All measurements, one after the other, within the time that there is."""
+"""All measurements in sequence, within a given time."""
 
 import resource
 import time
@@ -12,12 +12,13 @@ from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.machine.cpu_time import read_cpu_time
 from kubebeast_learner.models import make_model
+from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.tune import fleet_probe, learner_probe
 from kubebeast_learner.tune.pieces import Pieces
 from kubebeast_learner.tune.voice import Voice
 
 FLEET_SHARE = 0.3
-"""Of the time: the env-server with one environment, and with MANY."""
+"""Share of the time for the env-server with one environment, and with MANY."""
 MANY = 16
 
 
@@ -28,10 +29,12 @@ def measure(
     folder: Path,
     seconds: float,
 ) -> Pieces:
-    """The pieces of a training with `config`. Raises ConfigError, ActorsError.
+    """Measures the pieces of a training with `config`. Raises ConfigError, ActorsError.
 
-    open_address: where an env-server of this machine may dial, a new one each time. folder: for its log. seconds: for
-    all together, beside what starting takes.
+    Args:
+        open_address: Opens a new address that an env-server of this machine may dial.
+        folder: Folder of its log.
+        seconds: Duration of all measurements together, without startup.
     """
     keep_freed_memory()
     others = _Others()
@@ -46,7 +49,7 @@ def measure(
             measured = fleet_probe.measure(config, address, folder, num_envs, share_s)
         servers.append(measured.cost)
     spec = measured.spec
-    model = make_model(spec.observation, spec.action, config.model)
+    model = make_model(spec.observation, spec.action, with_known_layout(config.model, spec.env_id, spec.observation))
     setups = learner_probe.setups(config, model, cores)
     learners = []
     for setup in setups:
@@ -64,13 +67,13 @@ def measure(
 
 
 class _Others:
-    """CPU time that is not of this process and of the children that it has seen end, from now on."""
+    """CPU time of other processes from now on: neither of this one nor of its ended children."""
 
     def __init__(self) -> None:
         self._began, self._used_s = time.monotonic(), self._used()
 
     def cores_used(self) -> float:
-        """On average; 0 where the system does not tell."""
+        """Returns the average; 0 if the system does not report CPU time."""
         return max(0.0, (self._used() - self._used_s) / (time.monotonic() - self._began))
 
     def _used(self) -> float:

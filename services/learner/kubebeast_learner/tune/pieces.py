@@ -1,6 +1,6 @@
-"""What was measured of a machine: the cost of each piece of a training, and what it is between the measured sizes.
+"""Measurements of a machine: the cost of each piece of a training, interpolated between the measured sizes.
 
-Times are seconds. wall: how long something took; cpu: what it used, all threads of its process together.
+Times are seconds. wall: elapsed time; cpu: CPU time of all threads of the process.
 """
 
 import itertools
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvServerCost:
-    """One env-server process with num_envs environments on one stream; costs are those of one env-step."""
+    """One env-server process with num_envs environments on one stream; costs are per env-step."""
 
     num_envs: int
     env_step_s: float
-    """Inside the environments."""
+    """Time inside the environments."""
     process_cpu_s: float
-    """Of the env-server's processes, env.step included."""
+    """CPU time of the env-server's processes, including env.step."""
     pool_cpu_s: float
-    """Of the learner's process, without a model: decoding, batching, replies, rollouts."""
+    """CPU time of the learner's process without a model: decoding, batching, replies, rollouts."""
     latency_s: float
-    """Of a message there and back, beside the time in the environments: for all num_envs together."""
+    """Round trip of a message without the time in the environments, for all num_envs together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One call of something that is called again and again."""
+    """One call of a repeated function."""
 
     wall_s: float
     cpu_s: float
@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearnerCost:
-    """The model on a device, in a precision, with so many threads for an operation on the CPU."""
+    """The model on a device, in a precision, with `threads` threads per operation on the CPU."""
 
     device: str
     precision: str
@@ -41,10 +41,10 @@ class LearnerCost:
     update: Call
     """Batch to the device, update, weights published."""
     inference: Mapping[int, Call]
-    """Rows of a batch to its answer; two sizes at least."""
+    """Rows of a batch to the time of its answer; at least two sizes."""
 
     def inference_of(self, rows: float) -> Call:
-        """Between two measured sizes linear, beyond them as between the nearest two, never below nothing."""
+        """Interpolates linearly between measured sizes, and extrapolates from the nearest two; always positive."""
         sizes = sorted(self.inference)
         low, high = next(((a, b) for a, b in itertools.pairwise(sizes) if rows <= b), (sizes[-2], sizes[-1]))
         share = (rows - low) / (high - low)
@@ -54,28 +54,28 @@ class LearnerCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pieces:
-    """Everything that the choice goes by."""
+    """All measurements behind the choice."""
 
     cores: int
-    """That this machine, or the container, may use at once."""
+    """Cores that the machine or the container may use at once."""
     env_servers: Sequence[EnvServerCost]
-    """Of two numbers of environments at least, or of one."""
+    """Costs for at least two numbers of environments, or for one."""
     learners: Sequence[LearnerCost]
-    """One for every device, precision and number of threads that comes into question."""
+    """One for every candidate device, precision and number of threads."""
     steps_per_update: int
-    """Env-steps that an update counts for."""
+    """Env-steps per update."""
     unit: int = 1
     """Agents of one environment: numbers of environments are multiples of it."""
     cores_used_by_others: float = 0.0
-    """Meanwhile, on average: what was measured is slower by it."""
+    """Mean number of cores that other processes used meanwhile, which slows down the measurements."""
 
     def env_server(self, num_envs: int) -> EnvServerCost:
-        """The cost with num_envs environments: a share of every message that shrinks with it, and one that does not."""
+        """Returns the cost with num_envs environments: a part divided by num_envs, and a constant part."""
         costs = sorted(self.env_servers, key=lambda cost: cost.num_envs)
         few, many = costs[0], costs[-1]
 
         def of_step(name: str) -> float:
-            """a / num_envs + b through both."""
+            """Returns a / num_envs + b through both measurements."""
             at_few, at_many = float(getattr(few, name)), float(getattr(many, name))
             if few.num_envs == many.num_envs:
                 return at_few

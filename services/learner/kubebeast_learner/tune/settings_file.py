@@ -1,4 +1,4 @@
-"""The chosen settings as the file that `kubebeast train --config` takes, each with its reason."""
+"""The chosen settings as a file for `kubebeast train --config`, each with its reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Setting:
 
 
 def chosen_settings(best: Expected, pieces: Pieces, config: TrainConfig) -> list[Setting]:
-    """What was decided, and why, in sentences for people."""
+    """Returns the chosen settings with their reasons as sentences."""
     choice, rows = best.choice, config.pool.max_inference_rows
     num_envs = choice.num_actors // choice.num_servers
     server = pieces.env_server(num_envs)
@@ -57,8 +57,9 @@ def chosen_settings(best: Expected, pieces: Pieces, config: TrainConfig) -> list
 
 
 def render(settings: list[Setting], config: TrainConfig, heading: str) -> str:
-    """YAML: the chosen settings behind their reasons, then those that the user gave. `kubebeast train --config` makes
-    of them the same training as of the user's settings, but for what was chosen.
+    """Renders the chosen settings below their reasons, then those of the user, as YAML.
+
+    With it, `kubebeast train --config` runs the training of the user's settings, except for the chosen ones.
     """
     lines = [f"# {line}" for line in heading.splitlines()]
     for each in settings:
@@ -70,7 +71,7 @@ def render(settings: list[Setting], config: TrainConfig, heading: str) -> str:
 
 
 def _given(config: TrainConfig) -> Mapping[str, Any]:
-    """The settings in which `config` differs from what --env alone makes of `kubebeast train`."""
+    """Returns the settings of `config` that differ from those of `kubebeast train` with --env alone."""
     env, names = config.fleet.env, setting_types(TrainConfig)
     recipe = choose_recipe("auto", env)
     usual = as_settings(TrainConfig())

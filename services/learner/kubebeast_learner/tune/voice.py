@@ -1,4 +1,4 @@
-"""What `kubebeast tune` says while it measures and of what it found: on a terminal for people, elsewhere as JSON."""
+"""Output of `kubebeast tune`: progress and result, as text on a terminal, or as JSON."""
 
 import contextlib
 import sys
@@ -17,21 +17,21 @@ from kubebeast_learner.tune.settings_file import Setting
 
 NUMBERS = ("threads", "servers", "actors", "steps/s")
 MAX_ROWS = 16
-"""Of the table: the fastest choices."""
+"""Maximum number of the fastest choices in the table."""
 
 
 class Voice(Protocol):
-    """To standard error; standard output is for the settings."""
+    """Output to standard error; standard output is for the settings."""
 
     def measuring(self, what: str, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Around a measurement that is to take so long."""
+        """Reports a measurement that takes about `seconds`."""
 
     def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
-        """What the choice was made from, and what it is."""
+        """Reports the considered choices and the settings of the best."""
 
 
 def make_voice(run: RunConfig, total_s: float) -> Voice:
-    """total_s: of all measurements together."""
+    """Returns the output for the run's settings. total_s: duration of all measurements together."""
     speaks_json = run.progress == "json" or isinstance(make_handler("info", run.log_format).formatter, JsonFormatter)
     if speaks_json and run.progress != "table":
         return JsonVoice(total_s, is_silent=run.progress == "none")
@@ -39,7 +39,7 @@ def make_voice(run: RunConfig, total_s: float) -> Voice:
 
 
 class JsonVoice:
-    """A line of the log for each measurement as it begins, for each choice and for each setting."""
+    """One log line for each measurement as it begins, for each choice and for each setting."""
 
     def __init__(self, total_s: float, *, is_silent: bool) -> None:
         self._left_s, self._is_silent = total_s, is_silent
@@ -62,7 +62,7 @@ class JsonVoice:
 
 
 class TerminalVoice:
-    """A bar with the time that is left, then a table of the choices and a line for every setting."""
+    """A bar with the remaining time, then a table of the choices and a line for every setting."""
 
     def __init__(self, total_s: float, *, is_silent: bool) -> None:
         self._console = Console(stderr=True)

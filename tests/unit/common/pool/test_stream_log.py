@@ -1,4 +1,4 @@
-"""The log tells who came and went, and stays short."""
+"""The log reports streams that open and close, and stays short."""
 
 import json
 import logging

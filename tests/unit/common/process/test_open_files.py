@@ -1,4 +1,4 @@
-"""The limit of open files, as a system with other limits would have it."""
+"""The limit of open files is raised, or reported if it is too low, on systems with any limits."""
 
 import logging
 import resource
@@ -9,7 +9,7 @@ from kubebeast_common.process import open_files
 
 
 class Limits:
-    """Soft and hard; setrlimit refuses a soft limit above `bound`."""
+    """Soft and hard limit; setrlimit refuses a soft limit above `bound`."""
 
     def __init__(self, soft: int, hard: int, bound: int | None = None) -> None:
         self.values = (soft, hard)

@@ -1,4 +1,4 @@
-"""How a process ends that has a verdict, and one that has none."""
+"""A process with a verdict ends with it after all hooks, without finalization; others end as usual."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Environments whose rows are known beforehand, for the tests of everything that passes rows on."""
+"""Environments with rows known in advance, for tests of code that passes rows on."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class ScriptedEnv:
 
 
 class StridedEnv(ScriptedEnv):
-    """Its observations are every second element of every second row of a larger array, from the last one on."""
+    """Observations are every second element of every second row of a larger array, from the last one on."""
 
     def _rows(self, is_first: NDArray[np.bool_]) -> StepRows:
         rows = super()._rows(is_first)

@@ -1,31 +1,56 @@
-"""Atari presets, lives and whole games."""
+"""Atari presets, lives and whole games follow their definitions."""
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from ale_py import Action
 from ale_py.vector_env import AtariVectorEnv
 
-from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings, find_game, find_preset, settings_for
+from kubebeast_envserver.envs.atari import AtariEnv, AtariSettings, find_game, settings_for
+from kubebeast_envserver.envs.factory import find_atari, make_vector_env, resolve_config
+
+SPELLINGS = {
+    "atari-v5": ["ALE/Pong-v5", "ale_py:ALE/Pong-v5", "gymnasium:ALE/Pong-v5", "ALE/Pong", "Pong-v5"],
+    "atari-v4": ["PongNoFrameskip-v4", "ale_py:PongNoFrameskip-v4", "PongNoFrameskip", "Pong"],
+}
 
 
 @pytest.mark.parametrize(
-    ("env_id", "preset"),
-    [
-        ("PongNoFrameskip-v4", "atari-v4"),
-        ("SpaceInvadersDeterministic-v4", "atari-v4"),
-        ("Seaquest-v4", "atari-v4"),
-        ("ALE/Pong-v5", "atari-v5"),
-        ("PnogNoFrameskip-v4", "atari-v4"),
-        ("CartPole-v1", None),
-        ("Ant-v5", None),
-        ("Hopper-v4", None),
-        ("Pong-ram-v4", None),
-    ],
+    ("preset", "env_id"), [(preset, env_id) for preset, env_ids in SPELLINGS.items() for env_id in env_ids]
 )
-def test_the_preset_goes_by_the_id(env_id: str, preset: str | None) -> None:
-    assert find_preset(env_id) == preset
+def test_every_spelling_of_an_id_plays_the_game_by_its_preset(preset: str, env_id: str) -> None:
+    game = find_atari(env_id)
+    assert game is not None and (game.preset, game.game, game.kwargs) == (preset, "pong", {})
+    assert resolve_config(env_id).preset == preset
+
+
+def test_version_0_repeats_actions_now_and_then() -> None:
+    config = resolve_config("PongNoFrameskip-v0", env_kwargs={"noop_max": 1})
+    assert (config.preset, config.kwargs) == ("atari-v4", {"repeat_action_probability": 0.25, "noop_max": 1})
+    again = find_atari("PongNoFrameskip-v0", "atari-v4", dict(config.kwargs))
+    assert again is not None and again.settings.repeat_action_probability == 0.25
+
+
+def test_a_game_of_the_users_own_under_an_atari_name_is_no_game_of_ales(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_pong.py").write_text(
+        "import gymnasium, warnings\n"
+        "with warnings.catch_warnings(action='ignore'):\n"
+        "    gymnasium.register('Pong-v4', entry_point='kubebeast_envserver.catch:Catch')\n"
+    )
+    (tmp_path / "my_other.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    assert find_atari("my_other:Pong-v4") is not None
+    assert find_atari("my_pong:Pong-v4") is None
+    assert make_vector_env("my_pong:Pong-v4", 1).spec_observation[0].shape == (10, 5)
+    for name in ("my_pong", "my_other"):
+        sys.modules.pop(name)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +84,7 @@ def test_evaluation_plays_whole_games_and_overrides_hold() -> None:
 
 
 def steps_of_a_game_without_fire(settings: AtariSettings, limit: int) -> int:
-    """Of Breakout, where the ball comes back only with FIRE; `limit` when the game goes on for longer."""
+    """Returns the steps of a game of Breakout, in which only FIRE returns the ball; `limit` if it lasts longer."""
     env = AtariEnv("breakout", 1, settings, seed=3)
     env.reset()
     noop = np.zeros(1, np.int64)
@@ -79,7 +104,7 @@ def test_nobody_presses_fire_after_a_life_where_the_settings_do_not(episodic_lif
 
 
 def test_the_agent_plays_on_at_once_where_fire_is_not_pressed() -> None:
-    """Whole games without FIRE: ALE gets every action as it is."""
+    """Whole games without FIRE: ALE receives every action unchanged."""
     env = AtariEnv("breakout", 1, AtariSettings(episodic_life=False, fire_after_life=False), seed=0)
     env._envs = emulator = LosesLives()  # type: ignore[assignment]
     env.reset()
@@ -99,7 +124,7 @@ def test_fire_takes_the_place_of_one_action_after_a_life() -> None:
 
 
 def test_lives_end_training_episodes_but_not_the_game() -> None:
-    """Against ALE itself, playing the same actions in the same whole games."""
+    """Compares with ALE itself, which plays the same actions in the same whole games."""
     env = AtariEnv("breakout", 2, AtariSettings(), seed=7)
     reference = AtariVectorEnv("breakout", 2, num_threads=1, stack_num=1, reward_clipping=False)
     rows = env.reset()
@@ -149,7 +174,7 @@ def test_rewards_are_not_clipped() -> None:
 
 
 class LosesLives:
-    """Stands for ALE: a life is lost at step 1, and the game goes on."""
+    """Replaces ALE: a life is lost at step 1, and the game continues."""
 
     lives: Mapping[int, int] = {1: 2, 2: 2, 3: 2}
     over_at = 0
@@ -175,7 +200,7 @@ class LosesLives:
 
 
 class EndsWhileResumed(LosesLives):
-    """Stands for ALE: a life is lost at step 1, the game is over at step 2, which resumes it."""
+    """Replaces ALE: a life is lost at step 1, the game is over at step 2, which resumes it."""
 
     lives: Mapping[int, int] = {1: 2, 2: 0}
     over_at = 2

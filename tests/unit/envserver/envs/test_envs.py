@@ -1,4 +1,4 @@
-"""Vectors of environments: ids, autoreset, stacks, books of episodes."""
+"""Vectors of environments are made by id, reset themselves, stack frames and keep account of episodes."""
 
 import re
 import signal
@@ -92,7 +92,7 @@ CATCH = "kubebeast_envserver.catch:Catch-v0"
 
 
 def play(env: HostedEnv, num_steps: int, seed: int = 0) -> list[StepRows]:
-    """A reset and `num_steps` random steps."""
+    """Plays a reset and `num_steps` random steps."""
     rng = np.random.default_rng(seed)
     rows = [env.reset()]
     for _ in range(num_steps):
@@ -265,7 +265,7 @@ def test_a_failing_environment_is_reported_as_such(name: str, reason: str) -> No
 
 @pytest.fixture
 def panics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Id of an environment that raises what is not usual, in a process that handles SIGINT."""
+    """Yields the id of an environment that raises unusual errors, in a process that handles SIGINT."""
     (tmp_path / "panics.py").write_text(PANICS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "panics", raising=False)

@@ -1,4 +1,4 @@
-"""Agents of PettingZoo as rows."""
+"""Agents of PettingZoo become rows."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def without_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hunt(*games: list[str], num_envs: int = NUM_AGENTS, **arguments: Any) -> Any:
-    """The games are played one after the other, by whichever environment is reset."""
+    """Makes environments that play the games one after the other: each reset takes the next game."""
     return make_vector_env(
         HUNT, num_envs, env_kwargs={"games": iter(games)} | arguments.pop("env_kwargs", {}), **arguments
     )
@@ -203,7 +203,7 @@ def test_wrappers_are_those_of_pettingzoo() -> None:
 
 
 class Lonely(ParallelEnv[str, Any, int]):
-    """Does not say who may play."""
+    """Has no possible_agents."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Environments show people the moment that the newest rows describe."""
+"""Pictures of environments show the moment of the newest rows."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kubebeast_envserver.envs.factory import EnvironmentFailure, RenderedEnv, ma
 
 
 class Painter(gymnasium.Env[Any, Any]):
-    """Vector observations; `render` gives `frame`."""
+    """Vector observations; `render` returns `frame`."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 12}  # noqa: RUF012
     frame: Any = np.zeros((6, 8, 3), np.uint8)
@@ -34,7 +34,7 @@ class Painter(gymnasium.Env[Any, Any]):
 
 
 class Photographer(Painter):
-    """Cannot render, but observes small colour images."""
+    """Cannot render, but observes small color images."""
 
     metadata = {"render_modes": []}  # noqa: RUF012
 
@@ -58,7 +58,7 @@ for environment in ENVIRONMENTS:
 
 
 def steps(env: RenderedEnv, num_steps: int, num_actions: int, seed: int = 0) -> list[Any]:
-    """The frames of a reset and of `num_steps` random steps."""
+    """Returns the frames of a reset and of `num_steps` random steps."""
     generator = np.random.default_rng(seed)
     env.reset()
     frames = [env.render()]
@@ -154,18 +154,93 @@ def test_frames_come_at_the_speed_that_the_environment_states() -> None:
     assert make_rendered_env("Painter-v0", 1, seed=0).render_fps == 12
 
 
+@pytest.mark.parametrize("fps", [np.float32(12.5), np.int64(5), 7])
+def test_any_number_is_a_speed(monkeypatch: pytest.MonkeyPatch, fps: Any) -> None:
+    monkeypatch.setitem(Painter.metadata, "render_fps", fps)
+    assert make_rendered_env("Painter-v0", 1, seed=0).render_fps == fps
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, picture: Any) -> Any:
+    """Returns the frame that is shown for a picture."""
+    monkeypatch.setattr(Painter, "frame", picture)
+    env = make_rendered_env("Painter-v0", 1, seed=0)
+    env.reset()
+    return env.render()
+
+
+GREY = np.arange(48, dtype=np.uint8).reshape(6, 8)
+COLOUR = np.arange(6 * 8 * 3, dtype=np.uint8).reshape(6, 8, 3)
+
+
 @pytest.mark.parametrize(
-    ("frame", "reason"),
-    [(np.zeros((6, 8, 3), np.float32), r"float32 \[1, 6, 8, 3\]"), (None, "object"), ("raise", "out of paint")],
+    ("picture", "shown"),
+    [
+        (COLOUR / 255.0, COLOUR),
+        ((COLOUR / 255.0).astype(np.float32), COLOUR),
+        (COLOUR.astype(np.float64), COLOUR),
+        (COLOUR.astype(np.int64), COLOUR),
+        (COLOUR.tolist(), COLOUR),
+        (np.dstack([COLOUR, GREY]), COLOUR),
+        (COLOUR.transpose(2, 0, 1), COLOUR),
+        (GREY, np.dstack([GREY] * 3)),
+        (GREY[..., None], np.dstack([GREY] * 3)),
+        (GREY > 20, np.dstack([(GREY > 20) * np.uint8(255)] * 3)),
+        ([GREY, COLOUR], COLOUR),
+        (np.stack([COLOUR * 0, COLOUR]), COLOUR),
+    ],
+    ids=[
+        "floats",
+        "float32",
+        "floats to 255",
+        "int64",
+        "lists",
+        "opacity",
+        "channels first",
+        "grey",
+        "one channel",
+        "bits",
+        "list",
+        "array of frames",
+    ],
 )
-def test_an_environment_that_draws_badly_is_named(monkeypatch: pytest.MonkeyPatch, frame: Any, reason: str) -> None:
+def test_pictures_of_every_kind_are_shown(monkeypatch: pytest.MonkeyPatch, picture: Any, shown: Any) -> None:
+    frames = drawn(monkeypatch, picture)
+    assert (frames.dtype, frames.shape) == (np.uint8, (1, 6, 8, 3))
+    np.testing.assert_array_equal(frames[0], shown)
+
+
+@pytest.mark.parametrize("picture", [None, []])
+def test_an_environment_that_draws_nothing_has_no_frames(monkeypatch: pytest.MonkeyPatch, picture: Any) -> None:
+    assert drawn(monkeypatch, picture).shape == (0, 0, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("picture", "reason"),
+    [
+        (np.full((6, 8, 3), np.nan), "values from nan to nan"),
+        (np.full((6, 8, 3), -1), "values from -1 to -1, not from 0 to 255"),
+        (COLOUR * 300.0, "not from 0 to 255"),
+        (np.zeros((6, 8, 5), np.uint8), r"uint8 \[6, 8, 5\], not a picture"),
+        (np.zeros((0, 8, 3), np.uint8), r"uint8 \[0, 8, 3\]"),
+        (np.zeros(8, np.uint8), r"uint8 \[8\]"),
+        ([[[1, 2, 3]], [[1, 2]]], "what is no array"),
+        ("ascii art", "<U9"),
+    ],
+)
+def test_an_environment_that_draws_badly_is_named(monkeypatch: pytest.MonkeyPatch, picture: Any, reason: str) -> None:
+    with pytest.raises(EnvironmentFailure, match=f"render returned .*{reason}"):
+        drawn(monkeypatch, picture)
+
+
+def test_an_error_of_drawing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Painter) -> None:
         raise RuntimeError("out of paint")
 
-    if isinstance(frame, str):
-        monkeypatch.setattr(Painter, "render", fail)
-    monkeypatch.setattr(Painter, "frame", frame)
-    env = make_rendered_env("Painter-v0", 1, seed=0)
-    env.reset()
-    with pytest.raises(EnvironmentFailure, match=f"render r.*{reason}"):
-        env.render()
+    monkeypatch.setattr(Painter, "render", fail)
+    with pytest.raises(EnvironmentFailure, match=r"render raised .*out of paint"):
+        drawn(monkeypatch, COLOUR)
+
+
+def test_an_environment_may_draw_lists_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Painter.metadata, "render_modes", ["human", "rgb_array_list"])
+    np.testing.assert_array_equal(drawn(monkeypatch, [GREY, COLOUR])[0], COLOUR)

@@ -1,4 +1,4 @@
-"""A gymnasium.vector.VectorEnv as rows."""
+"""A gymnasium.vector.VectorEnv becomes rows."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_wrappers_and_unknown_ids_are_refused() -> None:
 
 
 def random_play(env_id: str, num_steps: int, **kwargs: Any) -> list[StepRows]:
-    """Any actions, legal ones where a mask says which."""
+    """Plays arbitrary actions; legal ones if there is a mask."""
     env = make_vector_env(env_id, B, seed=1, env_kwargs=kwargs)
     rows = [env.reset()]
     for _ in range(num_steps):
@@ -124,14 +124,14 @@ def random_play(env_id: str, num_steps: int, **kwargs: Any) -> list[StepRows]:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("action", ["discrete", "multi-discrete", "bounded box", "dict", "tuple"])
 def test_composed_spaces_travel_both_ways(action: str, mode: str) -> None:
-    kwargs = {"observation": "tuple", "action": action, "vectorization_mode": mode}  # it raises where an action is none
+    kwargs = {"observation": "tuple", "action": action, "vectorization_mode": mode}  # it raises if an action is invalid
     rows = random_play(f"{any_space.__name__}:vector/AnySpace-v0", 2 * any_space.LENGTH, **kwargs)
     assert sum(len(each.episodes) for each in rows) == B
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_mask_of_actions_is_that_of_each_environment(mode: str) -> None:
-    game = f"{masked_game.__name__}:vector/Masked-v0"  # it raises where an action is illegal
+    game = f"{masked_game.__name__}:vector/Masked-v0"  # it raises if an action is illegal
     rows = random_play(game, 3 * masked_game.LENGTH, vectorization_mode=mode)
     games = [game for each in rows for game in each.episodes]
     assert [episode_return for _, episode_return, _ in games] == [masked_game.LENGTH] * 2 * B

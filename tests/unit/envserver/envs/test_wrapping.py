@@ -1,4 +1,4 @@
-"""Environments inside the wrappers and the time limit that a user asks for."""
+"""Environments get the wrappers and the time limit of the settings."""
 
 import sys
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ PONG = "PongNoFrameskip-v4"
 
 @pytest.fixture(autouse=True)
 def my_wrappers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The module my_wrappers."""
+    """Makes the module my_wrappers importable."""
     (tmp_path / "my_wrappers.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -63,7 +63,7 @@ def test_wrappers_are_applied_in_order_with_their_arguments() -> None:
     env = make_vector_env("FrozenLake-v1", 2, seed=1, wrappers=wrappers)
     assert env.spec_observation == [Leaf("", "int64", (16,))]
     env.reset()
-    # The lake pays 0 for a move: (0 * 10 + 1) * 10 + 3.
+    # FrozenLake pays 0 for a move: (0 * 10 + 1) * 10 + 3.
     assert env.step([np.zeros(2, np.int64)]).rewards.tolist() == [13.0, 13.0]
 
 

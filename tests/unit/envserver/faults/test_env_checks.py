@@ -1,4 +1,4 @@
-"""What an environment may return, structure by structure."""
+"""Return values of environments are checked against the spaces, structure by structure."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ ZEROS = np.zeros(2, np.float32)
     ("space", "observation"),
     [
         (BOX, np.zeros(2, np.float32)),
-        (BOX, np.full(2, 7.0)),  # out of bounds, as in many environments, and float64
+        (BOX, np.full(2, 7.0)),  # float64 and out of bounds, as in many environments
         (BOX, [0, 1]),
         (BOX, np.full(2, np.finfo(np.float32).max)),
         (BOX, np.array([2**62, -(2**62)])),

@@ -1,4 +1,4 @@
-"""Everything wrong in what an environment returns is reported, and what can be used of it is used."""
+"""Every fault in an environment's return value is reported, and the usable parts are used."""
 
 from typing import Any
 
@@ -8,8 +8,7 @@ from gymnasium import spaces
 
 from kubebeast_envserver.faults.lenient_check import LenientCheck
 from kubebeast_envserver.faults.space_checks import space_violations
-from kubebeast_envserver.rows.action_mask import ActionMask
-from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_envserver.rows.action_mask import ActionMask, find_action_mask
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 GOOD = np.full(2, 0.5, np.float32)
@@ -63,14 +62,14 @@ def test_a_structure_gets_zeros_of_its_own_form() -> None:
 
 def test_a_mask_that_allows_nothing_is_told_where_an_action_follows() -> None:
     space = spaces.Dict({"action_mask": spaces.MultiBinary(3), "x": BOX})
-    check, told = lenient(space, ActionMask(0, [Leaf("", "int64", (), num_categories=3)]))
+    check, told = lenient(space, find_action_mask(space, spaces.Discrete(3))[1])
     observation = {"action_mask": np.zeros(3, np.int8), "x": GOOD}
     assert check.check_step((observation, 0.0, True, False, {}))[0] is observation
     assert told == []
     check.check_step((observation, 0.0, False, False, {}))
     check.check_reset((observation, {}))
-    text = "the action mask allows no category of choice 0"
-    assert told == [text, f"reset: {text}"]
+    text = "the action mask at 'action_mask' allows no category of choice 0"
+    assert [each.partition(",")[0] for each in told] == [text, f"reset: {text}"]
 
 
 def test_every_part_of_a_space_that_cannot_be_sent_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Action spaces to leaves, and what a learner chose to actions."""
+"""Action spaces become leaves, and every choice of a learner becomes an action of the space."""
 
 from typing import Any
 
@@ -58,6 +58,35 @@ def test_minus_one_and_one_stand_for_the_bounds(space: spaces.Box, chosen: list[
     actions = to_actions(space, [np.array([chosen], np.float32)])
     assert actions.dtype == space.dtype
     assert actions.tolist() == [action]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.int8, np.uint8])
+def test_every_bound_of_whole_numbers_is_reached_and_none_is_left(dtype: Any) -> None:
+    info = np.iinfo(dtype)
+    for low, high in ((info.min, info.max), (info.max // 2, info.max), (info.max - 1, info.max)):
+        space = spaces.Box(low, high, (4,), dtype)
+        actions = to_actions(space, [np.array([[-1.0, 1.0, 5.0, 0.9999999]], np.float32)])
+        assert actions.dtype == dtype
+        assert actions[0, :3].tolist() == [low, high, high]
+        assert low <= int(actions[0, 3]) <= high
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-60000, 60000, (2,), np.float16),
+        spaces.Box(-np.inf, np.inf, (2,), np.float16),
+        spaces.Box(0.1, np.inf, (2,), np.float32),
+        spaces.Box(-1e300, 1e300, (2,), np.float64),
+        spaces.Box(0, 1, (2,), np.bool_),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_numbers_of_any_size_become_finite_ones_within_the_bounds(space: spaces.Box) -> None:
+    with np.errstate(all="raise"):  # as an environment may set it
+        for number in (-1e38, -1.0, 1e-40, 1.0, 1e38):
+            (action,) = to_actions(space, [np.full((1, 2), number, np.float32)])
+            assert space.contains(action) and np.isfinite(action).all()
 
 
 def test_categories_start_at_start_in_the_environment() -> None:

@@ -1,4 +1,4 @@
-"""Arrays of any memory layout travel as what they show: environments return views as they like."""
+"""Arrays of any memory layout are sent by their values: environments may return any view."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows to messages and back."""
+"""Rows become messages, and messages become actions, if they keep the contract."""
 
 from typing import Any
 
@@ -86,6 +86,13 @@ def test_scalars_and_episodes_travel() -> None:
 def test_actions_that_break_the_contract_are_refused(message: pb.Actions, leaf: Leaf, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         decode_actions(message, 1, [ActionLayout.of(leaf, 2)])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_return_that_is_larger_than_any_float32_travels_as_the_largest(sign: float) -> None:
+    rows = make_rows([np.zeros(1, np.uint8)], [False], episodes=[(0, sign * 1e300, 6)])
+    message = encode_observations(1, rows, [Leaf("", "uint8", ())], [pb.COMPRESSION_NONE])
+    assert message.observations.episodes[0].episode_return == sign * float(np.finfo(np.float32).max)
 
 
 def test_lz4_is_offered_for_images_only() -> None:

@@ -1,4 +1,4 @@
-"""The codec against whatever environments yield and whatever a peer sends."""
+"""The codec handles all rows of environments and all messages of peers."""
 
 import contextlib
 import math
@@ -68,7 +68,7 @@ def step_rows(draw: st.DrawFn, leaves: list[Leaf]) -> StepRows:
 
 
 def received_frames(data: bytes, leaf: Leaf, is_first: NDArray[np.bool_], method: pb.Compression) -> NDArray[Any]:
-    """What travelled of a leaf, [num_envs + (frame_stack - 1) * rows with is_first, *shape]."""
+    """Returns the received frames of a leaf, [num_envs + (frame_stack - 1) * rows with is_first, *shape]."""
     dtype = np.dtype(leaf.dtype).newbyteorder("<")
     count = len(is_first) + (leaf.frame_stack - 1) * int(is_first.sum())
     size = count * math.prod(leaf.shape) * dtype.itemsize
@@ -119,7 +119,7 @@ def valid_actions(draw: st.DrawFn, leaves: list[Leaf], num_envs: int) -> list[ND
 
 
 def decoded(actions: pb.Actions, step: int, leaves: list[Leaf], num_envs: int) -> list[NDArray[Any]] | None:
-    """What decode_actions lets through, after a look at it; None where it refuses. Any other error is a failure."""
+    """Returns the checked result of decode_actions; None if it refuses the message. Any other error is a failure."""
     try:
         arrays = decode_actions(actions, step, [ActionLayout.of(leaf, num_envs) for leaf in leaves])
     except ProtocolError:

@@ -1,4 +1,4 @@
-"""Which learner a stream plays with."""
+"""Streams spread evenly over the learners, and few of them move if a learner comes or goes."""
 
 import contextlib
 import socket
@@ -21,7 +21,7 @@ def named(count: int) -> list[Learner]:
 
 
 def preferred(count: int, streams: Sequence[str] = STREAMS) -> dict[str, str]:
-    """The address that each stream prefers of `count` learners."""
+    """Returns the address that each stream prefers among `count` learners."""
     return {stream: by_preference(stream, named(count))[0].address for stream in streams}
 
 
@@ -34,7 +34,7 @@ class Clock:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 def test_streams_are_spread_as_evenly_as_chance_does(count: int) -> None:
-    """Within 2.5 standard deviations of the binomial distribution: of 64 on two learners 22 to 42."""
+    """Within 2.5 standard deviations of the binomial distribution: of 64 streams on two learners 22 to 42 each."""
     shares = Counter(preferred(count).values())
     p = 1 / count
     deviation = (len(STREAMS) * p * (1 - p)) ** 0.5

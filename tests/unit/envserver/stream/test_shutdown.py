@@ -1,4 +1,4 @@
-"""A process that was told to end does so with status 0."""
+"""A process ends with status 0 if it is asked to end."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Stacks that are made of frames as they come: those of a list of each environment's frames."""
+"""Stacks from single frames equal those from a list of each environment's frames."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ NUM_SLOTS = 40
 
 @dataclass
 class SingleFrames:
-    """Of kubebeast_native.InferenceBatch what a table reads."""
+    """The attributes of kubebeast_native.InferenceBatch that a table reads."""
 
     slots: NDArray[np.int32]
     is_first: NDArray[np.bool_]
@@ -28,7 +28,7 @@ class SingleFrames:
 
 
 class Film:
-    """Draws what environments show, and remembers it."""
+    """Draws the frames of environments, and records them."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(0)
@@ -47,7 +47,7 @@ class Film:
         return SingleFrames(slots, is_first, observation, first_stacks)
 
     def stacks(self, index: int, slots: NDArray[np.int32]) -> NDArray[Any]:
-        """[N, *row_shape] of what the environments in these slots have shown last."""
+        """Returns [N, *row_shape]: the newest stacks of the environments in these slots."""
         stacks = [np.stack(self._seen[slot, index]) for slot in slots.tolist()]
         return np.stack(stacks).reshape(len(slots), *LEAVES[index].row_shape)
 
@@ -59,7 +59,7 @@ class Film:
 
 
 def test_stacks_are_those_of_each_environments_newest_frames() -> None:
-    """Any environments in a batch, some of them at the start of an episode, and slots that are not there yet."""
+    """Any environments in a batch, some of them at the start of an episode, and new slots."""
     random, film, table = np.random.default_rng(1), Film(), FrameTable(LEAVES, torch.device("cpu"))
     known: set[int] = set()
     for step in range(200):

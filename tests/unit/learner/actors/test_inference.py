@@ -1,4 +1,4 @@
-"""The inference worker against a pool that hands out prepared batches and keeps the replies."""
+"""The inference worker answers the prepared batches of a pool that keeps the replies."""
 
 import ctypes
 import queue
@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass
 class FakeBatch:
-    """As kubebeast_native.InferenceBatch, of the VECTOR leaf."""
+    """A kubebeast_native.InferenceBatch of the VECTOR leaf."""
 
     replies: "queue.SimpleQueue[Reply]"
     slots: NDArray[np.int32]
@@ -247,7 +247,7 @@ def test_idle_worker_stops(pool: FakePool) -> None:
 
 
 def openmp_threads() -> int:
-    """Threads that a parallel region of the calling thread would get."""
+    """Returns the number of threads that a parallel region of the calling thread gets."""
     libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libgomp" in line}
     return int(ctypes.CDLL(libraries.pop()).omp_get_max_threads())
 

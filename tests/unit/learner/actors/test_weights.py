@@ -1,4 +1,4 @@
-"""The way of the weights to the inference threads: newest version, never a mix, nobody waits."""
+"""Inference threads get the newest version of the weights, never a mix, and without waiting."""
 
 import threading
 

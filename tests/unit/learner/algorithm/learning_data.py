@@ -49,7 +49,7 @@ def make_mlp(num_actions: int = 3, *, use_lstm: bool = False, seed: int = 0) -> 
 
 
 def loss_of(output: ModelOutput, rollout: Rollout, config: LossConfig | None = None) -> LossOutput:
-    """The loss at step 0."""
+    """Returns the loss at step 0."""
     config = config or LossConfig()
     return impala_loss(output, rollout, config, torch.tensor(config.entropy_cost))
 
@@ -62,7 +62,7 @@ def random_rollout(
     seed: int = 0,
     **changes: Any,
 ) -> Rollout:
-    """Random rows of the VECTOR leaf, episodes that end both ways, a last column that is partly padding."""
+    """Returns random rows of the VECTOR leaf with both ends of episodes; the last column is partly padding."""
     generator = torch.Generator().manual_seed(seed)
     T, B = unroll_length, batch_size
     ended = torch.rand(T + 1, B, generator=generator) < 0.2
@@ -91,7 +91,7 @@ def random_rollout(
 
 
 def shortened(rollout: Rollout, column: int, num_transitions: int) -> Rollout:
-    """The first transitions of one column as a batch of its own."""
+    """Returns the first transitions of one column as a batch of its own."""
     T, B = num_transitions, slice(column, column + 1)
     return Rollout(
         observation=tuple(leaf[: T + 1, B] for leaf in rollout.observation),

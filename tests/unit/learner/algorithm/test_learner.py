@@ -1,4 +1,4 @@
-"""The learner: exact updates, skipped updates, state, precision and compilation."""
+"""The learner makes exact updates, skips broken ones, and keeps its state, precision and compilation."""
 
 import functools
 import logging
@@ -17,15 +17,15 @@ from kubebeast_learner.algorithm.precision import low_precision_dtype, should_co
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import Model, ModelSpecError, make_model
-from tests.unit.learner.algorithm.learning_data import FRAMES, discrete, loss_of, make_mlp, random_rollout
+from tests.unit.learner.algorithm.learning_data import FRAMES, VECTOR, discrete, loss_of, make_mlp, random_rollout
 
 TOTAL_STEPS = 1000
 CHEAP_COMPILER = {
-    "compile_threads": 1,  # more would be processes, each of which imports torch
-    "cpp.simdlen": 1,  # else it compiles programs first that ask what the CPU has
+    "compile_threads": 1,  # further ones would be processes, each of which imports torch
+    "cpp.simdlen": 1,  # else it first compiles programs that detect the CPU's features
     "aot_inductor.debug_compile": True,  # -O0
 }
-"""Of the default backend: what is compiled for fewer of a core's seconds computes the same."""
+"""Options of the default backend that shorten compilation; the results stay the same."""
 
 
 def make_learner(
@@ -119,7 +119,7 @@ def test_stats_describe_the_batch() -> None:
 
 
 def test_baseline_loss_falls_on_a_repeated_batch() -> None:
-    """Without discounting the targets stay where they are: the baseline learns to predict each reward."""
+    """Without discounting the targets are constant: the baseline learns to predict each reward."""
     learner = make_learner(OptimizerConfig(learning_rate=3e-3), LossConfig(discounting=0.0))
     rollout = random_rollout()
     losses = [learner.update(rollout, 0).baseline_loss for _ in range(200)]
@@ -132,6 +132,7 @@ def test_update_that_is_not_finite_is_skipped_and_counted() -> None:
     before, state = weights(learner), deepcopy(learner.optimizer.state_dict())
     stats = learner.update(broken(random_rollout()), 0)
     assert stats.skipped
+    assert stats.num_transitions == 0
     assert learner.num_skipped == 1
     assert stats.version == learner.version == 1
     torch.testing.assert_close(weights(learner), before, rtol=0, atol=0)
@@ -148,6 +149,62 @@ def test_many_skipped_updates_in_a_row_stop_training() -> None:
         learner.update(broken(random_rollout()), 0)
     with pytest.raises(DivergedError, match=f"{MAX_SKIPPED_UPDATES} updates in a row"):
         learner.update(broken(random_rollout()), 0)
+
+
+def test_the_end_of_a_training_names_what_is_large() -> None:
+    learner = make_learner(loss=LossConfig(reward_clipping="none"))
+    rollout = random_rollout()
+    t, b = rollout.valid.nonzero()[0]
+    rollout.rewards[t + 1, b], rollout.observation[0][t, b, 3] = -1e30, 3e38
+    for _ in range(MAX_SKIPPED_UPDATES - 1):
+        learner.update(rollout, 0)
+    with pytest.raises(DivergedError, match=r'reward is 1e\+30, .* observation "position" \(float32 \[5\]\) is 3e\+38'):
+        learner.update(rollout, 0)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_weights_that_are_not_finite_end_the_training_at_once(value: float) -> None:
+    learner = make_learner()
+    with torch.no_grad():
+        learner.model.get_parameter("policy.weight")[0, 0] = value
+    with pytest.raises(DivergedError, match=r"model\.policy\.weight holds -?(nan|inf): no update can mend that"):
+        learner.update(random_rollout(), 0)
+
+
+def test_a_skipped_update_leaves_the_buffers_of_a_users_model_as_they_were() -> None:
+    model = make_model([VECTOR], [discrete(3)], ModelConfig(model="tests.unit.learner.models.user_models:Normed"))
+    learner = make_learner(model=model)
+    learner.update(random_rollout(), 0)
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    assert before["net.norm.num_batches_tracked"] == 1
+    rollout = random_rollout()
+    stats = learner.update(replace(rollout, observation=(torch.full_like(rollout.observation[0], 3e38),)), 0)
+    assert stats.skipped
+    torch.testing.assert_close(dict(model.named_buffers()), before, rtol=0, atol=0)
+    assert not learner.update(random_rollout(seed=2), 0).skipped
+
+
+@pytest.mark.parametrize(
+    ("reward", "loss", "said"),
+    [
+        (-100.0, LossConfig(), "a reward of -100 counts as -1 in the loss"),
+        (3.0, LossConfig(reward_scale=0.5), "a reward of 3 times reward_scale = 0.5 counts as 1 in the loss"),
+        (1.0, LossConfig(), None),
+        (3.0, LossConfig(reward_scale=0.25), None),
+        (-100.0, LossConfig(reward_clipping="none"), None),
+    ],
+)
+def test_the_first_reward_that_is_clipped_is_said_once(
+    reward: float, loss: LossConfig, said: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    learner, rollout = make_learner(loss=loss), random_rollout()
+    rollout.rewards.clamp_(-0.5, 0.5)
+    t, b = rollout.valid.nonzero()[0]
+    rollout.rewards[t + 1, b] = reward
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            learner.update(rollout, 0)
+    assert [text.partition(":")[0] for text in caplog.messages if "reward" in text] == ([said] if said else [])
 
 
 def test_a_policy_without_an_action_ends_the_training_at_once() -> None:

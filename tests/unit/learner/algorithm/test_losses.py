@@ -1,4 +1,4 @@
-"""The IMPALA loss: hand-written values, analytic gradients, masks."""
+"""The IMPALA loss agrees with handwritten values and analytic gradients, and obeys masks."""
 
 import math
 from dataclasses import replace
@@ -165,10 +165,10 @@ def test_vtrace_settings_reach_the_targets(settings: dict[str, Any], arguments: 
 
 @pytest.mark.parametrize("part", ["pg_loss", "baseline_loss", "entropy_loss"])
 def test_each_loss_has_its_own_analytic_gradient(part: str) -> None:
-    """One valid transition, on-policy; the costs of the two other parts are 0, or their advantage is."""
+    """One valid transition, on-policy; the costs or the advantage of the two other parts are 0."""
     logits = torch.tensor([[[0.2, -0.4, 1.0]], [[0.0, 0.0, 0.0]]], requires_grad=True)
     baseline = torch.tensor([[0.25], [0.5]], requires_grad=True)
-    reward = 0.8 if part != "entropy_loss" else 0.25 - 0.99 * 0.5  # the latter: the advantage is 0
+    reward = 0.8 if part != "entropy_loss" else 0.25 - 0.99 * 0.5  # the second value makes the advantage 0
     rollout = random_rollout(
         1,
         1,
@@ -196,7 +196,7 @@ def test_each_loss_has_its_own_analytic_gradient(part: str) -> None:
 
 
 def gradient_of(rollout: Rollout, policy_logits: torch.Tensor, config: LossConfig) -> torch.Tensor:
-    """Of the loss of policy_logits [T, B, A], V = 0 everywhere."""
+    """Returns the gradient of the loss with respect to policy_logits [T, B, A], with V = 0 everywhere."""
     logits = torch.cat([policy_logits, torch.zeros(1, B, A)]).requires_grad_()
     loss_of(ModelOutput(logits, torch.zeros(T + 1, B)), rollout, config).total.backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
@@ -204,7 +204,7 @@ def gradient_of(rollout: Rollout, policy_logits: torch.Tensor, config: LossConfi
 
 
 REWARDS_ARE_ADVANTAGES = LossConfig(discounting=0.0, entropy_cost=0.0, reward_clipping="none")
-"""Times the importance weight, where V is 0."""
+"""With V = 0, advantages are rewards times the importance weight."""
 
 
 def test_normalised_advantages_have_mean_0_and_variance_1_over_the_valid_transitions() -> None:

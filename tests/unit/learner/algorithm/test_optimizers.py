@@ -1,4 +1,4 @@
-"""RMSProp's step, and optimizers of users by import path: they train, resume, and are checked at the start."""
+"""RMSProp's step is exact; optimizers of users by import path train, resume, and are checked at the start."""
 
 from copy import deepcopy
 from typing import Any

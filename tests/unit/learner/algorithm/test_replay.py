@@ -1,4 +1,4 @@
-"""Experience replay: what is stored, what is drawn, and that it arrives whole."""
+"""Experience replay stores and draws unrolls by its rules, and returns them intact."""
 
 from dataclasses import fields, replace
 
@@ -14,7 +14,7 @@ T = 5
 
 
 def marked_rollout(first: int, batch_size: int = 2) -> Rollout:
-    """Every tensor of unroll i is full of i, counted from `first`."""
+    """Returns a rollout in which every tensor of unroll i is filled with i, counted from `first`."""
     marks = first + torch.arange(batch_size)
     core_state = (torch.zeros(1, batch_size, 4), torch.zeros(2, batch_size, 3))
     task = torch.zeros(1, batch_size, dtype=torch.int64)
@@ -27,7 +27,7 @@ def marked_rollout(first: int, batch_size: int = 2) -> Rollout:
 
 
 def marks(rollout: Rollout) -> list[int]:
-    """The mark of every unroll; fails where the tensors of one unroll disagree."""
+    """Returns the mark of every unroll; fails if the tensors of one unroll disagree."""
     found: list[list[int]] = []
     assert rollout.task is not None
     tensors = [
@@ -44,6 +44,33 @@ def marks(rollout: Rollout) -> list[int]:
         found.append([int(column[0]) for column in columns])
     assert all(each == found[0] for each in found)
     return found[0]
+
+
+def test_unrolls_that_nothing_could_be_learnt_from_are_not_replayed() -> None:
+    buffer = ReplayBuffer(capacity=4, num_replayed=8, seed=0)
+    buffer.mix(marked_rollout(1))
+    spoilt = marked_rollout(3)
+    spoilt.observation[0][:] = torch.nan
+    buffer.mix(spoilt)
+    buffer.forget_newest()
+    rollout = random_rollout(T, 2, core_state=spoilt.core_state, task=spoilt.task)
+    mixed = buffer.mix(rollout)
+    assert mixed.observation[0].isfinite().all()
+    buffer.forget_newest()
+    for _ in range(3):
+        assert not buffer.mix(marked_rollout(0)).observation[0].isnan().any()
+
+
+def test_an_unroll_that_was_forgotten_adds_nothing_to_a_loss() -> None:
+    model, buffer = make_mlp(), ReplayBuffer(capacity=2, num_replayed=4, seed=0)
+    buffer.mix(random_rollout(T, 2))
+    buffer.forget_newest()
+    rollout = buffer.mix(random_rollout(T, 1, seed=1))
+    alone = random_rollout(T, 1, seed=1)
+    output, _ = model(rollout.model_inputs, ())
+    replays = int((rollout.valid[:, 1:].any(dim=0)).sum())
+    expected, _ = model(alone.model_inputs, ())
+    torch.testing.assert_close(loss_of(output, rollout).total, (1 + replays) * loss_of(expected, alone).total)
 
 
 def test_fresh_unrolls_come_first_and_replayed_ones_are_whole() -> None:
@@ -91,7 +118,7 @@ def test_seed_decides_what_is_replayed_whatever_else_draws_numbers() -> None:
 
 
 def test_stored_unrolls_outlive_the_memory_they_came_in() -> None:
-    """Batches are views of native memory, which is used again."""
+    """Batches are views of native memory that is reused."""
     buffer = ReplayBuffer(capacity=4, num_replayed=50, seed=0)
     first = marked_rollout(0)
     buffer.mix(first)

@@ -15,7 +15,7 @@ T, B, A = 3, 2, 4
 
 @dataclass
 class FakeRolloutBatch:
-    """As kubebeast_native.RolloutBatch, of the VECTOR leaf."""
+    """A kubebeast_native.RolloutBatch of the VECTOR leaf."""
 
     core_state: NDArray[np.float32]
     observation: list[NDArray[Any]] = field(default_factory=lambda: [np.random.rand(T + 1, B, 5).astype(np.float32)])

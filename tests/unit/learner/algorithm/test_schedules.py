@@ -1,4 +1,4 @@
-"""Schedules: their values at the ends, between, and outside the run."""
+"""Schedules have the right values at the ends of the run, between and outside."""
 
 import pytest
 

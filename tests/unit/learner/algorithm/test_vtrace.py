@@ -1,4 +1,4 @@
-"""V-trace against an independent reference, and its behaviour at episode ends, in padding and on bad arguments."""
+"""V-trace agrees with an independent reference, also at episode ends and in padding, and rejects bad arguments."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Optimizers as users may write them: one that works, and one for every way not to."""
+"""Examples of users' optimizers: one that works, and one for every mistake."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from torch import nn
 
 
 class Momentum(torch.optim.Optimizer):
-    """Its velocity is state of each parameter, its number of steps one of the group."""
+    """The velocity is state of each parameter, the number of steps is state of the group."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, friction: float = 0.5) -> None:
         super().__init__(parameters, {"lr": lr, "friction": friction, "num_steps": 0})
@@ -29,7 +29,7 @@ class NeedsAClosure(Momentum):
 
 
 class KeepsObjects(Momentum):
-    """What a checkpoint does not hold."""
+    """Keeps an object that a checkpoint cannot hold."""
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         super().step()

@@ -1,4 +1,4 @@
-"""`kubebeast train`, `learner` and `mono` share the loop, the losses and everything that learns."""
+"""`kubebeast train`, `learner` and `mono` share the loop, the losses and all other code that learns."""
 
 import ast
 from collections import Counter
@@ -25,7 +25,7 @@ LEARNING = {
 
 
 def public_definitions(path: Path) -> Iterator[str]:
-    """Names of the functions and classes at the top of a module."""
+    """Yields the names of the functions and classes at the top of a module."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield node.name

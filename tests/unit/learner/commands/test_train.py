@@ -1,4 +1,4 @@
-"""The processes behind `kubebeast train` and `kubebeast learner`: what they refuse, and how they end."""
+"""The processes of `kubebeast train` and `kubebeast learner` refuse bad settings and end in order."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what is said about those that cannot be used."""
+"""Settings come from several sources in a fixed order, and unusable ones are refused by name."""
 
 import json
 from pathlib import Path

@@ -14,11 +14,27 @@ from kubebeast_learner.config.sources import setting_types
         ("PongNoFrameskip-v4", "atari"),
         ("ALE/Breakout-v5", "atari"),
         ("kubebeast_envserver.catch:Catch-v0", "Catch"),
+        ("Catch-v0", "Catch"),
+        ("Catch", "Catch"),
+        ("gymnasium:CartPole-v1", "CartPole-v1"),
+        ("CartPole", "CartPole-v1"),
+        ("vector/CartPole-v1", "CartPole-v1"),
+        ("my_envs:gym/CartPole-v1", "CartPole-v1"),
+        ("HalfCheetah", "mujoco"),
+        ("gymnasium.envs.mujoco:HalfCheetah-v5", "mujoco"),
+        ("ale_py:ALE/Pong-v5", "atari"),
+        ("ALE/Pong", "atari"),
+        ("PongNoFrameskip", "atari"),
+        ("PongNoFrameskip-v0", "atari"),
+        ("Pong-v4", "atari"),
+        ("envpool/Pong-v5", "atari"),
+        ("MinAtar/Breakout-v1", None),
+        ("Blackjack-v1", None),
         ("MyCartPole-v1", None),
         ("Acrobot-v1", None),
     ],
 )
-def test_auto_goes_by_the_whole_environment_id(env_id: str, name: str | None) -> None:
+def test_auto_goes_by_what_the_environment_id_names(env_id: str, name: str | None) -> None:
     recipe = choose_recipe("auto", env_id)
     assert (recipe and recipe.name) == name
 

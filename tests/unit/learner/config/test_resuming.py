@@ -1,4 +1,4 @@
-"""Every setting says what a resume makes of it, and the guide says the same."""
+"""Every setting has a rule for resumed runs, and the guide lists the same rules."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which tasks a training has, and what else follows from them."""
+"""The shares of tasks determine the environments of a training."""
 
 import pytest
 

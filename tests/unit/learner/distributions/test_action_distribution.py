@@ -1,4 +1,4 @@
-"""The joint distribution over action leaves, against torch.distributions."""
+"""The joint distribution over action leaves agrees with torch.distributions."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def random_logits(distribution: ActionDistribution, *leading: int) -> Tensor:
 
 
 def references(action: Sequence[Leaf], policy_logits: Tensor) -> list[reference.Distribution]:
-    """A distribution over the elements [*, E] of each leaf."""
+    """Returns a distribution over the elements [*, E] of each leaf."""
     found: list[reference.Distribution] = []
     start = 0
     for leaf in action:
@@ -65,7 +65,8 @@ def test_log_probabilities_are_those_of_the_joint_action(name: str) -> None:
     policy_logits = random_logits(distribution, *LEADING)
     drawn = distribution.sample(policy_logits, generator())
     expected = torch.zeros(LEADING)
-    elements = iter((drawn.unsqueeze(-1) if name == "discrete" else drawn).unbind(-1))
+    taken = distribution.squashed(drawn)
+    elements = iter((taken.unsqueeze(-1) if name == "discrete" else taken).unbind(-1))
     for leaf, part in zip(action, references(action, policy_logits), strict=True):
         values = torch.stack([next(elements) for _ in range(math.prod(leaf.row_shape))], dim=-1)
         expected += part.log_prob(values).sum(dim=-1)
@@ -91,7 +92,7 @@ def test_entropies_are_those_of_the_joint_action(name: str) -> None:
 @pytest.mark.parametrize("log_std", [*LOG_STD_RANGE, 0.0])
 @pytest.mark.parametrize("mean", [0.0, 1.0, -4.0])
 def test_the_entropy_of_a_squashed_normal_is_right_over_the_whole_range(mean: float, log_std: float) -> None:
-    """Against the trapezoidal rule over the unsquashed density."""
+    """Compares with the trapezoidal rule over the unsquashed density."""
     distribution = ActionDistribution.of([Leaf((1,), "float32", "steer", bounded=True)], "tanh")
     std = math.exp(log_std)
     u = torch.linspace(mean - 10 * std, mean + 10 * std, 200_001, dtype=torch.float64)
@@ -104,7 +105,7 @@ def test_the_entropy_of_a_squashed_normal_is_right_over_the_whole_range(mean: fl
 
 @pytest.mark.parametrize("name", SPACES)
 def test_samples_follow_the_distribution(name: str) -> None:
-    """The mean of the features of many samples is that of the reference's."""
+    """Compares the mean of the features of many samples with that of the reference."""
     action = SPACES[name]
     distribution = ActionDistribution.of(action, "tanh")
     policy_logits = random_logits(distribution)
@@ -119,21 +120,52 @@ def test_samples_follow_the_distribution(name: str) -> None:
         if leaf.num_categories:
             samples = torch.nn.functional.one_hot(samples, leaf.num_categories).flatten(1).float()
         expected.append(samples.mean(dim=0))
-    torch.testing.assert_close(distribution.features(drawn).mean(dim=0), torch.cat(expected), rtol=0, atol=0.06)
+    features = distribution.features(distribution.squashed(drawn))
+    torch.testing.assert_close(features.mean(dim=0), torch.cat(expected), rtol=0, atol=0.06)
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_actions_survive_their_leaves(name: str) -> None:
     action = SPACES[name]
     distribution = ActionDistribution.of(action, "tanh")
-    drawn = distribution.sample(random_logits(distribution, 7), generator())
-    arrays = distribution.to_leaves(drawn)
+    policy_logits = random_logits(distribution, 7)
+    drawn = distribution.sample(policy_logits, generator())
+    taken = distribution.squashed(drawn)
+    arrays = distribution.to_leaves(taken)
     for leaf, array in zip(action, arrays, strict=True):
         assert (array.shape, array.dtype) == ((7, *leaf.row_shape), np.dtype(leaf.dtype))
         assert array.flags.c_contiguous
         if leaf.bounded:
             assert (np.abs(array) <= 1).all()
-    torch.testing.assert_close(distribution.from_leaves(arrays), drawn)
+    returned = distribution.from_leaves(arrays)
+    torch.testing.assert_close(returned, taken)
+    record = distribution.record(policy_logits, drawn)
+    assert record.shape == (7, distribution.record_size)
+    recalled = distribution.recall(record, returned)
+    torch.testing.assert_close(recalled, (policy_logits, drawn), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("mean", [-30.0, 12.0, 30.0])
+def test_log_probabilities_of_saturated_actions_are_exact_and_lead_back_to_what_was_drawn(mean: float) -> None:
+    distribution = ActionDistribution.of([Leaf((1,), "float32", "steer", bounded=True)], "tanh")
+    policy_logits = torch.tensor([mean, -1.0], requires_grad=True)
+    drawn = distribution.sample(policy_logits.detach().expand(1000, -1), generator())
+    assert (distribution.squashed(drawn).abs() == 1.0).all(), "tanh is rounded to 1: it tells nothing any more"
+    log_probs = distribution.log_prob(policy_logits.expand(1000, -1), drawn)
+    u, std = drawn.double().squeeze(-1), torch.tensor(-1.0).double().exp()
+    slope = 2 * (math.log(2) - u - torch.nn.functional.softplus(-2 * u))
+    expected = -0.5 * ((u - mean) / std) ** 2 - std.log() - 0.5 * math.log(2 * math.pi) - slope
+    torch.testing.assert_close(log_probs.double(), expected, rtol=1e-4, atol=1e-3)
+    above = log_probs[u > mean].mean()
+    (gradient,) = torch.autograd.grad(above, policy_logits)
+    assert gradient[0] > 0, "a larger mean makes what lies above it likelier"
+
+
+def test_a_mean_that_is_no_number_is_not_sent_to_an_environment() -> None:
+    for bounded_actions in ("tanh", "clip"):
+        distribution = ActionDistribution.of([BOUNDED], bounded_actions)
+        drawn = distribution.sample(torch.full((5, 4), torch.nan), generator())
+        assert distribution.squashed(drawn).isfinite().all()
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -163,7 +195,7 @@ def test_only_squashed_numbers_keep_within_the_bounds_by_themselves() -> None:
         (ActionDistribution.of([BOUNDED], "tanh"), True),
         (ActionDistribution.of([BOUNDED], "clip"), False),
     ):
-        drawn = distribution.sample(torch.zeros(10_000, 4), generator())
+        drawn = distribution.squashed(distribution.sample(torch.zeros(10_000, 4), generator()))
         assert (float(drawn.abs().max()) <= 1.0) == keeps
 
 

@@ -1,4 +1,4 @@
-"""The cores that processes of ours keep busy: those of the machine, or fewer where a container has a limit."""
+"""The number of usable cores is that of the machine, or smaller if a container has a limit."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""CPU time and the CPUs that may be used: of a container with and without a limit, and of a machine."""
+"""CPU time and usable CPUs are read for containers with and without a limit and for machines."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The device is chosen by the user, and inference gives the same numbers on each."""
+"""The user chooses the device, and inference computes the same numbers on each."""
 
 import copy
 
@@ -51,7 +51,7 @@ def test_learners_of_a_machine_deal_out_the_devices_of_inference(names: tuple[st
 
 def test_cuda_is_the_gpu_of_the_local_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [Place(rank=2 + index, num_ranks=4, local_rank=index, num_local_ranks=2) for index in range(2)]
-    monkeypatch.setattr(torch, "empty", lambda size, device: None)  # whether it is here
+    monkeypatch.setattr(torch, "empty", lambda size, device: None)  # checks that the device exists
 
     assert [choose_device("cuda", place) for place in places] == [torch.device("cuda:0"), torch.device("cuda:1")]
     assert choose_device("cuda") == torch.device("cuda")
@@ -101,7 +101,7 @@ def test_a_batch_goes_to_the_gpu_and_stays_there() -> None:
 
 
 SETTINGS = [
-    # Where the learner's weights are, and the devices of inference. PyTorch tells cpu and cpu:0 apart.
+    # Device of the learner's weights, and devices of inference. PyTorch distinguishes cpu from cpu:0.
     ("cpu", ["cpu"]),
     ("cpu", ["cpu", "cpu:0"]),
     pytest.param("cuda", ["cuda"], marks=needs_cuda),
@@ -135,7 +135,7 @@ def test_inference_gives_the_models_numbers_on_every_device(learner: str, device
                 trained.data.copy_(mine)
             for published in weights:
                 published.publish(4)
-        pool = pools[step % len(pools)]  # a slot is served by each device in turn
+        pool = pools[step % len(pools)]  # each device serves a slot in turn
         batch, reply = pool.ask(slots, is_first=[step == 0] * 2, unroll_start=[True] * 2)
         if use_lstm:
             assert reply.core_state is not None

@@ -1,4 +1,4 @@
-"""Lower priorities of threads."""
+"""Threads can lower their priority."""
 
 import os
 import sys

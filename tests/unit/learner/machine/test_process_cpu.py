@@ -1,4 +1,4 @@
-"""CPU time of a process and of those below it, as /proc tells it."""
+"""The CPU time of a process and its descendants is read from /proc."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def add(proc: Path, pid: int, parent: int, seconds: float, name: str = "python") -> None:
-    """A process that spent half of its time in the system."""
+    """Adds a process that spent half of its time in the system."""
     folder = proc / str(pid)
     folder.mkdir()
     half = round(seconds * TICKS_A_SECOND / 2)

@@ -1,4 +1,4 @@
-"""Which network takes which leaves of an observation: images of every layout, vectors, categories."""
+"""Every leaf of an observation gets its network: images of all layouts, vectors, categories."""
 
 from dataclasses import replace
 
@@ -162,7 +162,7 @@ def test_leaves_of_several_kinds_are_encoded_each_in_its_way_and_joined() -> Non
         ShallowTorso, MLPTorso, CategoryTorso, CategoryTorso, SmallTorso,
     ]  # fmt: skip
     assert model.torso.join.in_features == 512 + 64 + 2 * 7 + 32 + 128
-    assert model.policy.in_features == 512 + 1 + A  # as behind shallow: with reward and last action
+    assert model.policy.in_features == 512 + 1 + A  # as with shallow: reward and last action are added
     assert describe_inputs(model, MIXED) == (
         '"screen" (uint8 [4, 84, 84]) as an image of 84x84 with 4 channels, '
         '"position" (float32 [5]) flattened to 5 numbers, '
@@ -291,7 +291,7 @@ def test_observation_a_model_cannot_take_is_named(name: str, observation: list[L
 
 
 def test_one_lit_cell_of_a_small_image_is_seen() -> None:
-    """Where all boards look alike to the layers above, nothing is learnt of them."""
+    """If all boards looked alike to the layers above, they could not be distinguished in training."""
     torch.manual_seed(0)
     torso = SmallTorso(ImageLayout.from_axes("hwc", (10, 5, 1)))
     boards = torch.eye(50, dtype=torch.bool).view(1, 50, 10, 5, 1)

@@ -1,4 +1,4 @@
-"""The models: shapes, choice by shape, the recurrent core and what a model refuses."""
+"""Models have the right shapes, are chosen by shape, carry the recurrent core and refuse other observations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -243,7 +243,7 @@ def test_an_unroll_equals_its_single_steps() -> None:
 
 
 def test_core_state_is_carried_over_eleven_unrolls_and_zeroed_at_episode_starts() -> None:
-    """Every unroll starts from the state the one before ended with: together they are one long pass."""
+    """Every unroll starts from the last state of the one before: together they are one long pass."""
     T, B, num_unrolls = 5, 3, 11
     model, inputs, core_state = lstm_and_inputs(num_unrolls * T, B)
     whole, _ = model(inputs, core_state)

@@ -1,5 +1,6 @@
-"""Running statistics of observations."""
+"""Running statistics normalize observations."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -47,11 +48,11 @@ def test_a_batch_without_a_row_changes_nothing() -> None:
     assert torch.equal(moments.mean, before)
 
 
-def test_only_floats_are_normalised() -> None:
+def test_images_of_bytes_and_categories_are_not_normalised() -> None:
     torch.manual_seed(0)
-    leaves = [Leaf((3,), "uint8", "pixels"), Leaf((2,), path="speed"), Leaf((), "int64", "room", num_categories=4)]
+    leaves = [Leaf((3, 4), "uint8", "pixels"), Leaf((2,), path="speed"), Leaf((), "int64", "room", num_categories=4)]
     normaliser = ObservationNormaliser(leaves)
-    pixels = torch.randint(256, (7, 5, 3), dtype=torch.uint8)
+    pixels = torch.randint(256, (7, 5, 3, 4), dtype=torch.uint8)
     speed, room = 100 + 20 * torch.randn(7, 5, 2), torch.randint(4, (7, 5))
     normaliser.add((pixels, speed, room), ALL)
     seen = normaliser((pixels, speed, room))
@@ -61,15 +62,94 @@ def test_only_floats_are_normalised() -> None:
     torch.testing.assert_close(seen[1].std(dim=(0, 1), correction=0), torch.ones(2), rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "float64"])
+def test_numbers_of_every_type_are_normalised(dtype: str) -> None:
+    normaliser = ObservationNormaliser([Leaf((2,), dtype)])
+    numbers = torch.randint(11, (7, 5, 2)).to(getattr(torch, dtype))
+    normaliser.add((numbers,), ALL)
+    (seen,) = normaliser((numbers,))
+    assert seen.dtype == torch.float32
+    torch.testing.assert_close(seen.std(dim=(0, 1), correction=0), torch.ones(2), rtol=0, atol=1e-3)
+
+
 def test_extremes_are_cut_off() -> None:
     moments = RunningMoments((1,))
     moments.add(torch.randn(7, 5, 1), ALL)
     assert moments(torch.full((1, 1, 1), 1e30)).item() == LIMIT
 
 
-def test_an_observation_without_floats_has_nothing_to_normalise() -> None:
-    with pytest.raises(ModelSpecError, match=r'no leaf holds floats: "pixels" \(uint8 \[3\]\)'):
-        make_model([Leaf((3,), "uint8", "pixels")], [discrete(2)], ModelConfig(normalise_observations=True))
+def test_an_observation_without_numbers_has_nothing_to_normalise() -> None:
+    with pytest.raises(
+        ModelSpecError, match=r'no leaf holds numbers that are no image of bytes: "pixels" \(uint8 \[9, 9\]'
+    ):
+        make_model([Leaf((9, 9), "uint8", "pixels")], [discrete(2)], ModelConfig(normalise_observations=True))
+
+
+@pytest.mark.parametrize("value", [2e19, -1e20, torch.finfo(torch.float32).max, torch.inf, torch.nan])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_numbers_whose_square_is_not_finite_are_no_part_of_the_statistics(value: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    rows = torch.randn(7, 5, 3, dtype=dtype)
+    clean, spoilt = RunningMoments((3,)), RunningMoments((3,))
+    clean.add(rows, ALL)
+    spoilt.add(rows, ALL)
+    rows = torch.randn(7, 5, 3, dtype=dtype)
+    rows[2, 3, 1] = value
+    others = ALL.clone()
+    others[2, 3] = False
+    clean.add(rows, others)
+    spoilt.add(rows, ALL)
+    assert torch.equal(spoilt.left_out, torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64))
+    torch.testing.assert_close(spoilt.mean[1], clean.mean[1])
+    torch.testing.assert_close(spoilt.variance[1], clean.variance[1])
+    seen = spoilt(torch.tensor([[[value, value, 0.0]]], dtype=dtype))
+    assert math.isnan(value) or seen.isfinite().all()
+
+
+def test_the_squares_of_a_large_batch_may_add_up_to_more_than_a_float_holds() -> None:
+    moments = RunningMoments((1,))
+    rows = torch.full((200, 50, 1), 8e18)
+    rows[::2] *= -1
+    for _ in range(2):
+        moments.add(rows, torch.ones(200, 50, dtype=torch.bool))
+    torch.testing.assert_close(moments.variance, torch.tensor([6.4e37]), rtol=1e-4, atol=0)
+    assert moments(rows).abs().max() == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_number_that_was_never_taken_in_is_learnt_from_its_first_real_rows() -> None:
+    torch.manual_seed(0)
+    moments, largest = RunningMoments((2,)), torch.finfo(torch.float32).max
+    for _ in range(100):
+        moments.add(torch.stack([torch.randn(7, 5), torch.full((7, 5), largest)], dim=-1), ALL)
+    rows = 50.0 + 3.0 * torch.randn(7, 5, 2)
+    moments.add(rows, ALL)
+    torch.testing.assert_close(moments.mean[1], rows[..., 1].mean())
+
+
+def test_statistics_of_an_older_version_are_taken_up() -> None:
+    moments, older = RunningMoments((3,)), RunningMoments((3,))
+    older.add(torch.randn(7, 5, 3), ALL)
+    state = older.state_dict()
+    del state["left_out"]
+    moments.load_state_dict(state)
+    assert torch.equal(moments.mean, older.mean)
+    assert moments.count == 35 and not moments.left_out.any()
+
+
+def test_a_run_says_once_which_observation_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(hidden_sizes=(8,), normalise_observations=True)
+    learner = Learner(make_model([VECTOR], [discrete(3)], config), OptimizerConfig(), LossConfig(), total_steps=1000)
+    rollout = random_rollout()
+    where = rollout.valid.nonzero()[0]
+    rollout.observation[0][where[0], where[1], 2] = 1e20
+    for _ in range(3):
+        assert not learner.update(rollout, step=0).skipped
+    assert [text for text in caplog.messages if "running statistics" in text] == [
+        'the observation "position" (float32 [5]) holds 1e+20: '
+        "numbers beyond 9e+18 are no part of the running statistics"
+    ]
+    assert all(tensor.isfinite().all() for tensor in learner.model.state_dict().values())
 
 
 @pytest.mark.parametrize("name", ["mlp", "tests.unit.learner.models.user_models:Good"])

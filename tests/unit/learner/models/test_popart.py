@@ -1,6 +1,7 @@
-"""The value head that normalises its targets."""
+"""The value head normalizes its targets without a change of its values."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -31,10 +32,11 @@ def targets_of(task: Tensor, means: Tensor, scales: Tensor) -> Tensor:
 def test_new_statistics_leave_every_value_as_it_was() -> None:
     torch.manual_seed(0)
     head, features, task = PopArt(5, 3), torch.randn(T, B, 5), torch.randint(3, (T, B))
+    torch.nn.init.normal_(head.weight)
     before = head.values(features, task).detach()
     for scale in (1.0, 1000.0, 0.01):
         head.add(scale * torch.randn(T, B) + 7 * scale, ALL, torch.tensor([0, 2, 2, 0]))
-        # Rounded where scales are a thousand times the values.
+        # Rounding errors occur if scales are a thousand times the values.
         torch.testing.assert_close(head.values(features, task), before, rtol=0, atol=1e-3)
 
 
@@ -81,13 +83,71 @@ def test_equal_targets_keep_the_scale_above_zero() -> None:
     assert head.scale.item() == pytest.approx(MIN_SCALE)
 
 
+@pytest.mark.parametrize("value", [2e19, -1e30, torch.inf, torch.nan])
+def test_targets_whose_square_is_not_finite_are_no_part_of_the_statistics(value: float) -> None:
+    torch.manual_seed(0)
+    clean, spoilt, targets = PopArt(5), PopArt(5), torch.randn(T, B)
+    others = ALL.clone()
+    others[1, 2] = False
+    clean.add(targets, others, None)
+    targets[1, 2] = value
+    spoilt.add(targets, ALL, None)
+    torch.testing.assert_close(spoilt.state_dict(), clean.state_dict())
+
+
+def test_large_targets_leave_statistics_that_are_finite() -> None:
+    head = PopArt(5)
+    for sign in (1.0, -1.0, 1.0):
+        head.add(sign * 8e18 * torch.ones(T, B), ALL, None)
+        head.add(torch.randn(T, B), ALL, None)
+    assert all(tensor.isfinite().all() for tensor in head.state_dict().values())
+
+
+def test_before_the_first_reward_the_scale_is_1() -> None:
+    head, targets = PopArt(5), torch.zeros(T, B)
+    for _ in range(100):
+        head.add(targets, ALL, None)
+    assert (head.scale.item(), head.num_updates.item()) == (1.0, 0.0)
+    targets[0, 0] = 1.0
+    head.add(targets, ALL, None)
+    torch.testing.assert_close(head.scale, targets.std(correction=0).view(1))
+
+
+@pytest.mark.parametrize("initialisation", ["pytorch", "orthogonal"])
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("discounting", [0.0, 0.9])
+def test_what_is_learnt_does_not_depend_on_the_size_of_rewards(
+    factor: float, initialisation: Any, discounting: float
+) -> None:
+    """A choice of two by the sign of a number, with a reward of `factor` for the right one and 0 for the other."""
+    torch.manual_seed(0)
+    config = ModelConfig(hidden_sizes=(8,), normalise_values=True, initialisation=initialisation)
+    model = make_model([VECTOR], [discrete(2)], config)
+    loss = LossConfig(reward_clipping="none", entropy_cost=0.0, discounting=discounting)
+    learner = Learner(model, OptimizerConfig(learning_rate=0.01), loss, total_steps=10**9)
+    for seed in range(100):
+        rollout = random_rollout(batch_size=8, num_actions=2, seed=seed)
+        with torch.no_grad():
+            policy_logits = model(rollout.model_inputs, ())[0].policy_logits[:-1]
+        action = rollout.distribution.sample(policy_logits, torch.Generator().manual_seed(seed))
+        rewards = torch.zeros_like(rollout.rewards)
+        if seed >= 10:  # the first reward comes late
+            rewards[1:] = factor * (action == (rollout.observation[0][:-1, :, 0] > 0)).float()
+        learner.update(replace(rollout, action=action, policy_logits=policy_logits, rewards=rewards), step=0)
+    rollout = random_rollout(unroll_length=50, num_actions=2, seed=1000)
+    right = (rollout.observation[0][..., 0] > 0).long()
+    with torch.no_grad():
+        policy = model(rollout.model_inputs, ())[0].policy_logits.softmax(dim=-1)
+    assert policy.gather(-1, right.unsqueeze(-1)).mean() > 0.8
+
+
 @pytest.mark.parametrize("factor", [1e-2, 1e3])
 def test_rewards_of_any_size_train_the_same_policy(factor: float) -> None:
     rollout = random_rollout()
     states = []
     for scale in (1.0, factor):
         model = make()
-        # What two updates with rewards of another size have in common: statistics that know this size already.
+        # The two updates with rewards of different size begin with statistics of their size.
         model.popart.add(scale * torch.randn(T, B, generator=torch.Generator().manual_seed(1)), ALL, None)  # type: ignore[union-attr]
         with torch.no_grad():
             model.popart.weight.zero_()  # type: ignore[union-attr]
@@ -116,7 +176,7 @@ def test_an_update_moves_the_statistics_of_its_own_tasks_only() -> None:
     assert head.num_updates.tolist() == [1, 0, 1]
     assert head.mean[1] == 0 and head.scale[1] == 1
     assert head.mean[0] != head.mean[2] and head.scale[0] != head.scale[2]
-    for rows, values in zip(everywhere, before, strict=True):  # the gradient is next to nothing
+    for rows, values in zip(everywhere, before, strict=True):  # the gradient is almost zero
         torch.testing.assert_close(model(rows, ())[0].baseline, values, rtol=0, atol=1e-4)
 
 

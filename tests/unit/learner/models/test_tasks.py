@@ -1,4 +1,4 @@
-"""Models for several tasks."""
+"""Models for several tasks apply the task of each row."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def outputs(model: Model, task: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
 
 
 def changed_columns(before: torch.Tensor, after: torch.Tensor) -> list[bool]:
-    """[B]: whether anything of the column differs."""
+    """Returns [B]: True if any value of the column differs."""
     difference = (before != after).transpose(0, 1).flatten(1)
     return difference.any(dim=1).tolist()
 
@@ -48,6 +48,8 @@ def test_the_task_is_an_input_where_that_was_chosen() -> None:
 
 def test_values_are_those_of_the_rows_task() -> None:
     model = make(normalise_values=True)
+    assert model.popart is not None
+    torch.nn.init.normal_(model.popart.weight)
     policy, values = outputs(model, TASK)
     other_policy, other_values = outputs(model, OTHER_TASK)
     assert torch.equal(policy, other_policy)

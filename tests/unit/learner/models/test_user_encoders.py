@@ -1,4 +1,4 @@
-"""Encoders of users for single leaves: how they take part, and how every mistake is explained."""
+"""Users' encoders of single leaves take part in a model, and every mistake is explained."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Models and losses of users: those that work, and how every mistake is explained before training starts."""
+"""Users' models and losses train, and every mistake is explained before training starts."""
 
 import sys
 from dataclasses import replace
@@ -27,7 +27,7 @@ def user_model(name: str, observation: list[Leaf] | None = None) -> Model:
 
 @pytest.fixture
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The working directory is examples/, and what is imported from there is forgotten afterwards."""
+    """Changes to examples/; imports from there are undone afterwards."""
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("my_net", "my_loss"):

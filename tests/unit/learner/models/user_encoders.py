@@ -1,4 +1,4 @@
-"""Encoders as users may write them: one that keeps to its contract, and one for every way not to."""
+"""Examples of users' encoders: one that keeps the contract, and one for every mistake."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SIZE = 6
 
 
 class Good(nn.Module):
-    """A layer over a vector; the steps that the broken ones break are methods."""
+    """A layer over a vector; the steps that the broken encoders override are methods."""
 
     def __init__(self, leaf: LeafSpec, output_size: int = SIZE, *, gain: float = 1.0) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Good(nn.Module):
 
 
 class Fixed(nn.Module):
-    """Learns nothing."""
+    """Has no parameters to learn."""
 
     def __init__(self, leaf: LeafSpec) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Fixed(nn.Module):
 
 
 class Dropping(Good):
-    """Another result at every call in training mode."""
+    """Returns another result at every call in training mode."""
 
     def forward(self, rows: Tensor) -> Any:
         return nn.functional.dropout(super().forward(rows), training=self.training)
@@ -85,7 +85,7 @@ class Infinite(Good):
 
 
 class Mixing(Good):
-    """Normalises by the batch."""
+    """Normalizes over the batch."""
 
     def forward(self, rows: Tensor) -> Any:
         return super().forward(rows - rows.mean(dim=(0, 1)))

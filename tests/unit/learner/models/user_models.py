@@ -1,4 +1,4 @@
-"""Networks and losses as users may write them: one that keeps to its contract, and one for every way not to."""
+"""Examples of users' networks and losses: some that keep the contract, and one for every mistake."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ SIZE = 6
 
 
 class Good(nn.Module):
-    """An Elman network, its hidden state the core state; the steps that the broken ones break are methods."""
+    """An Elman network with its hidden state as core state; the steps that the broken models override are methods."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
         super().__init__()
@@ -65,6 +65,27 @@ class Memoryless(Good):
         return self.heads(self.encode(inputs)), core_state
 
 
+class Normed(Memoryless):
+    """Has running statistics of its own, which a forward pass in training changes."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
+        super().__init__(observation, num_actions)
+        self.norm = nn.BatchNorm1d(SIZE)
+
+    def encode(self, inputs: ModelInputs) -> Tensor:
+        features = super().encode(inputs)
+        normed: Tensor = self.norm(features.flatten(0, 1))
+        return normed.view_as(features)
+
+
+class Causal(Memoryless):
+    """Keeps a mask, as attention does."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
+        super().__init__(observation, num_actions)
+        self.register_buffer("mask", torch.full((3, 3), -torch.inf).triu(1))
+
+
 class TaskBiased(Memoryless):
     """Values have an offset for each of two tasks."""
 
@@ -79,7 +100,7 @@ class TaskBiased(Memoryless):
 
 
 class Normalised(Memoryless):
-    """Statistics of the training batch: buffers that travel with the weights."""
+    """Keeps statistics of the training batch in buffers that are sent with the weights."""
 
     def __init__(self, observation: Sequence[LeafSpec], num_actions: int) -> None:
         super().__init__(observation, num_actions)
@@ -182,7 +203,7 @@ class DoubleBaseline(Good):
 
 
 class Mixing(Good):
-    """Takes the batch for time."""
+    """Treats the batch as time."""
 
     def encode(self, inputs: ModelInputs) -> Tensor:
         return super().encode(inputs).cumsum(dim=1)
@@ -242,7 +263,7 @@ def log_likelihood_loss(output: ModelOutput, rollout: Rollout, config: LossConfi
 def scaled_loss(
     output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor, *, scale: float
 ) -> LossOutput:
-    """Has an option that it needs."""
+    """Has a required option."""
     loss = impala_loss(output, rollout, config, entropy_cost)
     return loss._replace(total=scale * loss.total)
 

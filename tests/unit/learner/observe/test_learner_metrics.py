@@ -1,8 +1,9 @@
-"""What Prometheus reads is what the pool and the training say."""
+"""Prometheus receives the numbers of the pool and of the training."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ STATS = {source: number for number, source in enumerate(sources(ACTORS, histogra
 
 
 class Actors:
-    """Says what it was told to."""
+    """Returns the given values."""
 
     def __init__(self, stats: Mapping[str, int] | None = None, tasks: Mapping[str, TaskReturn] | None = None) -> None:
         self._stats, self._tasks = stats or {}, tasks or {}
@@ -58,7 +59,7 @@ def text_of(actors: Actors, snapshot: Snapshot | None = None, run_id: str = "pon
 
 
 def scrape(actors: Actors, snapshot: Snapshot | None = None) -> dict[str, float]:
-    """Samples by name and label values, without those of the process."""
+    """Returns samples by name and label values, without those of the process."""
     return {
         "/".join([sample.name, *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(text_of(actors, snapshot))
@@ -162,13 +163,25 @@ def test_names_and_help_follow_the_conventions() -> None:
     for row in ROWS:
         assert re.fullmatch(r"kubebeast_[a-z]+(_[a-z]+)*", row.name)
         assert row.help.endswith(".")
-        assert not row.name.endswith("_total")  # the client's
+        assert not row.name.endswith("_total")  # the client adds it
         assert isinstance(row.source, str) or len(row.labels) == 1
 
 
 def test_every_row_of_the_training_is_a_value_of_a_snapshot() -> None:
-    known = RUNNING.flat().keys() | TASK_VALUES | {"empty_shares"}
+    files = {"run_free_bytes", "run_volume_bytes", "write_failures"}
+    known = RUNNING.flat().keys() | TASK_VALUES | {"empty_shares", "num_crashes"} | files
     assert [source for source in sources(TRAINING, histograms=False) if source not in known] == []
+
+
+def test_files_that_cannot_be_written_and_room_for_them_are_told(tmp_path: Path) -> None:
+    monitor = Monitor()
+    monitor.note_files(tmp_path, {"logs.csv": 2, "out.log": 0})
+    text = generate_latest(make_registry(Actors(), monitor, "pong")).decode()
+    assert 'kubebeast_run_write_failures_total{file="logs.csv"} 2.0' in text
+    assert 'kubebeast_run_write_failures_total{file="out.log"} 0.0' in text
+    assert re.search(r"^kubebeast_run_free_bytes [\d.e+]+$", text, re.MULTILINE)
+    monitor.note_files(tmp_path / "gone", {})
+    assert "\nkubebeast_run_free_bytes " not in generate_latest(make_registry(Actors(), monitor, "pong")).decode()
 
 
 @pytest.mark.parametrize("name", ["process_resident_memory_bytes", "process_open_fds"])

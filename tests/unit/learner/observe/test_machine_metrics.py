@@ -1,4 +1,4 @@
-"""What is told of GPUs, without one."""
+"""Metrics of GPUs are exported; the tests need no GPU."""
 
 import pytest
 import torch

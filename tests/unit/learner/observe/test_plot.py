@@ -1,4 +1,4 @@
-"""Learning curves are read from every log a run may leave, and runs that differ in their seed share a line."""
+"""Learning curves are read from every log of a run, and runs that differ only in their seed share a line."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ def write_run(folder: Path, log: str, args: dict[str, Any] | None = None) -> Pat
 
 
 def log_of(*rows: tuple[float, float, float | str]) -> str:
-    """logs.csv of (time, step, mean return) rows."""
+    """Returns a logs.csv of (time, step, mean return) rows."""
     return HEADER + "".join(f"{tick},{time},{step},{value}\n" for tick, (time, step, value) in enumerate(rows))
 
 
@@ -48,7 +48,7 @@ def curve(name: str, settings: dict[str, Any] | None, returns: Sequence[float] =
 
 
 def labels(*curves: Curve) -> dict[str, int]:
-    """Label of every group to the number of its runs."""
+    """Returns the number of runs of every group by label."""
     return {group.label: len(group.curves) for group in group_curves(curves)}
 
 
@@ -95,7 +95,7 @@ def test_a_pause_between_stop_and_resume_is_not_training_time(tmp_path: Path) ->
 
 
 def timed_log(*rows: tuple[float, float, float]) -> str:
-    """logs.csv of (time of day, time of the process, step) rows."""
+    """Returns a logs.csv of (time of day, time of the process, step) rows."""
     lines = [f"{tick},{time},{elapsed},{step},1.0\n" for tick, (time, elapsed, step) in enumerate(rows)]
     return "# _tick,_time,elapsed_s,step,mean_episode_return\n" + "".join(lines)
 
@@ -217,7 +217,7 @@ def test_the_table_shows_every_run_and_the_spread_over_seeds(savedir: Path, caps
 def test_a_pattern_stands_for_the_runs_that_match_each_once(
     savedir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(savedir.parent)  # where the shell finds nothing that matches
+    monkeypatch.chdir(savedir.parent)  # the shell finds no match there
     (savedir / "catch-latest").symlink_to("catch-seed1")
     (savedir / "catch-notes").mkdir()
     names = ("catch-seed2", "catch-*")
@@ -280,6 +280,18 @@ def test_bins_average_the_episodes_that_ended_in_them(tmp_path: Path) -> None:
 
 def test_the_only_bin_is_drawn_before_it_is_complete(tmp_path: Path) -> None:
     log = '# _tick,_time,step,mean_episode_return,episode_returns\n0,0,400,2.0,"(1.0, 3.0)"\n'
+    read = read_curve(write_run(tmp_path / "run", log), bin_steps=1000)
+    assert (read.steps.tolist(), read.returns.tolist()) == ([1000], [2.0])
+
+
+def test_bins_weigh_the_summaries_of_rows_by_their_episodes(tmp_path: Path) -> None:
+    log = (
+        "# _tick,_time,step,mean_episode_return,episode_returns,new_episodes,new_mean_return,new_min_return,"
+        "new_max_return\n"
+        '0,0,400,1.0,"(3.0,)",300,1.0,0,3\n'
+        '1,36,900,2.0,"(5.0,)",100,5.0,5,5\n'
+        "2,72,1000,2.0,(),0,,,\n"
+    )
     read = read_curve(write_run(tmp_path / "run", log), bin_steps=1000)
     assert (read.steps.tolist(), read.returns.tolist()) == ([1000], [2.0])
 

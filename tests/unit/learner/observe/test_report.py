@@ -1,4 +1,4 @@
-"""`kubebeast report`: one page from whatever a run has left."""
+"""`kubebeast report` makes one page from any files of a run."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from kubebeast_learner.observe.report.run_folder import read_run
 from kubebeast_learner.observe.report.series import MAX_POINTS, band_of, smoothed, thinned
 from kubebeast_learner.observe.report.settings import Setting, compare
 from kubebeast_learner.run.folder import find_run
-from kubebeast_learner.run.log_table import read_log
+from kubebeast_learner.run.log_table import NewEpisodes, read_log
 
 HEADER = "# _tick,_time,step,mean_episode_return,pg_loss,sps,episode_returns\n"
 PREFIX = "7 kubebeast_learner.training.loop 2026-01-01 10:00:00,000] "
@@ -30,7 +30,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
 class Reader(HTMLParser):
-    """Collects what a browser would: tags, attributes, text."""
+    """Collects tags, attributes and text as a browser does."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Reader(HTMLParser):
 
 
 def write_run(folder: Path, *rows: tuple[float, float, str], meta: dict[str, Any] | None = None, out: str = "") -> Path:
-    """rows: step, return, returns of episodes; a row every ten seconds."""
+    """Writes a run with one row every ten seconds. rows: step, return, returns of episodes."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [
         f'{tick},{10.0 * tick},{step},{mean},0.5,100,"{returns}"\n' for tick, (step, mean, returns) in enumerate(rows)
@@ -212,6 +212,31 @@ def test_a_log_that_grew_and_was_torn_is_read(tmp_path: Path) -> None:
     assert b is not None and np.array_equal(b, [np.nan, 7], equal_nan=True)
 
 
+def test_rows_of_many_episodes_are_read_as_older_versions_wrote_them(tmp_path: Path) -> None:
+    returns = ", ".join(map(str, range(200_000)))
+    text = f'{HEADER}0,0,10,1,0,0,"({returns})"\n1,1,20,1,0,0,"(5.0,)"\n'
+    (tmp_path / "logs.csv").write_text(text, encoding="utf-8")
+    episodes = read_log(tmp_path).new_episodes
+    assert episodes.counts.tolist() == [200_000, 1]
+    assert (episodes.means[0], episodes.lows[0], episodes.highs[0]) == (99_999.5, 0, 199_999)
+
+
+def test_a_summary_of_new_episodes_counts_before_the_list(tmp_path: Path) -> None:
+    columns = "new_episodes,new_mean_return,new_min_return,new_max_return"
+    rows = '0,0,1,"(5.0,)",1000,2.5,-1,7\n1,1,2,(),0,,,\n2,2,3,(),nan,1,1,1\n'
+    (tmp_path / "logs.csv").write_text(f"# _tick,_time,step,episode_returns,{columns}\n{rows}")
+    episodes = read_log(tmp_path).new_episodes
+    assert episodes.counts.tolist() == [1000, 0, 0]
+    assert (episodes.means[0], episodes.lows[0], episodes.highs[0]) == (2.5, -1, 7)
+
+
+def test_a_quote_that_a_torn_row_leaves_open_damages_its_row_only(tmp_path: Path) -> None:
+    (tmp_path / "logs.csv").write_text(
+        f'{HEADER}0,0,10,1,0,0,"(1.0, 2.0)"\n1,1,20,1,0,0,"(1.0, 2.\n2,2,30,1,0,0,"(3.0,)"\n', encoding="utf-8"
+    )
+    assert read_log(tmp_path).steps.tolist() == [10, 20, 30]
+
+
 def test_only_the_newest_warnings_and_errors_are_kept_whole(tmp_path: Path) -> None:
     lines = [f"[WARNING:{PREFIX}number {number}\n" for number in range(1000)]
     trace = [f"  line {number}\n" for number in range(1000)]
@@ -248,10 +273,11 @@ def test_long_series_are_thinned_and_keep_their_mean() -> None:
 
 def test_the_band_spans_the_episodes_of_each_part_of_the_run() -> None:
     steps = np.array([1.0, 2.0, 99.0, 100.0])
-    band = band_of(steps, [(1.0, 5.0), (3.0,), (), (7.0, 9.0)], num_bins=2)
+    lows, highs = np.array([1.0, 3.0, np.nan, 7.0]), np.array([5.0, 3.0, np.nan, 9.0])
+    band = band_of(steps, NewEpisodes(np.array([2.0, 1.0, 0.0, 2.0]), highs, lows, highs), num_bins=2)
     assert band is not None
     assert (band.xs.tolist(), band.low.tolist(), band.high.tolist()) == ([2.0, 100.0], [1.0, 7.0], [5.0, 9.0])
-    assert band_of(steps, [(), (), (), ()]) is None
+    assert band_of(steps, NewEpisodes(np.zeros(4), highs, lows, highs)) is None
 
 
 @pytest.mark.parametrize(
@@ -293,7 +319,7 @@ def test_what_is_no_run_is_named_with_its_places(tmp_path: Path) -> None:
 
 def test_the_command_line_is_understood(started: list[Any]) -> None:
     cli.main(["report", "latest", "--savedir", "runs", "--out", "page.html"])
-    assert started == [ReportConfig(run="latest", savedir=Path("runs"), out=Path("page.html"))]
+    assert started == [ReportConfig(run="latest", savedir=Path("runs").absolute(), out=Path("page.html").absolute())]
 
 
 def test_the_machine_is_described_in_plain_values() -> None:

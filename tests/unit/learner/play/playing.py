@@ -31,7 +31,7 @@ def write_run(
     time_limit: int = 0,
     settings: TrainingConfig | None = None,
 ) -> Path:
-    """A run folder with the checkpoint of an untrained model for `env`, which knows how that was made."""
+    """Writes a run folder with an untrained model for `env`; the checkpoint holds the settings of the environment."""
     num_agents = num_agents_of(env, kwargs, wrappers)
     hosted = make_vector_env(env, num_agents, preset, kwargs, wrappers=wrappers, time_limit=time_limit)
     hosted.close()
@@ -51,8 +51,10 @@ def write_checkpoint(
     settings: TrainingConfig | None = None,
     task_configs: Mapping[str, EnvConfig] | None = None,
 ) -> Path:
-    """env_config: None for a run whose env-servers did not tell. settings: of the command that trained. task_configs:
-    of the tasks in its task_shares.
+    """Writes a run folder with an untrained model.
+
+    env_config: None if the env-servers sent no settings. settings: of the training command. task_configs: settings of
+    the tasks in its task_shares.
     """
     torch.manual_seed(0)
     settings = settings or LearnerConfig()

@@ -1,4 +1,4 @@
-"""Several agents in one environment, played, shown and tried."""
+"""Several agents in one environment can be played, shown and tried."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An environment is tried as an env-server would play it, and all that is wrong is said at once."""
+"""`kubebeast check-env` plays an environment as an env-server does, and reports all faults at once."""
 
 import json
 import sys
@@ -41,14 +41,32 @@ class Tried(gymnasium.Env):
     def observe(self):
         fill = np.nan if self.how == "nan" else 0.5
         return {"a": np.full(2, fill, np.float64 if self.how == "nan" else np.float32), "b": 1}
+class Large(gymnasium.Env):
+    def __init__(self, space, size):
+        spaces = gymnasium.spaces
+        self.observation_space = {
+            "image": lambda: spaces.Box(0, 255, (size, size, 3), np.uint8),
+            "categories": lambda: spaces.Discrete(size),
+            "leaves": lambda: spaces.Tuple([spaces.Discrete(2)] * size),
+            "key": lambda: spaces.Dict({"k" * size: spaces.Discrete(2)}),
+            "mask": lambda: spaces.Dict({"x": spaces.Discrete(3), "action_mask": spaces.MultiBinary(size)}),
+            "text": lambda: spaces.Dict({"x": spaces.Discrete(3), "mission": spaces.Text(size)}),
+        }[space]()
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.observation = self.observation_space.sample()
+    def reset(self, *, seed=None, options=None):
+        return self.observation, {}
+    def step(self, action):
+        return self.observation, 0.0, False, False, {}
 gymnasium.register("Tried-v0", entry_point=Tried, disable_env_checker=True)
+gymnasium.register("Large-v0", entry_point=Large, disable_env_checker=True)
 """
 ENV = "tried_env:Tried-v0"
 
 
 @pytest.fixture(autouse=True)
 def tried_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The module tried_env."""
+    """Makes the module tried_env importable."""
     (tmp_path / "tried_env.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
@@ -57,7 +75,7 @@ def tried_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def checked(how: str, **settings: Any) -> dict[str, int]:
-    """How often each violation was seen."""
+    """Returns the count of each violation."""
     config = CheckEnvConfig(env=ENV, env_kwargs=json.dumps({"how": how}), **{"steps": 30, **settings})
     return {violation.text: violation.count for violation in check_env(config).trial.violations}
 
@@ -80,6 +98,48 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told["env"], told["steps"], len(told["episodes"]), len(told["violations"])) == (ENV, 10, 2, 3)
     assert told["bytes_per_step"] == told["compressed_bytes_per_step"] > 20 and told["steps_per_s"] > 0
     assert [leaf["path"] for leaf in told["observation"]] == ["a", "b"]
+
+
+def large(space: str, size: int, **settings: Any) -> Trial:
+    kwargs = json.dumps({"space": space, "size": size})
+    return check_env(CheckEnvConfig(env="tried_env:Large-v0", env_kwargs=kwargs, **{"steps": 2, **settings})).trial
+
+
+@pytest.mark.parametrize(
+    ("space", "size", "text"),
+    [
+        ("image", 4800, "a row has 69,120,008 bytes, more than a message of max_message_mib = 64"),
+        ("categories", 2**31, "the observation has 2,147,483,648 categories"),
+        ("leaves", 300, "the space has more than 256 leaves"),
+        ("key", 300, "its path has 300 bytes, at most 255 can be sent"),
+        ("mask", 3, "the action mask at 'action_mask' is int8 [3], where a mask of Discrete(2) has whole numbers [2]"),
+    ],
+)
+def test_what_training_refuses_is_a_violation(space: str, size: int, text: str) -> None:
+    trial = large(space, size)
+    assert [violation.text for violation in trial.violations if text in violation.text] != []
+
+
+def test_a_learner_may_take_larger_messages() -> None:
+    (violation,) = large("image", 700, max_message_mib=1).violations
+    assert "a row has 1,470,008 bytes" in violation.text and "--max-message-mib 2 or" in violation.text
+    assert large("image", 700, max_message_mib=2).violations == []
+
+
+def test_an_id_that_no_learner_takes_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gymnasium.envs.registration.registry, "Tried" * 60 + "-v0", gymnasium.spec("CartPole-v1"))
+    trial = check_env(CheckEnvConfig(env="Tried" * 60 + "-v0", steps=2)).trial
+    assert [violation.text for violation in trial.violations] == [
+        "a learner takes ids of at most 253 printable ASCII characters"
+    ]
+
+
+def test_advice_is_a_note_and_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
+    kwargs = json.dumps({"space": "text", "size": 8})
+    assert main(["check-env", "tried_env:Large-v0", "--steps", "3", "--env-kwargs", kwargs]) == 0
+    assert "note: the observation at 'mission' is a text, which is not sent" in capsys.readouterr().out
+    trial = check_env(CheckEnvConfig(env=ENV, steps=3, wrappers="gymnasium.wrappers:NormalizeReward")).trial
+    assert len(trial.notes) == 1 and "NormalizeReward: statistics of each environment" in trial.notes[0]
 
 
 def test_frames_are_counted_as_they_are_sent_and_compressed() -> None:

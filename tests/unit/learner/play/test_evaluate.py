@@ -24,7 +24,7 @@ from tests.unit.learner.play.playing import STEP, write_checkpoint, write_run
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    """savedir with one run, an untrained CartPole model."""
+    """A savedir with one run, an untrained CartPole model."""
     write_run(tmp_path / "cartpole", "CartPole-v1", ModelConfig(model="mlp", use_lstm=True))
     return tmp_path
 

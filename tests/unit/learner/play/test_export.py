@@ -1,4 +1,4 @@
-"""An exported actor computes what the checkpoint's model computes, or is not there."""
+"""An exported actor computes the same as the checkpoint's model, or the export fails."""
 
 import copy
 import json

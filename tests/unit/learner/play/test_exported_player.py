@@ -1,4 +1,4 @@
-"""A game is played with an exported actor and its description alone, as a program without KubeBeast would."""
+"""An exported actor and its description suffice to play a game in a program without KubeBeast."""
 
 import json
 import os
@@ -27,11 +27,11 @@ from tests.unit.learner.play.playing import write_checkpoint, write_run
 SEED, EPISODES = 5, 2
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "runs.md"
 LIMIT = 3000
-"""Decisions after which a game is not waited for. The models here lose theirs within some 200, with returns above 0."""
+"""Most decisions of a game. The models here lose theirs within some 200, with returns above 0."""
 
 
 def play_breakout(folder: Path) -> list[tuple[float, int]]:
-    """Return and length of EPISODES games, from `actor.pt2` and `actor.json` alone."""
+    """Returns return and length of EPISODES games, from `actor.pt2` and `actor.json` alone."""
     actor: Any = torch.export.load(folder / "actor.pt2").module()
     description = json.loads((folder / "actor.json").read_text())
     atari, meanings = description["environment"]["atari"], description["environment"]["action_meanings"]
@@ -92,7 +92,7 @@ def test_the_example_of_the_guide_plays_what_eval_plays(tmp_path: Path) -> None:
     evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="breakout", seed=5, episodes=2))
     (tmp_path / "example.py").write_text(example)
     words = [sys.executable, "-m", "example"]
-    played = warm_start.run(words, cwd=tmp_path, env=os.environ, timeout=300)  # it has none of KubeBeast's modules
+    played = warm_start.run(words, cwd=tmp_path, env=os.environ, timeout=300)  # a process without KubeBeast's modules
     assert played.returncode == 0, played.stderr
     assert played.stdout.split() == str(np.array([episode.episode_return for episode in evaluation.episodes])).split()
 

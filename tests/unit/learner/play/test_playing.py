@@ -27,7 +27,7 @@ def untrained(use_lstm: bool = False, action: Leaf = ACTION) -> Model:
 class CountdownEnv:
     """Environment i plays one episode of `lengths[i]` decisions, reward 2.5 each, then others of one decision.
 
-    Keeps the actions it was given.
+    Records its actions.
     """
 
     def __init__(self, lengths: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""A video shows whole episodes, as evaluation plays them."""
+"""A video shows whole episodes, the same ones that evaluation plays."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import imageio_ffmpeg
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from kubebeast_envserver.catch import Catch
 from kubebeast_envserver.envs.factory import EnvironmentFailure
@@ -18,14 +18,14 @@ from kubebeast_envserver.rows.observation_frames import ObservationFrames
 from kubebeast_learner.config import ConfigError, EvalConfig, ModelConfig, RenderConfig
 from kubebeast_learner.play.evaluate import evaluate
 from kubebeast_learner.play.render import render, run
-from kubebeast_learner.play.video import Frame, enlarged, open_video
+from kubebeast_learner.play.video import LARGEST_SIDE, Frame, enlarged, open_video
 from tests.unit.learner.play.playing import STEP, write_run
 
 CATCH = "kubebeast_envserver.catch:Catch-v0"
 
 
 def decode(path: Path) -> tuple[float, Frame]:
-    """Frames a second and uint8 [N, H, W, 3] of an mp4."""
+    """Returns frames per second and uint8 [N, H, W, 3] of an mp4."""
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     process = subprocess.run(command, capture_output=True, check=True, timeout=60)
     stream = re.search(rb"Video: h264.*, (\d+)x(\d+).*, ([\d.]+) fps", process.stderr)
@@ -63,7 +63,7 @@ def test_a_gif_shows_the_episodes_one_after_the_other(savedir: Path) -> None:
             pixels = np.asarray(film.convert("RGB")).astype(int)
             ball = np.abs(pixels - (230, 159, 0)).sum(axis=-1) < 30
             rows.append(int(np.flatnonzero(ball.any(axis=1)).mean()) // 32)
-    assert rows == list(range(10))  # the ball falls a row a frame
+    assert rows == list(range(10))  # the ball falls one row per frame
 
 
 def test_the_shown_episodes_are_those_that_eval_plays(savedir: Path) -> None:
@@ -152,3 +152,37 @@ def test_odd_frames_survive_the_way_into_an_mp4(tmp_path: Path) -> None:
     assert fps == 10
     assert frames.shape == (3, 162, 334, 3)
     assert np.abs(frames[1].astype(int) - (200, 40, 40)).max() < 20
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "gif"])
+def test_frames_of_other_sizes_are_shown_within_the_first(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"film.{suffix}"
+    with open_video(path, fps=5) as video:
+        for number, shape in enumerate(((33, 47, 3), (66, 94, 3), (1, 1, 3), (90, 20, 3), (33, 47, 3))):
+            video.add(np.full(shape, 200 + number, np.uint8))  # Pillow merges equal frames
+    if suffix == "mp4":
+        frames: Any = decode(path)[1]
+    else:
+        with Image.open(path) as film:
+            frames = [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(film)]
+    height, width = enlarged(np.zeros((33, 47, 3), np.uint8)).shape[:2]
+    assert {frame.shape for frame in frames} == {(height, width, 3)}
+    upright = frames[3]
+    assert upright[height // 2, width // 2].min() > 180 and upright[height // 2, 0].max() < 30
+
+
+@pytest.mark.parametrize("shape", [(2, 4000, 3), (5000, 100, 3), (2, 40_000, 3), (1, 1, 3)])
+def test_frames_of_any_size_are_shown(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with open_video(tmp_path / "film.mp4", fps=5) as video:
+        video.add(np.full(shape, 200, np.uint8))
+    _, frames = decode(tmp_path / "film.mp4")
+    assert max(frames.shape[1:3]) <= LARGEST_SIDE + 1 and frames.mean() > 150
+
+
+@pytest.mark.filterwarnings("ignore:.*RGB-array rendering should return a numpy array")
+def test_an_environment_that_never_draws_is_named(savedir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Catch, "render", lambda _: None)
+    out = savedir / "catch.mp4"
+    with pytest.raises(EnvironmentFailure, match="returned nothing to show in all episodes"):
+        render(RenderConfig(savedir=savedir, xpid="catch", out=out))
+    assert not out.exists()

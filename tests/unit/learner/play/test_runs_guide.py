@@ -1,4 +1,4 @@
-"""Python that docs/runs.md shows works on what a run leaves in its folder."""
+"""The Python code in docs/runs.md works on the files of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ CATCH = "kubebeast_envserver.catch:Catch-v0"
 
 
 def example(about: str) -> str:
-    """The guide's block of Python that has these words."""
+    """Returns the guide's block of Python with these words."""
     texts = [block.text for block in blocks(ROOT / "docs" / "runs.md") if block.language == "python"]
     (text,) = [text for text in texts if about in text]
     return text

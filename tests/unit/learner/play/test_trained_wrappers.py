@@ -1,10 +1,11 @@
-"""A checkpoint's wrappers are code that somebody named: they run only on the word of whoever plays it."""
+"""Wrappers that a checkpoint names are foreign code, which runs only if the user of the checkpoint agrees."""
 
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from kubebeast_common.env_config import Wrapper
@@ -40,7 +41,7 @@ LIMIT = 5
 
 @pytest.fixture(autouse=True)
 def ten_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The module ten_times, not imported before the test."""
+    """Makes the module ten_times importable, but not imported before the test."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "ten_times.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path / "modules")
@@ -49,7 +50,10 @@ def ten_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def trained(savedir: Path, wrappers: str | None = None) -> Path:
-    """A run that was told TEN_TIMES and a time limit. wrappers: of the settings of its `mono`; None: of a `learner`."""
+    """Writes a run with TEN_TIMES and a time limit.
+
+    wrappers: setting of its `mono`; None for a run of a `learner`, to which env-servers sent the wrappers.
+    """
     settings = None if wrappers is None else MonoConfig(actors=ActorProcessesConfig(wrappers=wrappers))
     model = ModelConfig(model="mlp")
     folder = write_run(savedir / "run", "CartPole-v1", model, wrappers=[TEN_TIMES], time_limit=LIMIT, settings=settings)
@@ -105,12 +109,19 @@ def test_flags_win_over_wrappers_and_time_limit_of_the_training(tmp_path: Path) 
     assert evaluation.notes == [f"trained on CartPole-v1 with preset none, wrappers {TEN_TIMES}, time limit {LIMIT}"]
 
 
-def test_another_environment_has_neither(tmp_path: Path) -> None:
+def test_another_environment_has_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained(tmp_path)
-    evaluation = evaluate(
-        EvalConfig(savedir=tmp_path, xpid="run", episodes=1, env="gymnasium.envs.classic_control:CartPole-v1")
-    )
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    gymnasium.register("AnotherPole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=9)
+    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1, env="AnotherPole-v0"))
     assert (evaluation.wrappers, evaluation.time_limit) == ([], 0)
+
+
+@pytest.mark.parametrize("env", ["gymnasium:CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1", "CartPole"])
+def test_the_same_environment_by_another_name_has_both(tmp_path: Path, env: str) -> None:
+    trained(tmp_path)
+    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1, env=env, wrappers="train"))
+    assert (evaluation.wrappers, evaluation.time_limit) == ([TEN_TIMES.to_plain()], LIMIT)
 
 
 def test_a_video_shows_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ class TinyTraining:
 
 @contextmanager
 def inference_thread() -> Iterator[threading.Barrier]:
-    """A thread that runs one "inference" each time both meet at the barrier."""
+    """Runs a thread that does one "inference" each time both meet at the barrier."""
     meet, stopping = threading.Barrier(2, timeout=60), threading.Event()
 
     def infer() -> None:
@@ -128,7 +128,7 @@ def test_a_run_that_ends_before_the_recording_says_so(tmp_path: Path, caplog: py
 
 
 def test_without_profiling_spans_are_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "profile", None)  # would fail if it were called
+    monkeypatch.setattr(profiling, "profile", None)  # a call would fail
     with Profiler(False, tmp_path) as profiler:
         for _ in range(SKIPPED_UPDATES + RECORDED_UPDATES):
             profiler.step()

@@ -1,4 +1,4 @@
-"""Traces of sampled steps: the spans of one, and an exporter that nobody listens to."""
+"""Sampled steps become traces of spans, and an exporter without a receiver does no harm."""
 
 import dataclasses
 import logging
@@ -26,7 +26,7 @@ MS = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """A StepTrace as the native pool makes them: 10 ms in all, of which 4 ms outside the learner."""
+    """A StepTrace of the native pool: 10 ms in all, 4 ms of them outside the learner."""
 
     env_server_id: str = "pod-7"
     instance_id: str = "1"
@@ -55,7 +55,7 @@ def spans_of(trace: Trace | native.StepTrace) -> dict[str, ReadableSpan]:
 
 
 def times_ms(spans: dict[str, ReadableSpan]) -> dict[str, tuple[float, float]]:
-    """Start and end since the trace began."""
+    """Returns start and end since the trace began."""
     return {name: ((span.start_time or 0) / MS - 100, (span.end_time or 0) / MS - 100) for name, span in spans.items()}
 
 

@@ -1,4 +1,4 @@
-"""What several ranks do together is what one learner does with their concatenated batches."""
+"""Several ranks compute the same updates as one learner with their concatenated batches."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ Results = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Results]:
-    """Of each rank, by case."""
+    """Returns the results of each rank, by case."""
     num_ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
     outputs(start_warm_ranks(num_ranks, "tests.unit.learner.ranks.updates", str(folder)))
     return [torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(num_ranks)]

@@ -1,4 +1,4 @@
-"""What torchrun's variables say of a process."""
+"""The place of a process among the ranks is read from torchrun's variables."""
 
 import pytest
 

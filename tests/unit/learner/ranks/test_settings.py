@@ -1,4 +1,4 @@
-"""Ranks that were started with different settings."""
+"""Ranks with different settings refuse to train."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How long a rank waits for a batch of its own."""
+"""A rank waits a limited time for a batch of its own."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ PATIENCE_S = 5.0
 
 @pytest.fixture
 def with_other(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float]], None]:
-    """Makes another rank tell these numbers in every turn from now on."""
+    """Makes another rank contribute these numbers in every later turn."""
 
     def set_other(numbers: list[float]) -> None:
         monkeypatch.setattr(turns, "sum_over_ranks", lambda mine: mine + torch.tensor(numbers, dtype=mine.dtype))

@@ -29,7 +29,7 @@ from tests.unit.learner.algorithm.learning_data import VECTOR, discrete, random_
 
 NUM_UPDATES = 3
 PLAIN_DESCENT = OptimizerConfig(learning_rate=1e4, alpha=0.0, epsilon=1e6, grad_norm_clipping=0.0)
-"""Gradient descent with the rate 0.01: weights differ as gradients do."""
+"""Gradient descent with the rate 0.01, so that weights differ as much as gradients."""
 
 DEFAULT_LOSS = LossConfig()
 SMALL = ModelConfig(model="mlp", hidden_sizes=(8,))
@@ -41,9 +41,9 @@ class Case:
     optimizer: OptimizerConfig = PLAIN_DESCENT
     model: ModelConfig = SMALL
     empty_ranks: tuple[int, ...] = ()
-    """They have no batch in the second update."""
+    """Ranks without a batch in the second update."""
     broken_rank: int | None = None
-    """Its second batch has rewards that are NaN."""
+    """Rank with rewards of NaN in its second batch."""
     tasks: int = 1
 
 
@@ -77,7 +77,7 @@ CASES = {
 
 
 def batch(case: Case, rank: int, index: int) -> Rollout | None:
-    """Of every rank another size and another number of valid transitions; None where it has none."""
+    """Returns a batch with another size and number of valid transitions for every rank; None if the rank has none."""
     if index == 1 and rank in case.empty_ranks:
         return None
     num_unrolls, seed = 2 + rank, 100 * index + rank
@@ -104,7 +104,7 @@ def make_learner(case: Case, seed: int) -> Learner:
 
 
 def update_all(case: Case, num_ranks: int) -> dict[str, Any]:
-    """One learner, trained on what all ranks have together."""
+    """Trains one learner on the batches of all ranks together."""
     learner = make_learner(case, seed=0)
     stats = [
         asdict(learner.update(concatenated([batch(case, rank, index) for rank in range(num_ranks)]), step=index))

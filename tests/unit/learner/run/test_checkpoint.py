@@ -12,7 +12,8 @@ import safetensors.torch
 import torch
 
 from kubebeast_learner.run import checkpoint
-from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointStore, step_of
+from kubebeast_learner.run.checkpoint_file import CheckpointError, load
 
 
 def state(step: int, **more: Any) -> dict[str, Any]:
@@ -33,11 +34,22 @@ def test_saved_state_comes_back(tmp_path: Path) -> None:
     torch.testing.assert_close(found[1]["learner"]["model"]["weight"], torch.arange(1000.0) + 7)
 
 
+def steps(store: CheckpointStore) -> list[int | None]:
+    return [step_of(path) for path in store.paths()]
+
+
 def test_newest_is_the_highest_step_and_old_ones_go(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep=2)
-    for step in (9, 100, 20):
+    for step in (9, 20, 100):
         store.save(state(step))
-    assert [path.name for path in store.paths()] == ["checkpoint-000000000100.pt", "checkpoint-000000000020.pt"]
+    assert steps(store) == [100, 20]
+
+
+def test_a_checkpoint_of_a_higher_step_stays_when_an_older_one_is_continued(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (200, 300, 10, 20, 30):
+        store.save(state(step))
+    assert steps(store) == [300, 200, 30, 20]
 
 
 def test_empty_and_missing_folders_hold_no_checkpoint(tmp_path: Path) -> None:
@@ -116,7 +128,7 @@ def test_a_disk_that_fills_up_after_the_checkpoint_keeps_the_older_weights(
     monkeypatch.setattr(os, "replace", disk_full)
     store.save(state(2))
     assert names(tmp_path) == ["checkpoint-000000000002.pt", "weights.safetensors"]
-    assert checkpoint.load(tmp_path / "weights.safetensors")["step"] == 1
+    assert load(tmp_path / "weights.safetensors")["step"] == 1
     assert "weights.safetensors not written" in caplog.text and "No space left" in caplog.text
 
 
@@ -126,7 +138,7 @@ def test_weights_are_the_newest_and_say_what_they_are_for(tmp_path: Path) -> Non
     for step in (1, 2):
         store.save(state(step, env_spec={"env_id": "CartPole-v1"}, config=config))
     path = tmp_path / "weights.safetensors"
-    loaded = checkpoint.load(path)
+    loaded = load(path)
     assert loaded["step"] == 2 and loaded["env_spec"] == {"env_id": "CartPole-v1"}
     assert loaded["config"] == {name: value for name, value in config.items() if name != "savedir"}
     torch.testing.assert_close(loaded["learner"]["model"]["weight"], torch.arange(1000.0) + 2)
@@ -137,7 +149,7 @@ def test_weights_that_share_memory_are_written_each(tmp_path: Path) -> None:
     weight = torch.arange(6.0).reshape(2, 3)
     learner = {"model": {"a": weight, "b": weight, "c": weight.T}}
     CheckpointStore(tmp_path, keep=1).save(state(1) | {"learner": learner})
-    model = checkpoint.load(tmp_path / "weights.safetensors")["learner"]["model"]
+    model = load(tmp_path / "weights.safetensors")["learner"]["model"]
     assert model["a"].equal(weight) and model["b"].equal(weight) and model["c"].equal(weight.T)
 
 
@@ -147,14 +159,14 @@ def test_damaged_weights_are_an_error_that_names_them(tmp_path: Path, damage: Ca
     path = tmp_path / "weights.safetensors"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=r"weights.safetensors cannot be read"):
-        checkpoint.load(path)
+        load(path)
 
 
 def test_weights_of_another_project_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     safetensors.torch.save_file({"weight": torch.zeros(1)}, path)
     with pytest.raises(CheckpointError, match=r"other.safetensors.*metadata lack env_spec, settings, step"):
-        checkpoint.load(path)
+        load(path)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
@@ -177,10 +189,43 @@ def test_damaged_newest_is_passed_over_with_a_warning(
 def test_a_damaged_newest_gives_way_to_the_next_checkpoint(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep=1)
     store.save(state(1))
-    (tmp_path / "checkpoint-000000000300.pt").write_bytes(b"damaged")
+    (whole,) = store.paths()
+    (tmp_path / "checkpoint-000000000300.pt").write_bytes(whole.read_bytes()[:100])
     store.load_newest()
     store.save(state(200))
     assert [path.name for path in store.paths()] == ["checkpoint-000000000200.pt"]
+
+
+def poisoned(step: int) -> dict[str, Any]:
+    return state(step) | {"learner": {"model": {"weight": torch.tensor([1.0, torch.nan])}}}
+
+
+def test_a_newest_checkpoint_that_is_not_finite_is_gone_back_from_and_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = CheckpointStore(tmp_path, keep=4)
+    for each in (state(1), poisoned(100), poisoned(200), poisoned(300)):
+        writer.save(each)
+    for step in (2, 3, 4):
+        store = CheckpointStore(tmp_path, keep=2)
+        found = store.load_newest()
+        assert found is not None and found[1]["step"] == step - 1
+        assert caplog.text.count("is not finite: learner.model.weight holds nan; it stays") == 3
+        caplog.clear()
+        store.save(state(step))
+    assert [step_of(path) for path in store.paths()] == [300, 200, 100, 4, 3]
+    store.save(state(300))
+    assert [step_of(path) for path in store.paths()] == [300, 200, 100, 4]
+    again = CheckpointStore(tmp_path, keep=2).load_newest()
+    assert again is not None and again[1]["step"] == 300
+
+
+def test_nothing_finite_stops_instead_of_starting_afresh(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=3)
+    store.save(poisoned(1))
+    with pytest.raises(CheckpointError, match=r"none of the 1 checkpoints .* can be read and is finite"):
+        store.load_newest()
+    assert names(tmp_path) == ["checkpoint-000000000001.pt", "weights.safetensors"]
 
 
 def test_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:
@@ -190,12 +235,12 @@ def test_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:
     content[at + 100] ^= 1
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=str(path)):
-        checkpoint.load(path)
+        load(path)
 
 
 def test_nothing_readable_stops_instead_of_starting_afresh(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep=3)
-    store.save(state(1)).write_bytes(b"damaged")
+    store.save(state(1)).write_bytes(b"")
     with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
         store.load_newest()
 
@@ -204,16 +249,16 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint-000000000001.pt"
     torch.save(state(1, extra=Path("a class that weights_only refuses")), path)
     with pytest.raises(CheckpointError, match="cannot be read"):
-        checkpoint.load(path)
+        load(path)
 
 
 def test_other_files_and_other_formats_are_refused(tmp_path: Path) -> None:
     torch.save({"model": {}}, tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match="not a KubeBeast checkpoint"):
-        checkpoint.load(tmp_path / "other.pt")
+        load(tmp_path / "other.pt")
     path = CheckpointStore(tmp_path, keep=1).save(state(1, format=checkpoint.FORMAT + 1))
     with pytest.raises(CheckpointError, match="format"):
-        checkpoint.load(path)
+        load(path)
 
 
 def test_state_without_its_environment_is_refused(tmp_path: Path) -> None:

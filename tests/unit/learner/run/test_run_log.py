@@ -1,4 +1,4 @@
-"""Run folders read like TorchBeast's and go on where a resumed run stopped."""
+"""Run folders have TorchBeast's format, and a resumed run continues them."""
 
 import csv
 import json
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kubebeast_learner.config import ConfigError
+from kubebeast_learner.run.folder import folder_of
 from kubebeast_learner.run.log import RunLog
 
 
 @pytest.fixture(autouse=True)
 def root_handlers() -> Iterator[None]:
-    """Every log must take its handler away again."""
+    """Checks that every log removes its handler."""
     before = list(logging.getLogger().handlers)
     yield
     assert logging.getLogger().handlers == before
@@ -36,7 +36,7 @@ def write(savedir: Path, *rows: Row, successful: bool = True) -> Path:
 
 
 def read(folder: Path) -> list[dict[str, str | None]]:
-    """logs.csv under the newest names of fields.csv, as TorchBeast's readers do it."""
+    """Returns logs.csv under the newest names of fields.csv, as TorchBeast's readers do."""
     with open(folder / "fields.csv", newline="", encoding="utf-8") as file:
         names = list(csv.reader(file))[-1]
     with open(folder / "logs.csv", newline="", encoding="utf-8") as file:
@@ -44,7 +44,7 @@ def read(folder: Path) -> list[dict[str, str | None]]:
 
 
 def read_by_header(folder: Path) -> dict[str, list[float]]:
-    """Columns of logs.csv as a plotting script reads them: a line "# a,b,c" names the columns of what follows."""
+    """Returns the columns of logs.csv as a plotting script reads them: a line "# a,b,c" names the columns below it."""
     columns: dict[str, list[float]] = {}
     names: list[str] = []
     with open(folder / "logs.csv", newline="", encoding="utf-8") as file:
@@ -55,6 +55,39 @@ def read_by_header(folder: Path) -> dict[str, list[float]]:
             for name, field in zip(names, fields, strict=True):
                 columns.setdefault(name, []).append(float(field))
     return columns
+
+
+def test_a_run_counts_the_processes_that_were_killed_or_failed_and_no_others(tmp_path: Path) -> None:
+    counts = []
+    for successful in (True, False, False, True, True):
+        with RunLog(tmp_path, "run") as log:
+            log.record({})
+            counts.append(log.num_crashes)
+            log.successful = successful
+    assert counts == [0, 0, 1, 2, 2]
+
+
+def test_a_process_of_a_run_that_is_killed_before_it_begins_counts(tmp_path: Path) -> None:
+    with RunLog(tmp_path, "run") as log:
+        log.record({"seed": 1})
+        log.successful = True
+    before = json.loads((tmp_path / "run" / "meta.json").read_text())
+    with RunLog(tmp_path, "run"):
+        killed = (tmp_path / "run" / "meta.json").read_text()
+    assert json.loads((tmp_path / "run" / "meta.json").read_text()) == before, "its end in order changes nothing"
+
+    (tmp_path / "run" / "meta.json").write_text(killed)
+    with RunLog(tmp_path, "run") as log:
+        assert log.num_crashes == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"successful": false, "num_crashes": "many"}'])
+def test_a_meta_file_that_cannot_be_read_counts_as_a_new_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "meta.json").write_text(text)
+    with RunLog(tmp_path, "run") as log:
+        log.record({})
+        assert log.num_crashes == 0
 
 
 def test_a_plotting_script_reads_a_log_through_a_resume_and_a_growth(tmp_path: Path) -> None:
@@ -156,15 +189,52 @@ def test_a_run_keeps_its_job_but_no_secrets(tmp_path: Path, monkeypatch: pytest.
 
 def test_messages_land_in_out_log(tmp_path: Path) -> None:
     with RunLog(tmp_path, "run") as log:
+        log.record({})
         logging.getLogger("anything").warning("a thing happened")
     assert "a thing happened" in (log.folder / "out.log").read_text()
 
 
-def test_latest_points_at_the_run_that_started_last(tmp_path: Path) -> None:
+def test_latest_names_the_run_that_began_last(tmp_path: Path) -> None:
     for xpid in ("one", "two"):
         with RunLog(tmp_path, xpid) as log:
             log.record({})
-    assert (tmp_path / "latest").resolve() == (tmp_path / "two").resolve()
+    with RunLog(tmp_path, "never"):
+        pass
+    assert (tmp_path / "latest").read_text() == "two\n"
+    assert folder_of(tmp_path, "latest") == tmp_path / "two"
+
+
+def test_latest_takes_the_place_of_the_link_of_older_versions_which_is_followed_until_then(tmp_path: Path) -> None:
+    write(tmp_path, {"step": 1})
+    (tmp_path / "latest").unlink()
+    (tmp_path / "latest").symlink_to("run")
+    assert folder_of(tmp_path, "latest").resolve() == tmp_path / "run"
+    with RunLog(tmp_path, "two") as log:
+        log.record({})
+    assert folder_of(tmp_path, "latest") == tmp_path / "two" and (tmp_path / "run" / "meta.json").is_file()
+
+
+@pytest.mark.parametrize("content", ["", "..", "../other", "latest", "a/b"])
+def test_latest_names_nothing_outside_of_savedir(tmp_path: Path, content: str) -> None:
+    (tmp_path / "latest").write_text(content)
+    assert folder_of(tmp_path, "latest") == tmp_path / "latest"
+
+
+@pytest.mark.parametrize("savedir", ["", "a/b"])
+def test_a_new_run_that_never_begins_leaves_nothing(
+    tmp_path: Path, savedir: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RunLog(tmp_path / savedir, "run") as log:
+        logging.getLogger("anything").warning("it fails")
+        (log.folder / "env-servers.log").write_text("the reason")
+    assert list(tmp_path.iterdir()) == []
+    assert "env-servers.log ended so:\nthe reason" in caplog.text
+
+
+def test_what_others_put_into_the_folder_of_a_run_that_never_begins_stays(tmp_path: Path) -> None:
+    with RunLog(tmp_path, "run") as log:
+        (log.folder / "notes.txt").write_text("mine")
+    assert [path.name for path in log.folder.iterdir()] == ["notes.txt"]
 
 
 def test_a_run_that_does_not_start_leaves_the_one_before_as_it_was(tmp_path: Path) -> None:
@@ -175,7 +245,7 @@ def test_a_run_that_does_not_start_leaves_the_one_before_as_it_was(tmp_path: Pat
     with RunLog(tmp_path, "run"):
         pass
     assert {name: (folder / name).read_text() for name in before} == before
-    assert (tmp_path / "latest").resolve() == (tmp_path / "other").resolve()
+    assert folder_of(tmp_path, "latest") == tmp_path / "other"
 
 
 HOLDER = """
@@ -191,7 +261,7 @@ with RunLog(Path(sys.argv[1]), "run") as log:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that trains the run."""
+    """Starts another process that trains the run."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "holds\n"
@@ -212,25 +282,6 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path, holder: subprocess.Pope
     assert write(tmp_path, {"step": 1}).name == "run"
 
 
-def test_tensorboard_gets_every_finite_number_at_its_step(tmp_path: Path) -> None:
-    folder = write(tmp_path, {"step": 10, "total_loss": 0.5, "grad_norm": float("nan"), "sps": None})
-    events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    assert events.Tags()["scalars"] == ["total_loss"]
-    (event,) = events.Scalars("total_loss")
-    assert (event.step, event.value) == (10, 0.5)
-
-
-def test_tensorboard_holds_what_logs_csv_holds(tmp_path: Path) -> None:
-    write(tmp_path, {"step": 10, "total_loss": 0.5, "entropy": 0.25}, {"step": 20, "total_loss": 0.75, "entropy": 0.5})
-    folder = write(tmp_path, {"step": 30, "total_loss": 1.5, "entropy": 0.125})
-    columns = read_by_header(folder)
-    events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    assert set(events.Tags()["scalars"]) == columns.keys() - {"_tick", "_time", "step"}
-    for name in events.Tags()["scalars"]:
-        scalars = [(event.step, event.value) for event in events.Scalars(name)]
-        assert scalars == list(zip(columns["step"], columns[name], strict=True))
-
-
 @pytest.mark.parametrize("name", ["logs.csv", "fields.csv"])
 def test_a_damaged_byte_stops_no_resume(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, {"step": 10}, {"step": 20}) / name
@@ -239,29 +290,3 @@ def test_a_damaged_byte_stops_no_resume(name: str, tmp_path: Path) -> None:
     write(tmp_path, {"step": 30})
     ticks = [line.split(b",")[0] for line in (tmp_path / "run" / "logs.csv").read_bytes().splitlines()]
     assert [tick for tick in ticks if not tick.startswith(b"#")] == [b"0", b"1", b"2"]
-
-
-FULL_DISK = """
-import logging, resource, sys
-from pathlib import Path
-from kubebeast_learner.run.log import RunLog
-logging.basicConfig(level="INFO", format="%(message)s")
-try:
-    with RunLog(Path(sys.argv[1]), "run") as log:
-        log.record({})
-        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, most))
-        for step in range(1000):
-            logging.info("a line of out.log")
-            log.log({"step": step, "loss": 0.5})
-except OSError as error:
-    print(error.strerror)
-"""
-
-
-def test_a_full_disk_is_one_error_and_no_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (process.returncode, process.stdout) == (0, "File too large\n")
-    lines = set(process.stderr.splitlines()) - {"a line of out.log"}
-    assert {line for line in lines if not line.startswith("the logs in ")} == set()

@@ -1,4 +1,4 @@
-"""What is told about a run follows from what happened in it."""
+"""The statistics of a run follow from its events."""
 
 import time
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.run.new_episodes import MAX_LISTED
 from kubebeast_learner.run.stats import WINDOW_S, RankStats, RunStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES
 
@@ -99,6 +100,27 @@ def test_speed_is_that_of_the_window_and_predicts_the_end(stats: RunStats, clock
     assert second.eta_s == 300 / second.sps
 
 
+def test_steps_of_skipped_updates_are_no_steps_of_the_run(clock: Clock) -> None:
+    stats = RunStats(total_steps=1000, tasks=("Pong", "Breakout"), clock=clock)
+    stats.add_update(UPDATE, (40, 60))
+    stats.add_update(replace(UPDATE, skipped=True), (40, 60))
+    snapshot = stats.snapshot(pool())
+    assert (snapshot.step, snapshot.num_updates, snapshot.num_skipped_updates) == (100, 1, 1)
+    assert [task.step for task in snapshot.tasks.values()] == [40, 60]
+
+
+def test_the_policy_lag_is_that_of_all_batches_of_a_burst(stats: RunStats, clock: Clock) -> None:
+    for lag in (0.0, 1.0, 2.0):
+        stats.add_update(replace(UPDATE, policy_lag=lag))
+    assert stats.snapshot(pool()).flat()["policy_lag"] == 1.0
+    clock.now += WINDOW_S
+    stats.snapshot(pool())
+    stats.add_update(replace(UPDATE, policy_lag=5.0))
+    clock.now += WINDOW_S
+    assert stats.snapshot(pool()).flat()["policy_lag"] == 5.0
+    assert stats.snapshot(pool()).flat()["policy_lag"] == 5.0
+
+
 def test_a_learner_is_starved_while_it_waits(stats: RunStats, clock: Clock) -> None:
     assert stats.snapshot(pool()).starved_ratio is None
     with stats.waiting():
@@ -153,19 +175,20 @@ def test_every_task_has_the_same_weight_in_the_mean_return(stats: RunStats) -> N
     assert stats.mean_of_last(20) == {"Pong": 1.0, "Breakout": 300.0}
 
 
-def test_every_return_is_taken_once(stats: RunStats) -> None:
-    stats.add_episodes([Episode(1.0)] * (RECENT_EPISODES + 1))
-    stats.add_episodes([Episode(21.0)])
-    assert stats.take_episode_returns() == (1.0,) * (RECENT_EPISODES + 1) + (21.0,)
-    assert stats.take_episode_returns() == ()
-    assert stats.snapshot(pool()).episodes == RECENT_EPISODES + 2
-
-
-def test_a_skipped_update_consumes_its_steps(stats: RunStats) -> None:
-    stats.add_update(UPDATE)
-    stats.add_update(replace(UPDATE, skipped=True))
-    snapshot = stats.snapshot(pool())
-    assert (snapshot.step, snapshot.num_updates, snapshot.num_skipped_updates) == (200, 1, 1)
+def test_new_episodes_are_taken_once_as_a_summary_and_a_bounded_list(stats: RunStats) -> None:
+    stats.add_episodes([Episode(1.0)] * 10_000)
+    stats.add_episodes([Episode(-2.0), Episode(21.0)])
+    taken = stats.take_new_episodes()
+    assert taken["episode_returns"] == (1.0,) * (MAX_LISTED - 2) + (-2.0, 21.0)
+    assert taken["new_episodes"] == 10_002 and taken["new_mean_return"] == (10_000 - 2 + 21) / 10_002
+    assert (taken["new_min_return"], taken["new_max_return"]) == (-2.0, 21.0)
+    assert len(str(taken)) < 1000
+    assert stats.take_new_episodes() == {
+        **dict.fromkeys(("new_mean_return", "new_min_return", "new_max_return")),
+        "new_episodes": 0,
+        "episode_returns": (),
+    }
+    assert stats.snapshot(pool()).episodes == 10_002
 
 
 def test_checkpoint_age_and_failures(stats: RunStats, clock: Clock) -> None:

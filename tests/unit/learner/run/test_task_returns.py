@@ -1,4 +1,4 @@
-"""Returns are kept for each task, and for no more tasks than a scrape can bear."""
+"""Returns are kept for each task, and for no more tasks than a scrape can hold."""
 
 from typing import NamedTuple
 

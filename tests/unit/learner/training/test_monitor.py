@@ -1,4 +1,4 @@
-"""A training counts as alive while its loop turns, with patience for what takes long."""
+"""A training counts as alive while its loop turns, with patience for slow operations."""
 
 import pytest
 

@@ -114,7 +114,7 @@ def test_table_warns_of_restarts_and_lost_checkpoints() -> None:
 
 def test_table_warns_of_failed_environments_and_dropped_steps() -> None:
     text = recorded(replace(RUNNING, env_failures=3, steps_dropped_stale=1280))
-    assert "failed environments 3, steps too old 1,280" in text
+    assert "episodes in no mean, as their environments failed 3, steps too old 1,280" in text
     assert "restarts" not in text
 
 

@@ -1,83 +1,29 @@
-"""The training loop: the order in which it ends, and what it tells its monitor."""
+"""The training loop ends in a fixed order, and its monitor sees every turn."""
 
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from kubebeast_common.env_config import EnvConfig
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_learner.algorithm import DivergedError, Learner, UpdateStats
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
-from kubebeast_learner.models import Model
-from kubebeast_learner.profiling.trace import Window
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
+from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore
 from kubebeast_learner.run.log import RunLog
-from kubebeast_learner.run.task_returns import FinishedEpisode
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import LATER_UPDATE_S, Monitor
 from kubebeast_learner.training.progress import JsonProgress
 from tests.unit.learner.algorithm.learning_data import random_rollout
-from tests.unit.learner.run.test_run_stats import Clock, pool
-
-BATCHES = 3
-SPEC = EnvSpec("Test-v0", (Leaf("position", "float32", (5,), 1, 0),), (Leaf("action", "int64", (), 1, 3),))
-"""Of random_rollout."""
-
-
-class ScriptedActors:
-    """Delivers BATCHES batches and then asks for the end; keeps the order of what is asked of it."""
-
-    profile_window: Window | None = None
-
-    def __init__(self, clock: Clock) -> None:
-        self.calls: list[str] = []
-        self.stop_asked = threading.Event()
-        self._clock = clock
-        self._num_taken = 0
-
-    def wait_env_spec(self, timeout_ms: int) -> EnvSpec:
-        return SPEC
-
-    def expect(self, spec: EnvSpec) -> None:
-        raise AssertionError("there is no other rank")
-
-    def start(self, model: Model, device: torch.device, version: int) -> None:
-        self.calls.append("start")
-
-    def next_rollout(self, timeout_ms: int) -> Rollout | None:
-        if self._num_taken == BATCHES:
-            self.stop_asked.set()
-            return None
-        self._num_taken += 1
-        return random_rollout()
-
-    def publish(self, version: int) -> None:
-        self._clock.now += LATER_UPDATE_S
-
-    def check(self) -> None: ...
-
-    def task_configs(self) -> Mapping[str, EnvConfig]:
-        return {}
-
-    def take_episodes(self) -> Iterable[FinishedEpisode]:
-        return ()
-
-    def stats(self) -> Mapping[str, int]:
-        return pool(streams=1)
-
-    def drain(self, *, finished: bool) -> None:
-        self.calls.append("drain, finished" if finished else "drain")
-
-    def stop(self) -> None:
-        self.calls.append("stop")
+from tests.unit.learner.run.test_run_stats import Clock
+from tests.unit.learner.training.scripted_actors import BATCHES, ScriptedActors
 
 
 class TimedMonitor(Monitor):
-    """Keeps what it would have answered at the end of every turn."""
+    """Records its answers at the end of every turn."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -104,6 +50,7 @@ def train(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     total_steps: int = 10**9,
+    saved: tuple[Path, dict[str, Any]] | None = None,
 ) -> None:
     save = CheckpointStore.save
 
@@ -126,7 +73,7 @@ def train(
             progress=JsonProgress(60.0, None),
             monitor=monitor,
         )
-        training.run(actors.stop_asked, None)
+        training.run(actors.stop_asked, saved)
 
 
 def test_nobody_is_taken_in_while_the_last_checkpoint_is_written_and_streams_end_after_it(
@@ -141,11 +88,89 @@ def test_the_monitor_sees_every_turn_and_the_newest_snapshot(
 ) -> None:
     monitor = TimedMonitor(clock)
     train(actors, monitor, tmp_path, monkeypatch)
-    assert monitor.answers == [""] * (1 + BATCHES + 1)
+    assert monitor.answers == [""] * (2 + BATCHES + 1)  # two turns wait for room and the environment
     assert monitor.snapshot is not None
     assert (monitor.snapshot.num_updates, monitor.snapshot.streams) == (BATCHES, 1)
     clock.now += LATER_UPDATE_S + 1.0
     assert monitor.problem() != ""
+
+
+class SpoiltActors(ScriptedActors):
+    """Batches after the first `since` have rewards of NaN."""
+
+    def __init__(self, clock: Clock, since: int) -> None:
+        super().__init__(clock)
+        self._since = since
+
+    def next_rollout(self, timeout_ms: int) -> Rollout | None:
+        self._num_taken += 1
+        rollout = random_rollout()
+        return replace(rollout, rewards=rollout.rewards * torch.nan) if self._num_taken > self._since else rollout
+
+
+def test_a_training_that_diverges_leaves_the_checkpoints_from_before(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = CheckpointStore(tmp_path / "run", keep=1).save(
+        {"format": FORMAT, "step": 0, "env_spec": {}, "config": {}, "learner": {"model": {}}}
+    )
+    with pytest.raises(DivergedError, match="10 updates in a row"):
+        train(SpoiltActors(clock, since=2), Monitor(), tmp_path, monkeypatch)
+    assert CheckpointStore(tmp_path / "run", keep=1).paths() == [before]
+
+
+def test_a_training_that_diverges_before_its_first_checkpoint_saves_what_is_finite(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DivergedError, match="10 updates in a row"):
+        train(SpoiltActors(clock, since=2), Monitor(), tmp_path, monkeypatch)
+    found = CheckpointStore(tmp_path / "run", keep=1).load_newest()
+    assert found is not None and found[1]["learner"]["version"] == 2
+    assert found[1]["step"] == 2 * random_rollout().valid.sum(), "steps of skipped updates are not counted"
+
+
+@pytest.mark.parametrize("total_steps", [1, 10**9])
+def test_a_state_that_is_not_finite_takes_the_place_of_no_checkpoint(
+    total_steps: int, actors: ScriptedActors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Learner.update
+
+    def spoil(learner: Learner, *arguments: Any) -> UpdateStats:
+        stats = update(learner, *arguments)
+        with torch.no_grad():
+            next(learner.model.parameters()).fill_(torch.inf)
+        return stats
+
+    monkeypatch.setattr(Learner, "update", spoil)
+    with pytest.raises(DivergedError, match=r"model\.torso\..* holds inf"):
+        train(actors, Monitor(), tmp_path, monkeypatch, total_steps)
+    assert CheckpointStore(tmp_path / "run", keep=1).paths() == []
+    assert "save" not in actors.calls
+
+
+def test_a_lack_of_memory_says_what_to_lower(
+    actors: ScriptedActors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def allocate(*arguments: Any) -> None:
+        torch.empty(2**60, dtype=torch.uint8)
+
+    monkeypatch.setattr(Learner, "_forward_eager", allocate)
+    with pytest.raises(
+        NotEnoughMemoryError, match="an update of 4 unrolls of 5 transitions on cpu: lower batch_size or"
+    ):
+        train(actors, Monitor(), tmp_path, monkeypatch)
+
+
+def test_a_run_that_was_trained_to_its_end_says_that_nothing_is_left(
+    actors: ScriptedActors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(actors, Monitor(), tmp_path, monkeypatch)
+    saved = CheckpointStore(tmp_path / "run", keep=1).load_newest()
+    assert saved is not None
+    step = saved[1]["step"]
+    train(ScriptedActors(Clock()), Monitor(), tmp_path, monkeypatch, step, saved)
+    expected = f"the run has made {step} steps and total_steps is {step}: nothing is left, give a larger --total-steps"
+    assert expected in caplog.messages
 
 
 @pytest.mark.parametrize(("total_steps", "warns"), [(19, True), (20, False)])

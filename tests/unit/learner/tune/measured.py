@@ -1,4 +1,4 @@
-"""Measured pieces of a machine that does not exist."""
+"""Measurements of a machine that does not exist."""
 
 from kubebeast_learner.tune.pieces import Call, EnvServerCost, LearnerCost, Pieces
 
@@ -6,7 +6,7 @@ US, MS = 1e-6, 1e-3
 
 
 def env_servers(env_step_us: float, beside_us: float = 10.0, message_us: float = 100.0) -> list[EnvServerCost]:
-    """With 1 and 16 environments; message_us: of each message, however many environments it carries."""
+    """Returns costs with 1 and 16 environments; message_us is per message with any number of environments."""
     return [
         EnvServerCost(
             num_envs=num_envs,
@@ -22,7 +22,7 @@ def env_servers(env_step_us: float, beside_us: float = 10.0, message_us: float =
 def learner(
     update_ms: float, *, threads: int = 1, precision: str = "fp32", device: str = "cpu", inference_us: float = 20.0
 ) -> LearnerCost:
-    """inference_us: of a row, beside 200 of a batch."""
+    """inference_us is per row, in addition to 200 per batch."""
     return LearnerCost(
         device=device,
         precision=precision,

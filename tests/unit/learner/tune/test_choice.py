@@ -1,4 +1,4 @@
-"""From measured pieces to settings: what the choice must never do, and which way it must move."""
+"""The chosen settings stay within bounds and change in the right direction with the measurements."""
 
 from collections.abc import Sequence
 

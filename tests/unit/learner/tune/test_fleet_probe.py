@@ -1,4 +1,4 @@
-"""What `kubebeast tune` measures of an env-server is what a training would ask of the pool."""
+"""`kubebeast tune` measures env-servers with the frames that a training requests from the pool."""
 
 from pathlib import Path
 from typing import Any

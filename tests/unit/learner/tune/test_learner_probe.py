@@ -1,4 +1,4 @@
-"""Made-up rows are what a training has: of the same shapes, in the same places of memory."""
+"""Synthetic rows have the same shapes and memory layout as those of a training."""
 
 import pytest
 import torch

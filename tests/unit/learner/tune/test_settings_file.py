@@ -1,4 +1,4 @@
-"""The file that `kubebeast tune` writes makes of `kubebeast train` the training that was asked for."""
+"""`kubebeast train` with the file of `kubebeast tune` runs the requested training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ CHOSEN = {"num_servers", "num_actors", "learner_threads", "precision", "device",
 
 def parsed(config_type: type[ConfigT], words: Sequence[str]) -> ConfigT:
     layered = layer_flags(config_type, words, {})
-    config: ConfigT = parse(Voice("test", "text"), "test", "", config_type, layered, True)
+    config: ConfigT = parse(Voice("test", "text"), "test", config_type, layered, True)
     return config
 
 

@@ -1,4 +1,4 @@
-"""Calls are counted, however long they take."""
+"""Calls are counted, even if they are slow."""
 
 from kubebeast_learner.tune.timing import LEAST_CALLS, WARMUP_CALLS, time_calls
 

@@ -1,4 +1,4 @@
-"""What `kubebeast tune` says of what it found, for people."""
+"""`kubebeast tune` reports its results to people."""
 
 import pytest
 

@@ -1,14 +1,14 @@
 {{/*
-How a group of env-servers scales by itself, whichever autoscaler does it.
+Autoscaling of a group of env-servers, with either autoscaler.
 
-The measure is the demand ratio: how many times the present fleet could be used until the busiest of learner, inference
-and CPUs has no time left. A HorizontalPodAutoscaler wants replicas * ratio / target, so the fleet settles where
-ratio = target = 1 / (1 - targetStarvedRatio), that is where the busiest idles the wanted share of its time. The learner's
-share of waiting would not do as a measure: it stays high where inference is the limit, however large the fleet, and at 0
-for a fleet that is far too large.
+The metric is the demand ratio: how many times the present fleet could be used until the busiest of learner, inference and CPUs
+has no time left. A HorizontalPodAutoscaler requests replicas * ratio / target, so the fleet settles at ratio = target = 1 / (1
+- targetStarvedRatio): the busiest is then idle for the targeted share of its time. The learner's share of waiting is not a
+suitable metric: if inference is the limit, it stays high for any size of the fleet, and it stays at 0 if the fleet is far too
+large.
 */}}
 
-{{/* Fails for settings of a group (the argument) that contradict each other. */}}
+{{/* Fails if settings of a group (the argument) contradict each other. */}}
 {{- define "kubebeast.autoscaling.check" -}}
 {{- $where := printf "envservers: the autoscaling of the group %q" .name -}}
 {{- $target := .autoscaling.targetStarvedRatio | float64 -}}
@@ -16,30 +16,30 @@ for a fleet that is far too large.
 {{- fail (printf "%s has both hpa.enabled and keda.enabled: choose one" $where) -}}
 {{- end -}}
 {{- if lt (int64 .autoscaling.minReplicas) 1 -}}
-{{- fail (printf "%s: minReplicas is %v, at least 1 is needed to measure" $where .autoscaling.minReplicas) -}}
+{{- fail (printf "%s: minReplicas is %v, but the measurement needs at least 1" $where .autoscaling.minReplicas) -}}
 {{- end -}}
 {{- if gt (int64 .autoscaling.minReplicas) (int64 .autoscaling.maxReplicas) -}}
 {{- fail (printf "%s: minReplicas is %v, above maxReplicas %v" $where .autoscaling.minReplicas .autoscaling.maxReplicas) -}}
 {{- end -}}
 {{- if or (lt $target 0.0) (ge $target 0.9) -}}
-{{- fail (printf "%s: targetStarvedRatio is %v, must be from 0 to below 0.9" $where .autoscaling.targetStarvedRatio) -}}
+{{- fail (printf "%s: targetStarvedRatio is %v, but must be at least 0 and below 0.9" $where .autoscaling.targetStarvedRatio) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* API version of HorizontalPodAutoscaler: autoscaling/v2 exists from Kubernetes 1.23 on, v2beta2 until 1.25. */}}
+{{/* API version of HorizontalPodAutoscaler: autoscaling/v2 exists since Kubernetes 1.23, v2beta2 until 1.25. */}}
 {{- define "kubebeast.autoscaling.hpaApiVersion" -}}
 {{- semverCompare ">=1.23.0-0" .Capabilities.KubeVersion.Version | ternary "autoscaling/v2" "autoscaling/v2beta2" -}}
 {{- end -}}
 
-{{/* Demand ratio to settle at, in thousandths: the argument is a group. */}}
+{{/* Target of the demand ratio, in thousandths. Argument: a group. */}}
 {{- define "kubebeast.autoscaling.targetMilli" -}}
 {{- round (divf 1000 (subf 1 .autoscaling.targetStarvedRatio)) 0 | int64 -}}
 {{- end -}}
 
 {{/*
-How fast a group (the argument) may change, as YAML. It takes up to a minute until the steps of new pods show in the
-measure: until then the old measure, multiplied with the new number of pods, would ask for far too many. So a need counts
-once it has been there for longer than that, and the fleet at most doubles in a minute.
+Speed at which a group (the argument) may change, as YAML. The steps of new pods appear in the metric after up to a minute.
+Until then, the old ratio times the new number of pods would request far too many. So the fleet grows only if the demand has
+lasted for longer than that, and at most doubles in a minute.
 */}}
 {{- define "kubebeast.autoscaling.behavior" -}}
 {{- $default := dict
@@ -52,7 +52,7 @@ once it has been there for longer than that, and the fleet at most doubles in a 
 {{- .autoscaling.behavior | default $default | toYaml -}}
 {{- end -}}
 
-{{/* PromQL of the demand ratio of this release: what rules/kubebeast.yaml records for all. */}}
+{{/* PromQL of the demand ratio of this release; rules/kubebeast.yaml records the same ratio for all releases. */}}
 {{- define "kubebeast.autoscaling.query" -}}
 {{- $matchers := printf "namespace=%q,service=%q" .Release.Namespace (include "kubebeast.learner.fullname" .) -}}
 {{- .Files.Get "rules/demand.promql" | replace "%s" $matchers | trim -}}

@@ -1,18 +1,18 @@
-{{/* What `demo.enabled` brings beside learner and env-servers. */}}
+{{/* Objects that `demo.enabled` adds to learner and env-servers. */}}
 
 {{/* Name of the objects of Prometheus and Grafana. */}}
 {{- define "kubebeast.demo.fullname" -}}
 {{- printf "%s-grafana" (include "kubebeast.fullname" .) -}}
 {{- end -}}
 
-{{/* Fails where other values say what is trained; renders nothing. */}}
+{{/* Fails if other values contradict the demo; renders nothing. */}}
 {{- define "kubebeast.demo.check" -}}
 {{- if .Values.demo.enabled -}}
 {{- if .Values.envservers -}}
-{{- fail "demo.enabled trains Catch, and envservers names groups of your own: take one of them away, or change demo.envserver" -}}
+{{- fail "demo.enabled trains Catch, but envservers contains groups of your own: remove one of the two, or change demo.envserver" -}}
 {{- end -}}
-{{- if not .Values.learner.enabled }}{{ fail "demo.enabled trains in this release, and learner.enabled is false" }}{{ end -}}
-{{- if .Values.learner.gpu.count }}{{ fail "demo.enabled trains on CPUs, and learner.gpu.count reserves a GPU" }}{{ end -}}
+{{- if not .Values.learner.enabled }}{{ fail "demo.enabled trains in this release, but learner.enabled is false" }}{{ end -}}
+{{- if .Values.learner.gpu.count }}{{ fail "demo.enabled trains on CPUs, but learner.gpu.count reserves a GPU" }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -30,7 +30,7 @@ datasources.yaml: |
       access: proxy
       url: http://127.0.0.1:9090
       isDefault: true
-      # As scrape_interval of Prometheus: $__rate_interval is at least four times as long.
+      # The scrape_interval of Prometheus: $__rate_interval is at least four times as long.
       jsonData: {timeInterval: 5s}
 dashboards.yaml: |
   apiVersion: 1
@@ -41,10 +41,10 @@ dashboards.yaml: |
 kubebeast.json: {{ include "kubebeast.dashboard" . | toJson }}
 {{- end -}}
 
-{{/* Configuration of Prometheus. Labels are those that ServiceMonitor and PodMonitor give, so that rules and panels fit. */}}
+{{/* Configuration of Prometheus. It sets the same labels as ServiceMonitor and PodMonitor, as rules and panels expect. */}}
 {{- define "kubebeast.demo.prometheus" -}}
 {{- $learner := include "kubebeast.learner.fullname" . -}}
-{{- $release := list (dict "target_label" "job" "replacement" .Release.Name) (dict "target_label" "namespace" "replacement" .Release.Namespace) | toJson -}}
+{{- $release := list (dict "target_label" "job" "replacement" (include "kubebeast.fullname" .)) (dict "target_label" "namespace" "replacement" .Release.Namespace) | toJson -}}
 global: {scrape_interval: 5s, scrape_timeout: 5s, evaluation_interval: 5s}
 rule_files: [rules.yaml]
 scrape_configs:
@@ -54,8 +54,11 @@ scrape_configs:
         labels: {service: {{ $learner }}, pod: {{ $learner }}-0}
     relabel_configs: {{ $release }}
   - job_name: env-servers
-    # An address for every pod that is ready.
-    dns_sd_configs: [{names: ["{{ include "kubebeast.fullname" . }}-envservers"], type: A, port: 9091, refresh_interval: 5s}]
+    # The Service has one IP family, and DNS returns an address of this family for every ready pod.
+    dns_sd_configs:
+      {{- range list "A" "AAAA" }}
+      - {names: ["{{ include "kubebeast.fullname" $ }}-envservers"], type: {{ . }}, port: 9091, refresh_interval: 5s}
+      {{- end }}
     relabel_configs:
       {{- range fromJsonArray $release }}
       - {{ toJson . }}

@@ -1,7 +1,8 @@
 {{/*
-The rule groups without the alerts named in disabledAlerts, as YAML of a map with "groups"; a group left without rules
-is left out. A release that wants no learner, paused or with one elsewhere, has no alert that misses one. The rules are data, not templates: their own braces are for Prometheus. Each release has rules of its own,
-which come and go with it.
+The rule groups without the alerts in disabledAlerts, as YAML of a map with "groups". A group without rules is omitted. If a
+release has no running learner, because it is paused or its learner is elsewhere, the alert about a missing learner is omitted
+too. The rules are data, not templates: their braces are for Prometheus. Each release has its own rules, which are installed and
+uninstalled with it.
 */}}
 {{- define "kubebeast.ruleGroups" -}}
 {{- $disabled := .Values.monitoring.prometheusRule.disabledAlerts | default list -}}
@@ -35,11 +36,11 @@ which come and go with it.
 {{- end -}}
 
 {{/*
-PromQL (expr) about this release only: matchers in every selector. What begins like a metric and is none is the label
-kubebeast_group.
+PromQL (expr) restricted to this release by matchers in every selector. The label kubebeast_group starts like a metric, but is
+not a metric.
 */}}
 {{- define "kubebeast.ofRelease" -}}
-{{- $matchers := printf "namespace=%q,job=%q" .root.Release.Namespace .root.Release.Name -}}
+{{- $matchers := printf "namespace=%q,job=%q" .root.Release.Namespace (include "kubebeast.fullname" .root) -}}
 {{- $expr := .expr | replace "kubebeast_group" "@group" -}}
 {{- $expr = regexReplaceAll "\\b((?:kubebeast|process)_\\w+)\\{" $expr (printf "${1}{%s," $matchers) -}}
 {{- $expr = regexReplaceAll "\\b((?:kubebeast|process)_\\w+)([^\\w{]|$)" $expr (printf "${1}{%s}${2}" $matchers) -}}

@@ -1,1 +1,1 @@
-"""Environments of other libraries, adapted. Each module needs its library only once one of its ids is made."""
+"""Adapters of environments of other libraries. Each module needs its library only once one of its ids is made."""

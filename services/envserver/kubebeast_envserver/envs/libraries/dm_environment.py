@@ -1,4 +1,4 @@
-"""Environments of dm_env as gymnasium environments, with the spaces and flags that shimmy makes of theirs."""
+"""Environments of dm_env as gymnasium environments, with the spaces and flags of shimmy's conversion."""
 
 import inspect
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from gymnasium.envs.registration import EnvSpec
 from kubebeast_common.user_code import import_user_object
 
 PREFIX = "dm_env/"
-"""Of their ids: "my_envs:dm_env/Maze" is what my_envs.Maze() makes, a dm_env.Environment."""
+"""Prefix of ids: "my_envs:dm_env/Maze" stands for my_envs.Maze(), a dm_env.Environment."""
 
 
 def make(module: str, name: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """One environment of "module:dm_env/Name". env_kwargs: of the class or function Name, and max_episode_steps.
+    """Makes one environment of "module:dm_env/Name". `env_kwargs` are arguments of Name, and max_episode_steps.
 
-    Raises gymnasium.error.Error without a module, and where dm_env or shimmy is not installed, UserImportError for what
-    the module does not have.
+    Raises gymnasium.error.Error without a module, or if dm_env or shimmy is not installed, and UserImportError for a
+    name that the module does not have.
     """
     attribute = name.removeprefix(PREFIX)
     if not module:
@@ -27,22 +27,24 @@ def make(module: str, name: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[An
     try:
         from shimmy.utils import dm_env as conversion
     except ImportError as error:
-        missing = f"{error}: {PREFIX} stands for dm_env, pip install 'kubebeast-envserver[dm-env]'"
+        missing = f"{error}: {PREFIX} stands for dm_env, pip install 'kubebeast[dm-env]'"
         raise gymnasium.error.DependencyNotInstalled(missing) from error
     make_theirs = import_user_object(f"{module}:{attribute}")
-    # gymnasium's checker would complain of what GuardedEnv checks anyway.
+    # gymnasium's checker would repeat the checks of GuardedEnv.
     spec = EnvSpec(name, entry_point=partial(DmEnvironment, conversion, make_theirs), disable_env_checker=True)
     return gymnasium.make(spec, **env_kwargs)
 
 
 class DmEnvironment(gymnasium.Env[Any, Any]):
-    """A dm_env.Environment. A last step with a discount above 0 is truncated, with 0 terminated.
+    """A dm_env.Environment. A last step is truncated if its discount is above 0, and terminated if it is 0.
 
-    dm_env has no way to seed: where what makes the environment takes `seed`, a reset with a seed makes another one.
+    dm_env has no way to seed: if Name takes `seed`, a reset with a seed makes another environment.
     """
 
     def __init__(self, conversion: ModuleType, make: Callable[..., Any], **kwargs: Any) -> None:
-        """conversion: shimmy.utils.dm_env. Raises what `make` raises, NotImplementedError for specs without a space."""
+        """`conversion` is shimmy.utils.dm_env. Raises the errors of `make`, and NotImplementedError for specs without a
+        space.
+        """
         self._conversion = conversion
         self._make = partial(make, **kwargs)
         self._takes_seed = "seed" in inspect.signature(make).parameters.keys() - kwargs.keys()

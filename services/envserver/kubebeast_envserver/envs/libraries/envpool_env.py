@@ -17,18 +17,20 @@ REFUSED = {
     "env_seed": "seeds come from the seed of the env-server",
     "reward_clip": "the learner clips rewards (--reward-clipping), and returns are of rewards as they are",
 }
-"""Arguments of envpool.make that are no settings of an environment here, and why."""
+"""Arguments of envpool.make that cannot be set here, and the reasons."""
 
 
 def make_envpool(
     env_id: str, num_envs: int, env_kwargs: dict[str, Any], seed: int | None, *, evaluation: bool
 ) -> "EnvPoolRows":
-    """B environments of "envpool/TaskId" or "module:envpool/TaskId", whose module may register tasks with EnvPool.
+    """Makes B environments of "envpool/TaskId", or of "module:envpool/TaskId", with a module that may register tasks.
 
-    env_kwargs: of envpool.make. One thread steps them unless num_threads says otherwise: streams are processes.
-    seed: environment i gets seed + i; None draws one, where EnvPool would always take 42.
-    evaluation: without episodic_life, so that episodes are whole games.
-    Raises ValueError for a task or an argument that EnvPool does not have, EnvironmentFailure where it makes none.
+    `env_kwargs` are arguments of envpool.make; num_threads is 1 by default, as streams are processes. Environment i
+    gets seed + i; for None, a seed is drawn, as EnvPool would always take 42. In an evaluation, episodic_life is off,
+    so that episodes are whole games.
+
+    Raises ValueError for a task or an argument that EnvPool does not have, and EnvironmentFailure if EnvPool cannot
+    make it.
     """
     module, _, name = env_id.rpartition(":")
     try:
@@ -36,7 +38,7 @@ def make_envpool(
             import_user_module(module)
         import envpool
     except ImportError as error:
-        hint = "" if module else ": pip install 'kubebeast-envserver[envpool]'"
+        hint = "" if module else ": pip install 'kubebeast[envpool]'"
         raise ValueError(f"env = {env_id!r}: {error}{hint}") from error
     task = name.removeprefix(ENVPOOL_PREFIX)
     if task not in envpool.list_all_envs():
@@ -64,17 +66,17 @@ def make_envpool(
 class EnvPoolRows(VectorEnvRows):
     """B environments of one EnvPool in lock-step; they fail together, like any other vector.
 
-    The step after the end of an episode resets its environment and ignores the action, with reward 0: NEXT_STEP, as
-    metadata["autoreset_mode"] says (https://envpool.readthedocs.io/en/latest/content/python_interface.html#auto-reset).
-    Frames have their channels first. EnvPool makes single ones where it would stack them: whoever needs stacks keeps
-    them (frame_stack), as with AtariEnv. With its episodic_life a lost life ends an episode, up to noop_max frames of
-    no-ops lead to the next one, and `episodes` still are whole games.
+    The step after the end of an episode resets its environment and ignores the action, with reward 0: NEXT_STEP, as in
+    metadata["autoreset_mode"] (https://envpool.readthedocs.io/en/latest/content/python_interface.html#auto-reset).
+    Frames have their channels first. EnvPool makes single frames; consumers that need stacks keep them (frame_stack),
+    as with AtariEnv. With its episodic_life, a lost life ends an episode, up to noop_max frames of no-ops lead to the
+    next one, and `episodes` are still whole games.
     """
 
     def __init__(self, envs: Any, frame_stack: int, *, episodic_life: bool) -> None:
-        """envs: a GymnasiumEnvPool whose environments have their seeds; single frames where frame_stack is above 1.
+        """`envs` is a GymnasiumEnvPool with its seeds set, and with single frames if `frame_stack` is above 1.
 
-        UnsupportedSpaceError for what cannot be sent.
+        Raises UnsupportedSpaceError for spaces that cannot be sent.
         """
         super().__init__(envs, seed=None)
         self._episodic_life = episodic_life

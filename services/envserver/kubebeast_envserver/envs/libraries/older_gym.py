@@ -1,4 +1,4 @@
-"""Environments of gym, which gymnasium came from, as gymnasium environments: gym 0.21 to 0.26, through shimmy."""
+"""Environments of gym 0.21 to 0.26, the predecessor of gymnasium, as gymnasium environments through shimmy."""
 
 import copy
 from typing import Any
@@ -7,13 +7,13 @@ import gymnasium
 from gymnasium import spaces
 
 PREFIX = "gym/"
-"""Of their ids: "gym/CartPole-v1" is what gym.make("CartPole-v1") makes."""
+"""Prefix of ids: "gym/CartPole-v1" stands for gym.make("CartPole-v1")."""
 
 
 def make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """One environment of an id with the PREFIX; env_kwargs: of gym.make.
+    """Makes one environment of an id with the PREFIX. `env_kwargs` are arguments of gym.make.
 
-    Raises gymnasium.error.Error for an id nobody registered with gym, and where gym or shimmy is not installed.
+    Raises gymnasium.error.Error for an id that is not registered with gym, or if gym or shimmy is not installed.
     """
     try:
         import gym
@@ -25,7 +25,7 @@ def make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     has_five_values = tuple(map(int, gym.__version__.split(".")[:2])) >= (0, 26)
     try:
         if has_five_values:
-            # Its checker would complain of NumPy; GuardedEnv checks what environments return.
+            # gym's checker would complain about NumPy; GuardedEnv checks the results of environments.
             env = GymV26CompatibilityV0(env=gym.make(name, **{"disable_env_checker": True, **env_kwargs}))
         else:
             env = GymV21CompatibilityV0(env=_make_before_26(gym.spec(name), **env_kwargs))
@@ -38,7 +38,7 @@ def make(env_id: str, env_kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def restore_starts(space: spaces.Space[Any], original: Any) -> None:
-    """Where the categories of gym's space begin; shimmy 2.0 lets those of its copy `space` begin at 0."""
+    """Restores the first category of each Discrete in gym's space; in its copy `space`, shimmy 2.0 lets it be 0."""
     match space:
         case spaces.Discrete():
             space.start = space.start + getattr(original, "start", 0)
@@ -51,7 +51,7 @@ def restore_starts(space: spaces.Space[Any], original: Any) -> None:
 
 
 def _make_before_26(spec: Any, max_episode_steps: int | None = None, **env_kwargs: Any) -> Any:
-    """As gym.make of 0.26, whose max_episode_steps takes the place of the registered one."""
+    """Makes an environment like gym.make of 0.26, with max_episode_steps in place of the registered one."""
     spec = copy.copy(spec)
     if max_episode_steps is not None:
         spec.max_episode_steps = max_episode_steps

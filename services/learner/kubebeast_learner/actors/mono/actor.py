@@ -1,8 +1,9 @@
-"""What an actor process does: steps its environments, acts with the newest weights, fills blocks."""
+"""Actor processes, which step environments, act with the newest weights and fill blocks."""
 
 import contextlib
 import logging
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from kubebeast_common.process.family import kill_own_family
+from kubebeast_common.process.leaving import leave
 from kubebeast_common.user_code import describe
 from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
-from kubebeast_envserver.faults.watched_env import watched
+from kubebeast_envserver.faults.watched_env import WatchedEnv, watched
+from kubebeast_envserver.rows import advice
+from kubebeast_envserver.rows.rows import Array
+from kubebeast_envserver.rows.running_statistics import Statistics, statistics_of
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.mono.blocks import BlockLayout, write_row
+from kubebeast_learner.actors.mono.isolated_env import isolated
 from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -27,23 +34,27 @@ from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActorTask:
-    """All that an actor process is given at its start."""
+    """The inputs of an actor process at its start."""
 
     config: MonoConfig
     num_envs: int
     status: StreamStatus
-    """Shared: the learner reads how long the environments compute."""
+    """Shared memory: the learner reads from it for how long the environments compute."""
     seed: int
-    """Of the environments and of the action sampling."""
+    """Seed of the environments and of the action sampling."""
     layout: BlockLayout
     memory: Tensor
     """uint8, shared: the blocks of this process."""
     weights: SharedWeights
     folder: Path
-    """Of the run."""
+    """Folder of the run."""
     name: str
     profile_window: Window | None
-    """Set while the learner records for `--profile`."""
+    """Event that is set while the learner records for `--profile`."""
+    is_first: bool = True
+    """True for the first of the actor processes."""
+    statistics: tuple[Statistics, ...] = ()
+    """Statistics of the environments' wrappers to continue from."""
 
 
 class Episode(NamedTuple):
@@ -53,41 +64,50 @@ class Episode(NamedTuple):
 
 
 class FilledBlock(NamedTuple):
-    """From an actor process: the block with this number is the learner's until it returns the number."""
+    """A message of an actor process: the block with this number is the learner's until it returns the number."""
 
     number: int
     episodes: list[Episode]
-    """The whole games that ended meanwhile."""
+    """Whole games that ended meanwhile."""
+    statistics: tuple[Statistics, ...] = ()
+    """Statistics of the wrappers of all environments together."""
 
 
 class LogLine(NamedTuple):
-    """From an actor process: what its environments have to say to people."""
+    """A message of an actor process: a log line of its environments."""
 
     level: int
     message: str
 
 
 class ActorFailure(NamedTuple):
-    """The last message of an actor process whose environment or model failed."""
+    """The last message of an actor process after a failure of its environment or model."""
 
     reason: str
     is_final: bool = False
-    """Another process would fail in the same way."""
+    """True if another process would fail in the same way."""
 
 
 def run_actor(task: ActorTask, learner: Connection) -> None:
-    """Fills the blocks whose numbers arrive from `learner`, in turn, until None or the end of the learner."""
-    begin(task.folder, task.config.run)
-    logging.getLogger("kubebeast_envserver").addHandler(_LearnersLog(learner))
-    torch.set_num_threads(1)
+    """Runs the process: fills the blocks of the numbers from `learner`, in turn, until None or the learner's end."""
     priority.give_way(priority.ENVIRONMENTS)
+    begin(task.folder, task.config.run)
+    _run(task, learner)
+    leave(0, last=kill_own_family)
+
+
+def _run(task: ActorTask, learner: Connection) -> None:
+    logging.getLogger("kubebeast_envserver").addHandler(_LearnersLog(learner))
+    advice.logger.disabled = not task.is_first  # all processes would log the same
+    torch.set_num_threads(1)
     keep_freed_memory()
     actor = None
     actors = task.config.actors
     try:
         with watched(task.status):
-            env = make_vector_env(actors.env, task.num_envs, seed=task.seed, status=task.status, **actors.making)
-        with contextlib.closing(env), torch.inference_mode():
+            make = partial(make_vector_env, actors.env, task.num_envs, seed=task.seed, status=task.status)
+            env = isolated(partial(make, statistics=task.statistics, **actors.making))
+        with contextlib.closing(env):
             actor = Actor(task, env)
             _serve(actor, task.layout.blocks_in(task.memory, task.num_envs), learner)
     except (BrokenPipeError, ConnectionResetError, EOFError):
@@ -101,18 +121,16 @@ def run_actor(task: ActorTask, learner: Connection) -> None:
 
 
 class Actor:
-    """The environments of one process, and what is carried from row to row. `fill` runs in inference mode."""
+    """The environments of one process, and the state from row to row."""
 
     def __init__(self, task: ActorTask, env: HostedEnv) -> None:
         self.has_played = False
-        """Whether an action ever had a consequence."""
+        """True after an action has had a consequence."""
         self._env_id = task.config.actors.env
-        self._env = env
+        self._env = WatchedEnv(env, task.status)
         self._weights = task.weights
         self._generator = torch.Generator().manual_seed(task.seed)
-        self._status = task.status
-        with watched(self._status):
-            self._rows = env.reset()
+        self._rows = self._env.reset()
         model, _ = self._weights.current()
         self._distribution = model.distribution
         self._last_action = self._distribution.none(env.num_envs)
@@ -127,10 +145,10 @@ class Actor:
         episodes: list[Episode] = []
         for t in range(block.unroll_length):
             self._profiler.step()
-            with span("inference"):
-                self._act(block, t)
-            with span("env_step"), watched(self._status):
-                self._rows = self._env.step(self._distribution.to_leaves(self._last_action))
+            with span("inference"), torch.inference_mode():
+                actions = self._act(block, t)
+            with span("env_step"):
+                self._rows = self._env.step(actions)
             self._write_row(block, t + 1)
             if self._rows.interrupted.any():  # the action had no consequence
                 block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
@@ -140,11 +158,15 @@ class Actor:
             ]
         return episodes
 
+    def statistics(self) -> tuple[Statistics, ...]:
+        return statistics_of(self._env)
+
     def close(self) -> None:
         """Writes a trace that is being recorded, if the learner has ended its own."""
         self._profiler.step()
 
-    def _act(self, block: Rollout, t: int) -> None:
+    def _act(self, block: Rollout, t: int) -> list[Array]:
+        """Runs the model on row t. Returns the actions, one array [B, *shape] per leaf."""
         row = slice(t, t + 1)
         inputs = ModelInputs(
             observation=tuple(leaf[row] for leaf in block.observation),
@@ -153,13 +175,17 @@ class Actor:
             is_first=block.is_first[row],
         )
         model, version = self._weights.current()
-        output, self._core_state = model(inputs, self._core_state)
+        output, core_state = model(inputs, self._core_state)
         policy_logits = output.policy_logits[0]
-        self._last_action = self._distribution.sample(policy_logits, self._generator)
-        block.action[t] = self._last_action
+        drawn = self._distribution.sample(policy_logits, self._generator)
+        self._last_action = self._distribution.squashed(drawn)
+        # An observation too large for the weights spoils its own row, not all rows to the episode's end.
+        self._core_state = tuple(state.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0) for state in core_state)
+        block.action[t] = drawn
         block.policy_logits[t] = policy_logits
         block.policy_version[t] = version
         block.valid[t] = ~(block.terminated[t] | block.truncated[t])
+        return self._distribution.to_leaves(self._last_action)
 
     def _write_row(self, block: Rollout, t: int) -> None:
         rows = self._rows
@@ -178,17 +204,18 @@ class Actor:
 
 def _serve(actor: Actor, blocks: list[Rollout], learner: Connection) -> None:
     while (number := learner.recv()) is not None:
-        learner.send(FilledBlock(number, actor.fill(blocks[number])))
+        episodes = actor.fill(blocks[number])
+        learner.send(FilledBlock(number, episodes, actor.statistics()))
     actor.close()
 
 
 class _LearnersLog(logging.Handler):
-    """Sends warnings and worse to the learner."""
+    """A handler that sends warnings and errors to the learner."""
 
     def __init__(self, learner: Connection) -> None:
         super().__init__(logging.WARNING)
         self._learner = learner
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError):  # a learner that is gone is noticed where blocks are exchanged
+        with contextlib.suppress(OSError):  # the exchange of blocks detects that the learner is gone
             self._learner.send(LogLine(record.levelno, record.getMessage()))

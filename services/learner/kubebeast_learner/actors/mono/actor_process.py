@@ -1,4 +1,4 @@
-"""One actor process as the learner sees it: started, given blocks, heard, started again."""
+"""One actor process on the learner's side: start, exchange of blocks and messages, restart."""
 
 import contextlib
 import logging
@@ -9,6 +9,7 @@ from multiprocessing.context import SpawnProcess
 import torch.multiprocessing as multiprocessing
 
 from kubebeast_common.backoff import Retries
+from kubebeast_common.process.family import Family
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
@@ -19,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 STOP_GRACE_S = 10.0
 DEATH_GRACE_S = 1.0
-"""How long a process that has closed its pipe may take to end."""
+"""Seconds that a process may take to end after it has closed its pipe."""
 
 
 class ActorProcess:
-    """Owns the process, its pipe and its blocks. A block is either with the actor or with the learner."""
+    """The owner of the process, its pipe and its blocks. A block is either with the actor or with the learner."""
 
     def __init__(self, index: int, make_task: Callable[[int, StreamStatus], ActorTask], env_timeout_s: float) -> None:
-        """make_task: the task for the n-th start, of the same memory and layout every time.
+        """make_task: returns the task for the n-th start, with the same memory and layout every time.
 
         env_timeout_s: the longest that its environments may compute at a time.
         """
@@ -34,8 +35,9 @@ class ActorProcess:
         self._make_task = make_task
         self._retries = Retries(ACTOR_FAULTS)
         self._process: SpawnProcess | None = None
+        self._family = Family()
         self.connection: Connection | None = None
-        """Readable when `receive` has something; None while there is no process."""
+        """Readable if `receive` has a message; None while there is no process."""
         self._last_failure = ActorFailure("")
         self._status: StreamStatus = multiprocessing.get_context("spawn").RawValue(StreamStatus)
         self._env_timeout_s = env_timeout_s
@@ -46,6 +48,11 @@ class ActorProcess:
         self._held: set[int] = set()
         """Numbers of the blocks that are with the learner."""
 
+    @property
+    def num_failed_episodes(self) -> int:
+        """Episodes cut short by failures of their environments, over all lives of the process."""
+        return self._status.episodes_interrupted
+
     def start(self) -> None:
         """Starts the process and gives it all blocks that the learner does not hold."""
         context = multiprocessing.get_context("spawn")
@@ -54,15 +61,16 @@ class ActorProcess:
         self._hang_watch.forget()
         task = self._make_task(self._retries.num_failures, self._status)
         process = context.Process(target=run_actor, args=(task, theirs), name=f"actor-{self.index}", daemon=True)
-        process.start()
-        theirs.close()  # so that its death ends `mine`
+        with self._family.starting():
+            process.start()
+        theirs.close()
         self._process, self.connection = process, mine
         for number in range(len(self.blocks)):
             if number not in self._held:
                 self._send(number)
 
     def receive(self) -> FilledBlock | None:
-        """The next filled block, which the learner holds from here on; None when the message was another one."""
+        """Returns the next filled block, which the learner then holds; None if the message was another one."""
         assert self.connection is not None
         try:
             message: FilledBlock | LogLine | ActorFailure = self.connection.recv()
@@ -73,27 +81,25 @@ class ActorProcess:
             return None
         if isinstance(message, ActorFailure):  # its last message: a process that hangs at its end is not waited for
             self._last_failure = message
-            self.connection.close()
-            self.connection = None
+            self._close()
             return None
         self._held.add(message.number)
         self._retries.note_success()
         return message
 
     def release(self, number: int) -> None:
-        """Gives a block back to the actor."""
+        """Returns a block to the actor."""
         self._held.remove(number)
         self._send(number)
 
     def check(self) -> bool:
-        """Starts a process that died again, after a back-off; whether it did. ActorsError when it will not come up.
+        """Restarts a process that died, after a back-off; returns True if it did. Kills one with hanging environments.
 
-        One whose environments hang is killed.
+        Raises ActorsError if the process cannot be kept running.
         """
         if self.connection is not None:
-            self._kill_if_hung()
-            return False
-        if self._process is not None:
+            self._look()
+        elif self._process is not None:
             self._note_death(self._process)
         elif self._retries.is_due:
             self.start()
@@ -107,20 +113,26 @@ class ActorProcess:
         """Waits for the process, then kills it."""
         if self._process is not None:
             self._reap(self._process, timeout_s)
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
+        self._close()
 
-    def _kill_if_hung(self) -> None:
-        if self._process is not None and self._hang_watch.look(self._process, self._status):
-            text = "actor process %d: its environments computed for more than env_timeout_s = %g s: killed"
-            logger.warning(text, self.index, self._env_timeout_s)
+    def _look(self) -> None:
+        """Checks a process with an open pipe, which may stay open after its death if its environments have forked."""
+        assert self._process is not None and self._process.pid is not None and self.connection is not None
+        if self._process.exitcode is None:
+            self._family.look(self._process.pid)
+            if self._hang_watch.look(self._process, self._status):
+                text = "actor process %d: its environments computed for more than env_timeout_s = %g s: killed"
+                logger.warning(text, self.index, self._env_timeout_s)
+            return
+        self._family.kill()
+        if not self.connection.poll(0):  # its last messages, and the end of the pipe, are received as ever
+            self._close()
 
     def _note_death(self, process: SpawnProcess) -> None:
         self._reap(process, DEATH_GRACE_S)
         wait_s = self._retries.note_failure()
         failure, self._last_failure = self._last_failure, ActorFailure("")
-        # The status says less than a reason: a process that takes long to end after its failure is killed.
+        # A reason is better than the status: a process that takes long to end after its failure is killed.
         end = f"failed: {failure.reason}" if failure.reason else f"ended with status {process.exitcode}"
         what = f"actor process {self.index} {end}"
         if failure.is_final or wait_s is None:
@@ -129,10 +141,17 @@ class ActorProcess:
 
     def _reap(self, process: SpawnProcess, timeout_s: float) -> None:
         end_process(process, timeout_s)
+        self._family.kill()
         self._process = None
 
+    def _close(self) -> None:
+        """Closes the pipe. Idempotent."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
     def _send(self, number: int | None) -> None:
-        """To a process that died nothing is sent: its next life gets every block the learner does not hold."""
+        """Sends nothing to a process that died: its next life gets every block that the learner does not hold."""
         if self.connection is not None:
             with contextlib.suppress(OSError):
                 self.connection.send(number)

@@ -1,23 +1,27 @@
-"""Actor processes of this machine as the actors of a training."""
+"""Actor processes on this machine as the actors of a training."""
 
+import logging
 import multiprocessing
 import multiprocessing.connection
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from kubebeast_common.env_config import EnvConfig
+from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import ActorTask, Episode
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
-from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory
+from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
+from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -26,10 +30,12 @@ from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Ready:
-    """A filled block, and its columns that are to be taken, in ascending order."""
+    """A filled block, and its columns still to be taken, in ascending order."""
 
     process: ActorProcess
     number: int
@@ -37,10 +43,10 @@ class _Ready:
 
 
 class MonoActors:
-    """actor processes -> blocks -> batches. Actors of a training; see actors.Actors."""
+    """Actor processes -> blocks -> batches. Implements base.Actors."""
 
-    def __init__(self, config: MonoConfig, folder: Path) -> None:
-        """folder: of the run; takes the output of the actor processes."""
+    def __init__(self, config: MonoConfig, folder: Path, statistics: Sequence[Mapping[str, Any]] = ()) -> None:
+        """folder: folder of the run, for the processes' output. statistics: env_statistics to continue from."""
         self.profile_window: Window | None = (
             multiprocessing.get_context("spawn").Event() if config.run.profile else None
         )
@@ -51,13 +57,21 @@ class MonoActors:
         self._spec_process: SpecProcess | None = None
         self._processes: list[ActorProcess] = []
         self._ready: deque[_Ready] = deque()
+        self._saved_statistics = tuple(map(Statistics.from_plain, statistics))
+        self._statistics: dict[int, tuple[Statistics, ...]] = {}
+        """Newest statistics of each process, by index."""
         self._num_filled = 0
-        """Columns that the next batch has already."""
+        """Number of columns that the next batch already has."""
         self._episodes: list[Episode] = []
-        self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0}
+        self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0, "env_interruptions": 0}
+
+    is_environment_named = True
+
+    def refuse(self, reason: str) -> None:
+        raise AssertionError("the environment is named")
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
-        """From an environment made for that alone. Raises ConfigError or ActorsError where it cannot be made."""
+        """Returns the spec of an environment made only for it. Raises ConfigError or ActorsError if making it fails."""
         self._spec_process = self._spec_process or SpecProcess(self._config, self._folder)
         try:
             made = self._spec_process.wait(timeout_ms / 1000)
@@ -71,12 +85,13 @@ class MonoActors:
         return made.spec
 
     def expect(self, spec: EnvSpec) -> None:
-        """Nothing: a learner that trains alone hears of nobody else's."""
+        """Does nothing: this learner trains alone."""
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
         self._model = model
         self._layout = BlockLayout.of(self._spec, self._config.rollout.unroll_length, model)
         self._weights = SharedWeights(model, self._config.run.precision, version)
+        require_memory(self._layout.num_bytes(self._fresh_batch_size))
         self._batch = self._layout.make(self._fresh_batch_size, lambda shape, dtype: torch.empty(shape, dtype=dtype))
         sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in self._shares]
         memories = torch.split(shared_memory(sum(sizes)), sizes)
@@ -98,9 +113,13 @@ class MonoActors:
         self._weights.publish(self._model, version)
 
     def check(self) -> None:
-        """Starts actor processes that died again."""
+        """Restarts actor processes that died."""
         for process in self._processes:
             self._counts["restarts"] += process.check()
+
+    def env_statistics(self) -> Sequence[Mapping[str, Any]]:
+        newest = merged(self._statistics.values()) or self._saved_statistics
+        return [each.to_plain() for each in newest]
 
     def task_configs(self) -> Mapping[str, EnvConfig]:
         return {}
@@ -110,6 +129,8 @@ class MonoActors:
         return episodes
 
     def stats(self) -> Mapping[str, int]:
+        if self._processes:
+            self._counts["env_interruptions"] = sum(process.num_failed_episodes for process in self._processes)
         running = [process for process in self._processes if process.connection is not None]
         return self._counts | {
             "streams": len(running),
@@ -119,7 +140,7 @@ class MonoActors:
         }
 
     def drain(self, *, finished: bool) -> None:
-        """Nobody joins: the processes are our own."""
+        """Does nothing: no other process can join."""
 
     def stop(self) -> None:
         """Ends the processes, by force after the grace period. Idempotent."""
@@ -145,6 +166,8 @@ class MonoActors:
                 memory=memory,
                 weights=self._weights,
                 folder=self._folder,
+                is_first=index == 0,
+                statistics=self._statistics.get(index) or shares(self._saved_statistics, num_envs / sum(self._shares)),
                 name=f"actor-{index}",
                 profile_window=self.profile_window,
             )
@@ -153,11 +176,15 @@ class MonoActors:
 
     def _merge_traces(self) -> None:
         main, others = self._folder / "trace.json", sorted(self._folder.glob("trace-actor-*.json"))
-        if main.exists() and others:
+        if not main.exists() or not others:
+            return
+        try:
             merge_traces(main, others)
+        except (OSError, ValueError) as error:
+            logger.error("traces of actor processes are not in %s: %s", main, error)
 
     def _receive(self, timeout_s: float) -> None:
-        """Waits for one message at least, or for the timeout."""
+        """Waits for at least one message or the timeout, and handles the messages."""
         connections = {process.connection: process for process in self._processes if process.connection is not None}
         readable = multiprocessing.connection.wait(list(connections), timeout_s)
         for process in [process for connection, process in connections.items() if connection in readable]:
@@ -165,12 +192,14 @@ class MonoActors:
             if filled is None:
                 continue
             self._take(process, filled.number)
+            if filled.statistics:
+                self._statistics[process.index] = filled.statistics
             self._episodes += filled.episodes
             self._counts["inference_batches"] += self._layout.unroll_length
             self._counts["inference_rows"] += self._layout.unroll_length * process.num_envs
 
     def _take(self, process: ActorProcess, number: int) -> None:
-        """A filled block, without the columns of environments that stayed away: they hold no valid transition."""
+        """Queues a filled block, without the columns of environments that failed: they hold no valid transition."""
         columns = process.blocks[number].valid.any(dim=0).nonzero().flatten().tolist()
         if not columns:
             process.release(number)
@@ -178,8 +207,8 @@ class MonoActors:
         self._ready.append(_Ready(process, number, columns))
 
     def _fill_batch(self) -> bool:
-        """Whether the batch is full of the oldest columns. A block that is used up goes back to its actor at once: all
-        blocks together may hold too little for a batch.
+        """Adds the oldest columns to the batch; returns True if it is full. A block that is used up goes back to its
+        actor at once: all blocks together may hold too little for a batch.
         """
         while self._ready and self._num_filled < self._fresh_batch_size:
             ready = self._ready[0]
@@ -197,12 +226,12 @@ class MonoActors:
 
 
 def num_processes(config: MonoConfig) -> int:
-    """num_actor_processes, or one for each core of this machine."""
+    """Returns num_actor_processes, or if it is 0 one per core of this machine, at most num_actors."""
     return config.actors.num_actor_processes or min(num_cores(), config.actors.num_actors)
 
 
 def shares_of(config: MonoConfig, num_agents: int) -> list[int]:
-    """Of num_actors for each process, whole environments of so many agents. ConfigError where that cannot be."""
+    """Returns each process's share of num_actors, in whole environments. Raises ConfigError if there is a rest."""
     num_envs, rest = divmod(config.actors.num_actors, num_agents)
     if rest:
         raise ConfigError(
@@ -213,7 +242,7 @@ def shares_of(config: MonoConfig, num_agents: int) -> list[int]:
 
 
 def num_blocks(config: MonoConfig) -> int:
-    """Blocks of every process: num_buffers unrolls or more, and enough for a batch while every actor fills one."""
+    """Returns the blocks per process: enough for num_buffers unrolls, and for a batch while every actor fills one."""
     num_actors, batch_size = config.actors.num_actors, config.rollout.batch_size
     wanted = config.actors.num_buffers or 2 * num_actors
     return max(-(-wanted // num_actors), 1 + -(-batch_size // num_actors), 2)

@@ -1,13 +1,12 @@
 """Unrolls in shared memory: an actor process fills a block row by row, the learner copies its columns into a batch.
 
-A block is a Rollout whose columns are the environments of one actor process.
+A block is a Rollout; its columns are the environments of one actor process.
 """
 
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from kubebeast_learner.config import ConfigError
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import Model
 
-SHARED_MEMORY = Path("/dev/shm")
 _ALIGNMENT = 64
 
 Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
@@ -37,7 +35,7 @@ class BlockLayout:
     state_shapes: tuple[tuple[int, int], ...]
     """(num_layers, size) of every tensor of the core state."""
     interleaved: tuple[bool, ...]
-    """Of every observation leaf, whether the frames of its stack lie in memory place by place, as Model.interleaved."""
+    """For every observation leaf, True if the frames of its stack are innermost in memory, as Model.interleaved."""
 
     @classmethod
     def of(cls, spec: EnvSpec, unroll_length: int, model: Model) -> "BlockLayout":
@@ -45,7 +43,7 @@ class BlockLayout:
         return cls(spec, unroll_length, model.distribution, model.state_shapes, interleaved)
 
     def make(self, num_envs: int, allocate: Allocate) -> Rollout:
-        """A block of num_envs columns, its tensors from `allocate`, which is called for each in a fixed order."""
+        """Creates a block of num_envs columns; calls `allocate` for each of its tensors, in a fixed order."""
         distribution = self.distribution
         rows, transitions = (self.unroll_length + 1, num_envs), (self.unroll_length, num_envs)
         return Rollout(
@@ -69,7 +67,7 @@ class BlockLayout:
         )
 
     def num_bytes(self, num_envs: int) -> int:
-        """Size of a block of num_envs columns."""
+        """Returns the size of a block of num_envs columns."""
         sizes: list[int] = []
 
         def count(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -80,7 +78,7 @@ class BlockLayout:
         return sum(sizes)
 
     def blocks_in(self, memory: Tensor, num_envs: int) -> list[Rollout]:
-        """The blocks that `memory`, uint8 [k * num_bytes(num_envs)], holds one after the other."""
+        """Returns the blocks that `memory`, uint8 [k * num_bytes(num_envs)], holds one after the other."""
         offset = 0
 
         def carve(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -93,39 +91,35 @@ class BlockLayout:
         return [self.make(num_envs, carve) for _ in range(memory.numel() // self.num_bytes(num_envs))]
 
 
-def shared_memory(num_bytes: int) -> Tensor:
-    """uint8 [num_bytes] that other processes may map. ConfigError when there is less: touching it would kill us."""
-    if SHARED_MEMORY.is_dir():
-        status = os.statvfs(SHARED_MEMORY)
-        free = status.f_bavail * status.f_frsize
-        if free < num_bytes:
-            raise ConfigError(
-                f"the unrolls of all actor processes take {num_bytes >> 20} MiB, {SHARED_MEMORY} has {free >> 20} MiB: "
-                "lower num_actors, num_buffers or unroll_length, or give it more (docker: --shm-size)"
-            )
-    memory: Tensor = torch.empty(num_bytes, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
-    return memory
+def require_memory(num_bytes: int) -> None:
+    """Raises ConfigError if a batch of `num_bytes` exceeds this machine's memory."""
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if num_bytes > installed:
+        raise ConfigError(
+            f"a batch takes {num_bytes >> 20:,} MiB, this machine has {installed >> 20:,} MiB: lower batch_size or "
+            "unroll_length, or make the observations smaller with a wrapper"
+        )
 
 
 def write_row(target: NDArray[Any], row: NDArray[Any]) -> None:
-    """An observation leaf [B, *row_shape] of an environment into a row of a block."""
+    """Copies an observation leaf [B, *row_shape] of an environment into a row of a block."""
     if target.flags.c_contiguous:
         target[...] = row
         return
-    # The stack is interleaved. All of it at once takes four times as long, as numpy would go through it in jumps.
+    # The stack is interleaved. Copying it at once takes four times as long, because numpy would access it in jumps.
     for frame in range(target.shape[1]):
         target[:, frame] = row[:, frame]
 
 
 def copy_columns(source: Rollout, columns: list[int], target: Rollout, at: int) -> None:
-    """`columns` of `source`, at least one, in ascending order, become those of `target` from `at` on."""
+    """Copies `columns` of `source`, at least one, in ascending order, to those of `target` from `at` on."""
     first, end = columns[0], columns[-1] + 1
     chosen = slice(first, end) if end - first == len(columns) else columns  # a list would copy twice
     map_tensors(lambda new, old: new[:, at : at + len(columns)].copy_(old[:, chosen]), target, source)
 
 
 def _allocate_leaf(leaf: Leaf, rows: tuple[int, int], interleaved: bool, allocate: Allocate) -> Tensor:
-    """[*rows, *row_shape] as seen, whatever the order in memory."""
+    """Returns a tensor [*rows, *row_shape], with frames innermost in memory if interleaved."""
     if not interleaved:
         return allocate((*rows, *leaf.row_shape), _torch_dtype(leaf.dtype))
     num_frames, *frame = leaf.row_shape

@@ -1,21 +1,26 @@
-"""The way of the weights from the learner to the actor processes, through shared memory."""
+"""Transfer of the weights from the learner to the actor processes, through shared memory."""
 
 import torch
 
+from kubebeast_learner.actors.mono.shared_memory import require_shared_memory
 from kubebeast_learner.actors.weights import copy_weights, make_replica
 from kubebeast_learner.algorithm.precision import PrecisionChoice
 from kubebeast_learner.models import Model
 
 
 class SharedWeights:
-    """Two replicas of the model in shared memory; the parity of the newest version says which is current.
+    """Two replicas of the model in shared memory; the parity of the newest version selects the current one.
 
     Neither side waits. An actor that is still computing when two more versions are published computes with a mixture of
     both; the policy_logits that it stores are those it acted by, so V-trace's importance weights stay right.
     """
 
     def __init__(self, source: Model, precision: PrecisionChoice, version: int) -> None:
+        """Raises ConfigError if the shared memory is too small."""
         cpu = torch.device("cpu")
+        tensors = [*source.parameters(), *source.buffers()] * 2
+        sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+        require_shared_memory(sizes, "two copies of the model's weights", "hidden_sizes, take a smaller model")
         self._replicas = [make_replica(source, precision, cpu).share_memory() for _ in range(2)]
         self._version = torch.tensor([version]).share_memory_()  # type: ignore[no-untyped-call]
         for replica in self._replicas:
@@ -27,6 +32,6 @@ class SharedWeights:
         self._version[0] = version
 
     def current(self) -> tuple[Model, int]:
-        """The newest replica and its version; in any process."""
+        """Returns the newest replica and its version, in any process."""
         version = int(self._version)
         return self._replicas[version % 2], version

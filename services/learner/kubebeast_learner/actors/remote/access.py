@@ -1,4 +1,4 @@
-"""Who may come in: the files that decide it, and what is said about a door without a lock."""
+"""Access to the learner: checks of its TLS and token files, and warnings about missing ones."""
 
 import logging
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_files(pool: PoolConfig) -> None:
-    """ConfigError naming the flag when a certificate, key or token file cannot be used; never shows what is in it."""
+    """Raises ConfigError naming the flag if a certificate, key or token file is unusable; never shows its content."""
     files = TlsFiles(cert=expanded(pool.tls_cert), key=expanded(pool.tls_key), ca=expanded(pool.tls_ca))
     try:
         authorization(expanded(pool.token_file))
@@ -22,7 +22,7 @@ def check_files(pool: PoolConfig) -> None:
 
 
 def warn_about_access(pool: PoolConfig, address: str) -> None:
-    """Logs a warning for each lock that is missing. address: the one that is listened on, "" for none."""
+    """Logs a warning for each missing protection. address: the listening address, "" for none."""
     if address and not is_local(address):
         if pool.tls_cert is None:
             logger.warning(

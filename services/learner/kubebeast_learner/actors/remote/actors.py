@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import torch
 
+from kubebeast_common.access.addresses import bindable
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.pool.stream_log import StreamLog
 from kubebeast_learner.actors.base import ActorsError
@@ -28,16 +30,26 @@ from kubebeast_native import EnvSpec as NativeEnvSpec
 logger = logging.getLogger(__name__)
 
 HINT_INTERVAL_S = 30.0
-"""How often a learner without env-servers says so."""
+"""Seconds between the log lines of a learner without env-servers."""
 
 
 class RemoteActors:
-    """env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Actors of a training; see base.Actors."""
+    """Env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Implements base.Actors."""
 
-    def __init__(self, config: FleetTrainingConfig, pool: ActorPool, fleet: LocalFleet | None) -> None:
-        """pool: started, not open. fleet: the env-servers of this machine, if there are any."""
+    def __init__(
+        self,
+        config: FleetTrainingConfig,
+        pool: ActorPool,
+        fleet: LocalFleet | None,
+        *,
+        is_environment_named: bool = True,
+    ) -> None:
+        """pool: started, not open. fleet: the env-servers of this machine, if there are any. is_environment_named: True
+        if the pool expects an environment, or a certain one from the first env-server.
+        """
+        self.is_environment_named = is_environment_named
         self.is_draining = False
-        """Whether `drain` was called."""
+        """True after `drain`."""
         self.profile_window: Window | None = None  # env-servers are no part of the trace
         self._tasks = TaskReturns()
         self._config = config
@@ -50,12 +62,17 @@ class RemoteActors:
         self._hint = Timer(HINT_INTERVAL_S)
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
-        """What the first env-server brings."""
+        """Returns the environment of the first env-server; None after the timeout."""
         if self._spec is None and (spec := self._pool.wait_env_spec(timeout_ms)) is not None:
             config = read_env_config(spec.env_config)
+            _warn_about_statistics(config)
             self._spec = EnvSpec.of(spec.env_id, spec.observation, spec.action, config)
             self._stream_tasks = StreamTasks(self._spec, self._config.tasks.tasks)
         return self._spec
+
+    def refuse(self, reason: str) -> None:
+        self._pool.refuse_env_spec(reason)
+        self._spec = self._stream_tasks = None
 
     def expect(self, spec: EnvSpec) -> None:
         self._pool.expect(_native(spec))
@@ -71,7 +88,7 @@ class RemoteActors:
         single_frames = takes_single_frames(device, devices)
         frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
         num_workers = len(devices) * pool.num_inference_threads
-        # A resumed run must not sample again what it has sampled before.
+        # A resumed run must not repeat its earlier samples.
         first_seed = (self._config.run.seed << 32) + version * num_workers
         self._workers = [
             InferenceWorker(
@@ -105,18 +122,21 @@ class RemoteActors:
         self._version = version
 
     def check(self) -> None:
-        """Restarts env-servers that died, logs who came and went, and says now and then when nobody is there."""
+        """Restarts env-servers that died; logs streams that joined or left and, now and then, that there are none."""
         if self._fleet is not None:
             self._fleet.check()
         events = self._pool.take_stream_events()
         self._stream_log.tell(events)
-        self.wait_env_spec(0)  # whoever joined has decided it
+        self.wait_env_spec(0)  # determined by the first stream that joined
         if self._stream_tasks is not None:
             self._stream_tasks.compare(events)
         if self._pool.stats()["streams"] > 0:
             self._hint = Timer(HINT_INTERVAL_S)
         elif self._hint.is_due():
             logger.info("waiting for env-servers on %s", self._meeting_point)
+
+    def env_statistics(self) -> Sequence[Mapping[str, Any]]:
+        return ()
 
     def task_configs(self) -> Mapping[str, EnvConfig]:
         return {} if self._stream_tasks is None else self._stream_tasks.configs
@@ -133,15 +153,15 @@ class RemoteActors:
         }
 
     def histograms(self) -> Mapping[str, Histogram]:
-        """The native pool's. From any thread."""
+        """Returns the native pool's histograms. Thread-safe."""
         return self._pool.histograms()
 
     def task_returns(self) -> Mapping[str, TaskReturn]:
-        """Of each task. From any thread."""
+        """Returns the newest episode returns of each task. Thread-safe."""
         return self._tasks.newest
 
     def streams(self) -> Sequence[StreamInfo]:
-        """The accepted streams. From any thread."""
+        """Returns the accepted streams. Thread-safe."""
         return self._pool.streams()
 
     def drain(self, *, finished: bool) -> None:
@@ -156,22 +176,33 @@ class RemoteActors:
 
     @property
     def _meeting_point(self) -> str:
-        """Where env-servers are listened for and where they are dialed."""
+        """Addresses at which env-servers are awaited or dialed."""
         return " and ".join(filter(None, (self._pool.address, self._config.pool.dial)))
+
+
+def _warn_about_statistics(config: EnvConfig | None) -> None:
+    keepers = [wrapper.name for wrapper in (config.wrappers if config is not None else ()) if wrapper.keeps_statistics]
+    if keepers:
+        logger.warning(
+            "wrappers = %s: each environment of a fleet keeps statistics of its own, which are not saved with the run, "
+            "so that eval and a resumed run begin them anew: --normalise-observations keeps them in the model, and "
+            "kubebeast mono saves those of wrappers",
+            ", ".join(keepers),
+        )
 
 
 def make_pool(
     config: FleetTrainingConfig, address: str, expected: EnvSpec | None = None, opening_env: str = ""
 ) -> ActorPool:
-    """The native pool, not started yet. ConfigError when it refuses a value.
+    """Creates the native pool, not started yet. Raises ConfigError if it refuses a value.
 
-    expected: the only environment that is let in; None leaves it to the first env-server of `opening_env`, or of any
-    environment where that is empty.
+    expected: the only environment that is admitted; None leaves it to the first env-server of `opening_env`, or of any
+    environment if that is empty.
     """
     pool, rollout = config.pool, config.rollout
     try:
         return ActorPool(
-            address=address,
+            address=bindable(address),
             run_id=config.run.xpid,
             unroll_length=rollout.unroll_length,
             batch_size=config.replay.num_fresh(rollout.batch_size),
@@ -200,9 +231,9 @@ def make_pool(
 
 
 def open_pool(pool: ActorPool, model: Model, *, single_frames: bool) -> None:
-    """Lets env-servers play, whose rows come as the model reads them, or as frames for stacks made on its device."""
+    """Lets env-servers play; rows come as the model reads them, or as single frames for stacks made on its device."""
     pool.open(
-        num_logits=model.distribution.num_logits,
+        num_logits=model.distribution.record_size,
         core_state_size=model.core_state_size,
         interleaved=() if single_frames else model.interleaved,
         single_frames=single_frames,

@@ -1,4 +1,4 @@
-"""Whom the learner dials: the addresses that its targets' names stand for at the moment."""
+"""Dialing of env-servers at the current addresses of their names."""
 
 import logging
 import threading
@@ -10,16 +10,16 @@ from kubebeast_common.access.addresses import join_host_ports, resolve, split_ho
 logger = logging.getLogger(__name__)
 
 RESOLVE_INTERVAL_S = 10.0
-"""How often names are asked for again: the records of a headless Service follow its pods."""
+"""Seconds between resolutions of names: the records of a headless Service follow its pods."""
 
 Resolve = Callable[[str], Sequence[str]]
-"""IP addresses of a host; OSError where there are none. May block."""
+"""A function that returns the IP addresses of a host, OSError if there are none. May block."""
 
 
 class Dialer(threading.Thread):
-    """Has a pool dial its targets, and their names' new addresses, from `start` to `stop`.
+    """A thread that makes a pool dial its targets, and new addresses of their names, from `start` to `stop`.
 
-    A name that cannot be resolved keeps the addresses it had.
+    A name that cannot be resolved keeps its previous addresses.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Dialer(threading.Thread):
     ) -> None:
         """dial: ActorPool.dial. targets: each "host:port" or "host:first-last".
 
-        max_endpoints: more addresses than that are not dialed.
+        max_endpoints: most addresses to dial.
         """
         super().__init__(name="dialer", daemon=True)
         self._dial_endpoints = dial
@@ -47,7 +47,7 @@ class Dialer(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Changes nothing any more; a name that is being asked for is not waited for. Idempotent."""
+        """Ends all changes; does not wait for a name that is being resolved. Idempotent."""
         self._stopping.set()
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class Dialer(threading.Thread):
         for host in dict.fromkeys(split_host_ports(target)[0] for target in self._targets):
             try:
                 self._addresses[host] = sorted(set(self._resolve(host)))
-            except (OSError, UnicodeError) as error:  # a name that is no name is a UnicodeError
+            except (OSError, UnicodeError) as error:  # an invalid name is a UnicodeError
                 problem = str(error)
             else:
                 problem = ""
@@ -82,7 +82,7 @@ class Dialer(threading.Thread):
             self._problems[host] = problem
 
     def _all_endpoints(self) -> Iterator[tuple[str, str]]:
-        """(address, name in its certificate), the name empty where a host is an address itself."""
+        """Yields (address, name in its certificate); the name is empty if the host is an address itself."""
         for target in self._targets:
             host, ports = split_host_ports(target)
             for address in self._addresses.get(host, ()):

@@ -10,24 +10,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
 from kubebeast_common.backoff import Retries
+from kubebeast_common.process.family import Family
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError, seed_of_process, spread
 from kubebeast_learner.config import LocalFleetConfig
 
 logger = logging.getLogger(__name__)
 
 FINAL_STATUSES = frozenset({2, 3})
-"""Of the env-server: unusable settings, and refused by the learner. Starting it again changes nothing."""
+"""Exit statuses of the env-server that make a restart useless: unusable settings, and refused by the learner."""
 STOP_GRACE_S = 10.0
 _LOG_TAIL_BYTES = 1 << 16
 _NUM_ERRORS, _NUM_LINES = 2, 8
-"""How much of an env-server's output a failure quotes."""
+"""Number of errors, or else of lines, that a failure quotes from an env-server's output."""
 HTTP_HOST = "127.0.0.1"
-"""Where env-servers serve their metrics: whoever watches a local fleet is on its machine."""
+"""Host at which env-servers serve their metrics: a local fleet is watched from its own machine."""
 
 
 class FleetError(ActorsError):
@@ -41,8 +42,9 @@ class _Server:
     num_envs: int
     retries: Retries
     http_address: str
-    """Of its metrics; empty serves none."""
+    """Address of its metrics; empty serves none."""
     process: subprocess.Popen[bytes] | None = None
+    family: Family = field(default_factory=Family)
 
     @property
     def env_server_id(self) -> str:
@@ -50,11 +52,10 @@ class _Server:
 
 
 class LocalFleet:
-    """num_actors environments in num_servers processes that dial `address`, of several tasks one after the other. For
-    one thread, except `stop`.
+    """num_actors environments in num_servers processes that dial `address`; several tasks alternate over the processes.
 
-    A context manager: entering starts the processes, leaving stops them. A process also ends with its parent: it
-    watches the pipe on its standard input (child_process).
+    Not thread-safe, except `stop` and `targets`. A context manager: entering starts the processes, leaving stops
+    them. A process also ends with its parent: it watches the pipe on its standard input (child_process).
     """
 
     def __init__(
@@ -65,17 +66,19 @@ class LocalFleet:
         seed: int,
         version: int,
         log_path: Path,
+        run: str = "",
         tasks: Sequence[str] = (),
         serves_metrics: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """version: updates that the run has seen. tasks: environments in place of config.env. serves_metrics: whether
-        env-servers serve HTTP; see `targets`.
+        """version: updates of the run so far. run: the run to serve, empty for any. tasks: environments in place of
+        config.env. serves_metrics: if set, env-servers serve HTTP; see `targets`.
         """
         self._config = config
         self._address = dialable(address)
         self._seed, self._version = seed, version
         self._log_path = log_path
+        self._run = run
         self._log: IO[bytes] | None = None
         shares = spread(config.num_actors, config.num_servers)
         envs = tasks or (config.env,)
@@ -89,8 +92,12 @@ class LocalFleet:
         self.num_restarts = 0
 
     def __enter__(self) -> Self:
-        """Starts every process; their output goes to `log_path`. OSError when that cannot be written."""
-        self._log = open(self._log_path, "ab")
+        """Starts every process; the output goes to `log_path`, or is discarded if the volume takes no file."""
+        try:
+            self._log = open(self._log_path, "ab")
+        except OSError as error:
+            logger.warning("%s is not written: %s", self._log_path, error.strerror)
+            self._log = open(os.devnull, "ab")
         atexit.register(self.stop)
         for server in self._servers:
             self._start(server)
@@ -102,7 +109,7 @@ class LocalFleet:
     def check(self) -> None:
         """Restarts processes that died, with exponential back-off. Never blocks.
 
-        FleetError when one cannot be kept running, at once where its status says so.
+        Raises FleetError if one cannot be kept running, at once if its exit status is final.
         """
         for server in self._servers:
             if server.process is None:
@@ -113,7 +120,7 @@ class LocalFleet:
                 self._note_death(server, status)
 
     def stop(self) -> None:
-        """Asks every process to end, then kills what is left after the grace period. Idempotent."""
+        """Asks every process to end, then kills the remaining ones after the grace period. Idempotent."""
         atexit.unregister(self.stop)
         processes = [server.process for server in self._servers if server.process is not None]
         for process in processes:
@@ -127,7 +134,9 @@ class LocalFleet:
             if process.stdin is not None:
                 process.stdin.close()
         for server in self._servers:
-            server.process = None
+            if server.process is not None:
+                server.process = None
+                server.family.kill()
         for port in self._ports:
             port.close()
         self._stopped = True
@@ -135,12 +144,13 @@ class LocalFleet:
             self._log.close()
 
     def arguments(self, index: int, num_starts: int = 0) -> list[str]:
-        """The env-server's arguments; every start gets a seed of its own, so that no two play the same episodes."""
+        """Returns the env-server's arguments; every start has its own seed, so that no two play the same episodes."""
         seed = seed_of_process(self._seed, index, num_starts, self._version)
         server = self._servers[index]
         return [
             f"--env={server.env}",
             f"--address={self._address}",
+            f"--run={self._run}",  # even if empty: another run's may be in the environment
             "--num-streams=1",
             f"--envs-per-stream={server.num_envs}",
             f"--preset={self._config.preset}",
@@ -150,18 +160,18 @@ class LocalFleet:
             f"--seed={seed}",
             f"--env-timeout-s={self._config.env_timeout_s}",
             f"--env-server-id={server.env_server_id}",
-            f"--http-address={server.http_address}",  # even if empty: the learner's own may be in the environment
+            f"--http-address={server.http_address}",  # even if empty, too
         ]
 
     @property
     def pids(self) -> list[int]:
-        """Of the processes that were started and not found dead."""
+        """Ids of the processes that were started and not found dead."""
         return [server.process.pid for server in self._servers if server.process is not None]
 
     def targets(self) -> list[dict[str, Any]]:
-        """Where the metrics of every env-server are, whether it runs or not; from any thread.
+        """Returns the addresses of the metrics of every env-server, running or not. Thread-safe.
 
-        As https://prometheus.io/docs/prometheus/latest/http_sd/ wants it, with the labels of the chart's PodMonitor.
+        In the format of https://prometheus.io/docs/prometheus/latest/http_sd/, labeled as by the chart's PodMonitor.
         """
         return [
             {"targets": [server.http_address], "labels": {"pod": server.env_server_id, "kubebeast_group": "local"}}
@@ -170,13 +180,14 @@ class LocalFleet:
         ]
 
     def _start(self, server: _Server) -> None:
-        command = [sys.executable, "-m", "kubebeast_learner.actors.remote.child_process", "kubebeast_envserver"]
+        # -P: a file in the working directory may have the name of a Python module.
+        command = [sys.executable, "-P", "-m", "kubebeast_learner.actors.remote.child_process", "kubebeast_envserver"]
         server.process = subprocess.Popen(
             [*command, *self.arguments(server.index, server.retries.num_failures)],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **server.family.variables},
             process_group=0,  # Ctrl-C on the terminal is for the learner, which then stops them
         )
 
@@ -184,6 +195,7 @@ class LocalFleet:
         assert server.process is not None and server.process.stdin is not None
         server.process.stdin.close()
         server.process = None
+        server.family.kill()
         wait_s = server.retries.note_failure()
         what = f"env-server {server.env_server_id} ended with status {status}"
         if status in FINAL_STATUSES or wait_s is None:
@@ -192,8 +204,9 @@ class LocalFleet:
         logger.warning("%s; restarting it in %.1f s (output in %s)", what, wait_s, self._log_path)
 
     def _last_words(self, env_server_id: str) -> list[str]:
-        """Its newest errors; where it has logged none, the newest lines of all."""
-        with open(self._log_path, "rb") as file:
+        """Returns the env-server's newest errors; if it has logged none, the newest lines of all."""
+        lines: list[str] = []
+        with contextlib.suppress(OSError), open(self._log_path, "rb") as file:
             file.seek(max(0, self._log_path.stat().st_size - _LOG_TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
         errors = [
@@ -205,7 +218,7 @@ class LocalFleet:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    """The fields of a JSON line of the log; none where it is something else."""
+    """Returns the fields of a JSON line of the log, {} for any other line."""
     with contextlib.suppress(ValueError):
         entry = json.loads(line)
         if isinstance(entry, dict):
@@ -214,11 +227,11 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def _held_port() -> socket.socket:
-    """A port of the kernel's choice that stays an env-server's, over all its starts, for as long as this is open.
+    """Returns a port of the kernel's choice that stays reserved for an env-server, over all its starts, while open.
 
-    Bound with SO_REUSEADDR and never listening, it lets a server that has the option too bind the same port; until then
-    whoever dials is refused, and the kernel gives the port to nobody. Should somebody ask for this very port and be
-    faster than an env-server, that ends the run and says so.
+    Bound with SO_REUSEADDR and never listening, it lets a server with the same option bind the port; until then
+    connections are refused, and the kernel assigns the port to no other socket. If another process requests this very
+    port before the env-server does, the run ends with an error.
     """
     port = socket.socket()
     port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -231,7 +244,7 @@ def _address_of(port: socket.socket) -> str:
 
 
 def dialable(address: str) -> str:
-    """Where to dial a listener on this machine: a wildcard host becomes the loopback host."""
+    """Returns the address to dial for a listener on this machine: a wildcard host becomes the loopback host."""
     host, _, port = address.rpartition(":")
     loopback = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host)
     return f"{loopback}:{port}" if loopback else address

@@ -1,4 +1,4 @@
-"""The streams of a learner as JSON, for those who watch it: no metric has a series for each."""
+"""The streams of a learner as JSON, for monitoring: no metric has a series for each."""
 
 import json
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from kubebeast_native import StreamInfo
 
 MAX_TEXT = 253
-"""Characters of what a peer says of itself."""
+"""Most characters of a text that a peer sends about itself."""
 
 
 def encode_streams(run_id: str, streams: Sequence["StreamInfo"]) -> bytes:
-    """{"run_id": "...", "streams": [{"env_server_id": "...", ...}, ...]}: keys as in docs/top-and-report.md."""
+    """Returns {"run_id": "...", "streams": [{"env_server_id": "...", ...}, ...]}; keys as in docs/top-and-report.md."""
     return json.dumps({"run_id": run_id, "streams": [_entry(stream) for stream in streams]}).encode()
 
 

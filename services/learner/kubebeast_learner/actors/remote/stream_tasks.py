@@ -1,6 +1,6 @@
-"""The tasks that streams play: how each of the run's is made, and others, which are said once.
+"""The tasks that streams play: settings of each task of the run, and one warning for each other task.
 
-A run without task_shares has one; streams of others are let in where their shapes fit.
+A run without task_shares has one task; streams of other tasks are admitted if their shapes fit.
 """
 
 import logging
@@ -15,22 +15,22 @@ from kubebeast_learner.actors.env_spec import EnvSpec, describe
 logger = logging.getLogger(__name__)
 
 MAX_TASKS = 100
-"""Other tasks that are logged; a peer can make up any number."""
+"""Most tasks that are compared; a peer can make up any number."""
 
 
 class StreamTasks:
-    """Compares what joins with the environment of the run. For one thread."""
+    """A comparison of the streams that join with the environment of the run. Not thread-safe."""
 
     def __init__(self, spec: EnvSpec, tasks: Sequence[str] = ()) -> None:
-        """spec: of the run. tasks: those in task_shares."""
+        """spec: environment of the run. tasks: those in task_shares."""
         self._spec = spec
         self._tasks = tasks
         self.configs: dict[str, EnvConfig] = {}
-        """Of each task in task_shares, as its first stream told it."""
+        """Settings of each task in task_shares, as its first stream sent them."""
         self._told: set[tuple[str, str]] = set()
 
     def compare(self, events: Iterable[StreamEvent]) -> None:
-        """Warns of every task that differs from the run's, the first time that a stream joins with it."""
+        """Warns of every task that differs from the run's, once, when a stream joins with it."""
         for event in events:
             task = (event.env_id, event.env_config)
             if event.kind == "joined" and task not in self._told and len(self._told) < MAX_TASKS:
@@ -55,7 +55,7 @@ class StreamTasks:
 
 
 def read_env_config(text: str) -> EnvConfig | None:
-    """Hello.env_config as a peer sent it; None where it is empty or, with a warning, where it cannot be read."""
+    """Parses Hello.env_config of a peer; returns None if it is empty or, with a warning, if it cannot be read."""
     if not text:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Torsos: from the leaves of an observation to features. One that takes a single leaf is its encoder."""
+"""Torsos, which map the leaves of an observation to features. The torso of a single leaf is its encoder."""

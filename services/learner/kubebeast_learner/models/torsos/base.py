@@ -1,4 +1,4 @@
-"""What every torso is to the core behind it, and every encoder to the torso that joins it with others."""
+"""The interfaces of torsos and of users' encoders."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -9,37 +9,44 @@ from kubebeast_learner.spec import LeafSpec
 
 
 class Torso(nn.Module):
-    """Maps leaves of an observation, [T, B, *row_shape] each, to float32 features [T, B, output_size], every row on its
-    own. The leaves are the positional arguments of `forward`, in the order of the observation.
+    """A map from leaves of an observation, [T, B, *row_shape] each, to float32 features [T, B, output_size], each row
+    independent of the others. The leaves are the positional arguments of `forward`, in the order of the observation.
     """
 
     supports_bf16: ClassVar[bool] = False
-    """Whether bfloat16 arithmetic is faster and accurate enough here."""
+    """True if bfloat16 arithmetic is faster and accurate enough."""
     output_size: int
 
     @property
     def low_precision_part(self) -> nn.Module | None:
-        """The part that may compute in bfloat16."""
+        """The part that may compute in bfloat16; None if there is none."""
         return self if self.supports_bf16 else None
 
     def reads_interleaved(self, observation: Sequence[LeafSpec]) -> list[bool]:
-        """For each leaf, whether the frames of its stack should lie innermost in memory."""
+        """Returns True for each leaf that should have the frames of its stack innermost in memory."""
         return [False for _ in observation]
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
-        """For people, what each leaf is taken for."""
+        """Returns a readable description of the encoding of each leaf."""
         raise NotImplementedError
 
 
 class Encoder(Protocol):
-    """What a module of one's own must be to encode one leaf: `module:Class`, built as `Class(leaf, **options)`.
+    """The interface of a user's encoder of one leaf: `module:Class`, built as `Class(leaf, **options)`.
 
-    It is also a torch.nn.Module.
+    The class is also a torch.nn.Module.
     """
 
     output_size: int
-    """Numbers that a row becomes."""
+    """Number of features of a row."""
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Rows [T, B, *row_shape] of the leaf's dtype to float32 features [T, B, output_size]; no row sees another."""
+        """Maps rows to features.
+
+        Args:
+            rows: [T, B, *row_shape] in the leaf's dtype.
+
+        Returns:
+            float32 [T, B, output_size]; the features of a row depend on no other row.
+        """
         ...

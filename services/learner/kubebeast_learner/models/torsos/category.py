@@ -1,4 +1,4 @@
-"""The torso of categories that stand beside an image or an encoder of the user's own."""
+"""The torso of categories in an observation that also has an image or a user's encoder."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.spec import LeafSpec
 
 EMBEDDING_SIZE = 32
-"""Numbers for each category of an embedding. Up to so many categories, one-hot is no wider and loses nothing."""
+"""Size of the embedding of one category. Up to this many categories, one-hot is no wider and loses nothing."""
 
 
 class CategoryTorso(Torso):
-    """One-hot up to EMBEDDING_SIZE categories, else a learnt embedding, one table for all elements of the leaf."""
+    """One-hot up to EMBEDDING_SIZE categories, else a learned embedding, one table for all elements of the leaf."""
 
     def __init__(self, leaf: LeafSpec) -> None:
         super().__init__()
@@ -22,15 +22,15 @@ class CategoryTorso(Torso):
         self.embedding: nn.Embedding | None = None
         if leaf.num_categories > EMBEDDING_SIZE:
             self.embedding = nn.Embedding(leaf.num_categories, EMBEDDING_SIZE)
-            nn.init.normal_(self.embedding.weight, std=EMBEDDING_SIZE**-0.5)  # as long as a one-hot vector
+            nn.init.normal_(self.embedding.weight, std=EMBEDDING_SIZE**-0.5)  # of norm 1, as a one-hot vector
         self.output_size = math.prod(leaf.row_shape) * min(leaf.num_categories, EMBEDDING_SIZE)
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
-        """As in Torso."""
+        """See `Torso.describe`."""
         return ["one-hot" if self.embedding is None else f"embedded in {EMBEDDING_SIZE} numbers" for _ in observation]
 
     def forward(self, rows: Tensor) -> Tensor:
-        """float32 [T, B, output_size] from categories [T, B, *row_shape]."""
+        """Maps categories [T, B, *row_shape] to float32 [T, B, output_size]."""
         if self.embedding is None:
             features = F.one_hot(rows.long(), self.num_categories).float()
         else:

@@ -1,4 +1,4 @@
-"""Chooses the torso of an observation: what each leaf is, and which network takes it."""
+"""Choice of the torso of an observation, from the kind of each leaf."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -16,17 +16,17 @@ from kubebeast_learner.models.torsos.small import SmallTorso
 from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 SMALLEST_SIDE = 3
-"""Of an image with channels: the 3x3 convolutions of the small network."""
+"""Smallest height and width of an image with channels, from the 3x3 convolutions of the small network."""
 SMALLEST_PLAIN_SIDE = ShallowTorso.smallest_side
-"""Of an image [H, W]: smaller tables of numbers may have rows and columns without any order."""
+"""Smallest height and width of an image [H, W]: the rows and columns of smaller tables may have no order."""
 
 
 def make_torso(observation: Sequence[LeafSpec], config: ModelConfig) -> tuple[str, Torso]:
-    """An encoder for every leaf, joined, or one mlp where none is an image. Before it the name of the network whose
-    core and further inputs go with it: shallow, deep or mlp.
+    """Builds an encoder for every leaf, joined, or one mlp if there is neither an image nor a user's encoder.
 
-    ModelSpecError names the leaf that the network cannot take, ConfigError the setting that names no leaf or does not
-    suit it, and what is wrong with an encoder of the user's.
+    Returns the torso after the name of the network that determines the core and further inputs: shallow, deep or mlp.
+    Raises ModelSpecError for a leaf that the network cannot take, ConfigError for a setting that names no leaf or does
+    not suit it, and for a wrong encoder of the user.
     """
     own = {
         index: make_own_encoder(config, path, observation[index])
@@ -45,10 +45,10 @@ def make_torso(observation: Sequence[LeafSpec], config: ModelConfig) -> tuple[st
 
 
 def find_image(leaf: LeafSpec) -> ImageLayout | None:
-    """The layout in which a leaf is taken for an image; None where it is none.
+    """Returns the layout of a leaf that is an image, else None.
 
-    A leaf of numbers, of whatever dtype, is an image if it has rows, columns and channels, or frames, or only rows and
-    columns but many of them. ModelSpecError where nothing tells which axes are which.
+    A leaf of numbers of any dtype is an image if it has rows, columns and channels, or frames, or only rows and
+    columns but many of them. Raises ModelSpecError if the meaning of its axes is ambiguous.
     """
     frame = leaf.row_shape[1:] if leaf.frame_stack > 1 else leaf.row_shape
     smallest = SMALLEST_PLAIN_SIDE if len(leaf.row_shape) == 2 else SMALLEST_SIDE
@@ -64,7 +64,7 @@ def find_image(leaf: LeafSpec) -> ImageLayout | None:
 
 
 def _images(observation: Sequence[LeafSpec], config: ModelConfig, without: Collection[int]) -> dict[int, ImageLayout]:
-    """The layouts of the leaves that are images, by their index."""
+    """Returns the layouts of the leaves that are images, by index."""
     layouts = config.image_layouts
     images: dict[int, ImageLayout | None] = {}
     for path, index in _places("image_layout", layouts, observation).items():
@@ -79,7 +79,7 @@ def _images(observation: Sequence[LeafSpec], config: ModelConfig, without: Colle
 
 
 def _image_as_told(leaf: LeafSpec, axes: str, told: str) -> ImageLayout | None:
-    """told: the entry of image_layout that says so."""
+    """Returns the layout `axes` of the leaf, None for "flat". `told`: the entry of image_layout, for messages."""
     if axes == "flat":
         return None
     what = describe_leaf(leaf)
@@ -92,7 +92,7 @@ def _image_as_told(leaf: LeafSpec, axes: str, told: str) -> ImageLayout | None:
 
 
 def _only_image(leaf: LeafSpec, model: str) -> ImageLayout:
-    """Of a network that was asked for by name."""
+    """Returns the layout of the only leaf for the network `model`, which was chosen by name."""
     image = None if leaf.num_categories > 0 else ImageLayout.of(leaf)
     if image is None:
         raise ModelSpecError(
@@ -120,7 +120,7 @@ def _encoder(leaf: LeafSpec, image: ImageLayout | None, config: ModelConfig) -> 
 
 
 def _places(setting: str, paths: Iterable[str], observation: Sequence[LeafSpec]) -> dict[str, int]:
-    """The index of the leaf of each path; "." is the only leaf."""
+    """Returns the index of the leaf of each path; "." is the only leaf."""
     known = [leaf.path for leaf in observation]
     places = {}
     for path in paths:
@@ -142,7 +142,7 @@ def _layout_hint(leaf: LeafSpec) -> str:
 
 
 def _name(leaf: LeafSpec) -> str:
-    """What settings call the leaf."""
+    """Returns the name of the leaf in settings."""
     return leaf.path or "."
 
 

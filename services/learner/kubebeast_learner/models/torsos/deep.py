@@ -22,7 +22,7 @@ class ResidualBlock(nn.Module):
 
 
 class DeepTorso(ImageTorso):
-    """Three sections of convolution, max-pooling and two residual blocks, a hidden layer of 256."""
+    """Three sections of convolution, max-pooling and two residual blocks, then a hidden layer of 256."""
 
     supports_bf16 = True
 
@@ -43,7 +43,7 @@ class DeepTorso(ImageTorso):
         self.output_size = self.fc.out_features
 
     def forward(self, rows: Tensor) -> Tensor:
-        """float32 [T, B, 256] from [T, B, *row_shape]."""
+        """Maps [T, B, *row_shape] to float32 [T, B, 256]."""
         x = self.convolved(self.sections[0], rows)  # type: ignore[arg-type]
         x = F.relu_(self.sections[1:](x))
         x = F.relu_(self.fc(x.flatten(1)))

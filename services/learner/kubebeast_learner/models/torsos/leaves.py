@@ -1,4 +1,4 @@
-"""The torso of an observation whose leaves are of different kinds: an encoder for each, and a layer that joins them."""
+"""The torso of an observation with leaves of different kinds: an encoder for each, and a layer that joins them."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from kubebeast_learner.spec import LeafSpec
 
 
 class LeavesTorso(Torso):
-    """Concatenates what the encoders make of their leaves; a ReLU layer as wide as the widest of them joins it.
+    """Concatenated features of the encoders, joined by a ReLU layer as wide as the widest encoder.
 
-    Without that layer the logits would be a sum of what each leaf says alone: what an image means could not depend on
-    what a vector beside it says.
+    Without that layer the logits would be a sum of one term per leaf: the effect of an image could not depend on the
+    vector beside it.
     """
 
     def __init__(self, encoders: Sequence[Torso]) -> None:
-        """encoders: one for each leaf of the observation, in its order."""
+        """encoders: one for each leaf of the observation, in the same order."""
         super().__init__()
         self.encoders = nn.ModuleList(encoders)
         self.output_size = max(encoder.output_size for encoder in encoders)
@@ -31,17 +31,17 @@ class LeavesTorso(Torso):
         return nn.ModuleList(parts) if parts else None
 
     def reads_interleaved(self, observation: Sequence[LeafSpec]) -> list[bool]:
-        """As in Torso."""
+        """See `Torso.reads_interleaved`."""
         pairs = zip(self._encoders(), observation, strict=True)
         return [encoder.reads_interleaved([leaf])[0] for encoder, leaf in pairs]
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
-        """As in Torso."""
+        """See `Torso.describe`."""
         pairs = zip(self._encoders(), observation, strict=True)
         return [encoder.describe([leaf])[0] for encoder, leaf in pairs]
 
     def forward(self, *leaves: Tensor) -> Tensor:
-        """float32 [T, B, output_size] from [T, B, *row_shape] each."""
+        """Maps leaves [T, B, *row_shape] to float32 [T, B, output_size]."""
         features = [_encode(encoder, leaf) for encoder, leaf in zip(self._encoders(), leaves, strict=True)]
         with torch.autocast(leaves[0].device.type, enabled=False):
             return F.relu_(self.join(torch.cat(features, dim=-1)))
@@ -51,7 +51,7 @@ class LeavesTorso(Torso):
 
 
 def _encode(encoder: Torso, leaf: Tensor) -> Tensor:
-    """Outside autocast unless the encoder stands it."""
+    """Runs the encoder, outside autocast unless it supports bfloat16."""
     if encoder.supports_bf16:
         return encoder(leaf)  # type: ignore[no-any-return]
     with torch.autocast(leaf.device.type, enabled=False):

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron over leaves that are no images, or are to be flattened."""
+"""A multi-layer perceptron over leaves that are not images or are flattened by request."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kubebeast_learner.spec import LeafSpec
 
 
 class MLPTorso(Torso):
-    """Flattens and joins the leaves (categories one-hot, uint8 numbers scaled to [0, 1]), then ReLU layers."""
+    """ReLU layers over the flattened and joined leaves (categories one-hot, uint8 numbers scaled to [0, 1])."""
 
     def __init__(self, observation: Sequence[LeafSpec], hidden_sizes: Sequence[int]) -> None:
         super().__init__()
@@ -26,23 +26,23 @@ class MLPTorso(Torso):
         self.output_size = input_size
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
-        """As in Torso."""
+        """See `Torso.describe`."""
         return [f"flattened to {_flat_size(leaf):,} numbers" for leaf in observation]
 
     def forward(self, *leaves: Tensor) -> Tensor:
-        """float32 [T, B, hidden_sizes[-1]] from [T, B, *row_shape] each."""
+        """Maps leaves [T, B, *row_shape] to float32 [T, B, hidden_sizes[-1]]."""
         flat = [_flat(leaf, n) for leaf, n in zip(leaves, self.num_categories, strict=True)]
         features: Tensor = self.layers(torch.cat(flat, dim=-1))
         return features
 
 
 def _flat_size(leaf: LeafSpec) -> int:
-    """Numbers that a row of the leaf becomes."""
+    """Returns the number of inputs for a row of the leaf."""
     return math.prod(leaf.row_shape) * max(1, leaf.num_categories)
 
 
 def _flat(leaf: Tensor, num_categories: int) -> Tensor:
-    """float32 [T, B, size] from [T, B, *row_shape]."""
+    """Flattens [T, B, *row_shape] to float32 [T, B, size]."""
     if num_categories > 0:
         encoded = F.one_hot(leaf.long(), num_categories).float()
     else:

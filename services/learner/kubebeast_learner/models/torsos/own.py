@@ -1,4 +1,4 @@
-"""Encoders of the user's own, module:Class; docs/models.md states their contract, tried here on made-up rows."""
+"""Users' encoders, module:Class; docs/models.md states their contract, which is checked here on made-up rows."""
 
 import copy
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from kubebeast_learner.spec import LeafSpec, describe_leaf
 
 T, B = 3, 2
 _TOLERANCE = 2e-2
-"""Of the largest feature: rows in another batch are rounded otherwise."""
+"""Tolerance relative to the largest feature: rows round differently in another batch."""
 
 
 class OwnEncoder(Torso):
-    """Runs a user's encoder, in float32."""
+    """A user's encoder, run in float32."""
 
     def __init__(self, net: nn.Module, name: str) -> None:
         super().__init__()
@@ -30,11 +30,11 @@ class OwnEncoder(Torso):
         self._name = name
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
-        """As in Torso."""
+        """See `Torso.describe`."""
         return [f"as {self._name} takes it" for _ in observation]
 
     def forward(self, rows: Tensor) -> Tensor:
-        """float32 [T, B, output_size] from [T, B, *row_shape]."""
+        """Maps [T, B, *row_shape] to float32 [T, B, output_size]."""
         features: Tensor = self.net(rows)
         return features
 
@@ -42,8 +42,8 @@ class OwnEncoder(Torso):
 def make_own_encoder(config: ModelConfig, path: str, leaf: LeafSpec) -> OwnEncoder:
     """Builds and checks the encoder that `config` has for the leaf it calls `path`.
 
-    ConfigError, which names the setting, when it cannot be loaded or built, or breaks the contract: types, shapes and
-    dtypes; finite features and gradients; rows that do not mix; it can be copied.
+    Raises ConfigError, which names the setting, if it cannot be loaded or built, or breaks the contract: types, shapes
+    and dtypes; finite features and gradients; rows that do not mix; it can be copied.
     """
     name, options = config.encoders[path], parse_object("encoder_options", config.encoder_options).get(path, {})
     user_class = load_object("encoder", name)
@@ -69,7 +69,7 @@ def make_own_encoder(config: ModelConfig, path: str, leaf: LeafSpec) -> OwnEncod
 
 
 class _BreachError(Exception):
-    """What an encoder does wrong, to be read after its name."""
+    """A violation of the contract; the message continues the encoder's name."""
 
 
 def _check(net: nn.Module, leaf: LeafSpec) -> None:
@@ -99,7 +99,7 @@ def _check(net: nn.Module, leaf: LeafSpec) -> None:
 
 
 def _run(net: nn.Module, rows: Tensor, size: int) -> Tensor:
-    """The features of rows [T, B, *row_shape], their type, shape and dtype checked."""
+    """Returns the features of rows [T, B, *row_shape] and checks their type, shape, dtype and finiteness."""
     call = f".forward of {str(rows.dtype).removeprefix('torch.')} {list(rows.shape)}"
     try:
         features = net(rows)

@@ -1,4 +1,4 @@
-"""The shallow convolutional torso: the network of Mnih et al. 2015 (doi:10.1038/nature14236), as MonoBeast has it."""
+"""The shallow convolutional torso: the network of Mnih et al. 2015 (doi:10.1038/nature14236), as in MonoBeast."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ class ShallowTorso(ImageTorso):
 
     supports_bf16 = True
     smallest_side = 36
-    """Images below this height or width leave the last convolution nothing."""
+    """Smallest height and width of an image; below it, the output of the last convolution is empty."""
 
     def __init__(self, image: ImageLayout) -> None:
         super().__init__(image)
@@ -25,7 +25,7 @@ class ShallowTorso(ImageTorso):
         self.output_size = self.fc.out_features
 
     def forward(self, rows: Tensor) -> Tensor:
-        """float32 [T, B, 512] from [T, B, *row_shape]."""
+        """Maps [T, B, *row_shape] to float32 [T, B, 512]."""
         x = F.relu_(self.convolved(self.conv1, rows))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.conv3(x))

@@ -20,11 +20,11 @@ class SmallTorso(ImageTorso):
         self.output_size = self.fc.out_features
         for layer in (self.conv1, self.conv2, self.fc):
             # Keeps the scale of the input (He et al. 2015, arXiv:1502.01852). PyTorch's defaults shrink it so much that
-            # what one lit cell of a board says is hardly learnt from.
+            # hardly anything is learned from one lit cell of a board.
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, rows: Tensor) -> Tensor:
-        """float32 [T, B, 128] from [T, B, *row_shape]."""
+        """Maps [T, B, *row_shape] to float32 [T, B, 128]."""
         x = F.relu_(self.convolved(self.conv1, rows))
         x = F.relu_(self.conv2(x))
         x = F.relu_(self.fc(x.flatten(1)))

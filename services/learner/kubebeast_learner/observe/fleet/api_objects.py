@@ -1,38 +1,57 @@
-"""Reads the API server's objects: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/"""
+"""Reader of the API server's objects: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/"""
 
 import datetime
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-from kubebeast_learner.observe.fleet.state import GroupState, PodState
-
-JsonObject = Mapping[str, Any]
+from kubebeast_learner.observe.fleet.pod_problem import (
+    NODE_LOST,
+    JsonObject,
+    containers,
+    is_on_lost_node,
+    pod_problem,
+    said,
+)
+from kubebeast_learner.observe.fleet.state import GroupState, LearnerSet, PodState
 
 COMPONENT_SELECTOR = "app.kubernetes.io/name=kubebeast,app.kubernetes.io/component={component}"
-RELEASE_LABEL = "app.kubernetes.io/instance"
+NAME_LABEL, INSTANCE_LABEL = "kubebeast/name", "app.kubernetes.io/instance"
+"""Labels of a release: its full name, or the instance label of older charts."""
 GROUP_LABEL = "kubebeast/group"
 HTTP_PORT = "http"
-"""Name of the container port with /metrics; of a pod with several learners the others' are http-1, http-2, ..."""
-
-_STATUS_LISTS = (("Init:", "initContainerStatuses"), ("", "containerStatuses"))
+"""Name of the container port with /metrics; further learners in the pod use http-1, http-2, ..."""
 
 
 def group_state(deployment: JsonObject) -> GroupState:
-    """A Deployment of env-servers, without its pods."""
+    """Reads a Deployment of env-servers, without its pods."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     labels = metadata.get("labels") or {}
     return GroupState(
         group=labels.get(GROUP_LABEL) or metadata["name"],
-        release=labels.get(RELEASE_LABEL, ""),
+        release=release_of(deployment),
         deployment=metadata["name"],
         desired=spec.get("replicas", 1),
         ready=deployment.get("status", {}).get("readyReplicas", 0),
         selector=selector_text(spec["selector"]),
+        problem=_creation_problem(deployment),
     )
 
 
+def learner_set(stateful_set: JsonObject) -> LearnerSet:
+    return LearnerSet(
+        name=stateful_set["metadata"]["name"],
+        release=release_of(stateful_set),
+        desired=stateful_set["spec"].get("replicas", 1),
+        current=stateful_set.get("status", {}).get("replicas", 0),
+    )
+
+
+def release_of(item: JsonObject) -> str:
+    """Returns the release of an object; "" without one."""
+    labels = item["metadata"].get("labels") or {}
+    return str(labels.get(NAME_LABEL) or labels.get(INSTANCE_LABEL) or "")
+
+
 def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
-    """now: with its time zone."""
+    """Reads a pod. now: time with a time zone."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     ports = _metrics_ports(spec, status)
     created_at = datetime.datetime.fromisoformat(metadata["creationTimestamp"])
@@ -40,11 +59,13 @@ def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
     return PodState(
         name=metadata["name"],
         uid=metadata["uid"],
-        release=(metadata.get("labels") or {}).get(RELEASE_LABEL, ""),
+        release=release_of(pod),
         node=spec.get("nodeName", ""),
-        status=_status(pod),
+        status=NODE_LOST if is_on_lost_node(pod, now) else _status(pod),
+        problem=pod_problem(pod, now),
+        claims=_claims(spec),
         is_ready=ready and "deletionTimestamp" not in metadata,
-        restarts=sum(container["restartCount"] for _, container in _containers(status)),
+        restarts=sum(container["restartCount"] for _, container in containers(status)),
         last_exit=_last_exit(status),
         age_s=max(0.0, (now - created_at).total_seconds()),
         metrics_port=ports[0] if ports else None,
@@ -53,7 +74,7 @@ def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
 
 
 def selector_text(selector: JsonObject) -> str:
-    """A LabelSelector as the text that lists take.
+    """Returns a LabelSelector in the text form of list requests.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
     """
@@ -70,14 +91,26 @@ def selector_text(selector: JsonObject) -> str:
     return ",".join(parts)
 
 
+def _creation_problem(deployment: JsonObject) -> str:
+    """Returns the reason why pods are missing: a quota, an admission webhook, a policy; "" if they are not refused."""
+    conditions = deployment.get("status", {}).get("conditions") or []
+    refused = [item for item in conditions if item["type"] == "ReplicaFailure" and item["status"] == "True"]
+    return said(refused[0]) if refused else ""
+
+
+def _claims(spec: JsonObject) -> tuple[str, ...]:
+    volumes = spec.get("volumes") or []
+    return tuple(item["persistentVolumeClaim"]["claimName"] for item in volumes if "persistentVolumeClaim" in item)
+
+
 def _status(pod: JsonObject) -> str:
-    """What kubectl's STATUS column shows: the most telling reason, or the phase."""
+    """Returns kubectl's STATUS column: the most specific reason, or the phase."""
     status = pod.get("status", {})
     if "deletionTimestamp" in pod["metadata"]:
         return "Terminating"
     if status.get("reason"):  # Evicted, NodeLost
         return str(status["reason"])
-    for prefix, container in _containers(status):
+    for prefix, container in containers(status):
         state = container.get("state") or {}
         if "waiting" in state:
             return prefix + str(state["waiting"].get("reason", "Waiting"))
@@ -89,31 +122,22 @@ def _status(pod: JsonObject) -> str:
     return str(status.get("phase", "Unknown"))
 
 
-def _containers(status: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """The containers that have a status, in the order in which they start, with a prefix for init containers."""
-    for prefix, name in _STATUS_LISTS:
-        for container in status.get(name) or []:
-            yield prefix, container
-
-
 def _last_exit(status: JsonObject) -> str:
-    ends = [
-        c["lastState"]["terminated"] for _, c in _containers(status) if (c.get("lastState") or {}).get("terminated")
-    ]
+    ends = [c["lastState"]["terminated"] for _, c in containers(status) if (c.get("lastState") or {}).get("terminated")]
     return _exit_text(max(ends, key=lambda end: end.get("finishedAt") or "")) if ends else ""
 
 
 def _exit_text(terminated: JsonObject) -> str:
-    """The kubelet's reason; the exit status says more than its Error."""
+    """Returns the kubelet's reason; the exit status if that is only Error."""
     reason = terminated.get("reason") or "Error"
     return f"exit {terminated['exitCode']}" if reason == "Error" else str(reason)
 
 
 def _metrics_ports(spec: JsonObject, status: JsonObject) -> list[int]:
-    """The port named http of a container that runs, and those of further learners."""
-    running = {c["name"] for _, c in _containers(status) if "running" in (c.get("state") or {})}
-    containers = [container for container in spec["containers"] if container["name"] in running]
-    ports = [port for container in containers for port in container.get("ports") or []]
+    """Returns the port named http of a running container, and those of further learners."""
+    running = {c["name"] for _, c in containers(status) if "running" in (c.get("state") or {})}
+    serving = [container for container in spec["containers"] if container["name"] in running]
+    ports = [port for container in serving for port in container.get("ports") or []]
     numbers = {port.get("name", ""): port["containerPort"] for port in ports}
     names = [HTTP_PORT, *(f"{HTTP_PORT}-{rank}" for rank in range(1, len(ports)))]
     return [numbers[name] for name in names if name in numbers]

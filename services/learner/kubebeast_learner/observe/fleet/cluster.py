@@ -1,6 +1,6 @@
-"""What is asked of the API server, and what its refusals mean.
+"""Client of the API server, with its refusals turned into errors.
 
-Answers are taken as plain JSON: the client's models are slow over thousands of pods and reject objects of API servers
+Answers are read as plain JSON: the client's models are slow over thousands of pods and reject objects of API servers
 that are much older or newer than they are.
 """
 
@@ -15,20 +15,22 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from kubebeast_learner.observe.fleet.api_objects import JsonObject
 from kubebeast_learner.observe.fleet.errors import NotFoundError, RefusedError, UnavailableError, WatchError
+from kubebeast_learner.observe.fleet.pod_problem import JsonObject
 from kubebeast_learner.observe.scrape import MAX_PAGE_BYTES, page_text
 
 REQUEST_TIMEOUT_S = 3.0
-"""For connecting, and for every wait for bytes of the answer."""
+"""Timeout for connecting, and for every wait for bytes of the answer."""
 PAGE_ITEMS = 500
-"""Objects in one answer: https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
+"""Objects in one answer:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
+"""
 MESSAGE_CHARS = 500
-"""Of what comes back with an error."""
+"""Maximum number of characters of an error's message."""
 
 
 class Cluster:
-    """One namespace of a cluster. Every method blocks for its answers and raises WatchError; from any thread."""
+    """One namespace of a cluster. Every method blocks for its answers and raises WatchError. Thread-safe."""
 
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self.namespace = namespace
@@ -40,27 +42,34 @@ class Cluster:
     def deployments(self, selector: str) -> list[JsonObject]:
         return self._list(self._apps.list_namespaced_deployment, label_selector=selector)
 
+    def stateful_sets(self, selector: str) -> list[JsonObject]:
+        return self._list(self._apps.list_namespaced_stateful_set, label_selector=selector)
+
+    def warnings(self) -> list[JsonObject]:
+        """Returns the warning events of all objects; the API server keeps them for an hour."""
+        return self._list(self._core.list_namespaced_event, field_selector="type=Warning")
+
     def pods(self, selector: str) -> list[JsonObject]:
         return self._list(self._core.list_namespaced_pod, label_selector=selector)
 
     def autoscalers(self) -> list[JsonObject]:
-        """HorizontalPodAutoscalers as autoscaling/v1, which every API server has."""
+        """Returns HorizontalPodAutoscalers as autoscaling/v1, which every API server has."""
         return self._list(self._autoscaling.list_namespaced_horizontal_pod_autoscaler)
 
     def scale(self, deployment: str, replicas: int) -> None:
-        """Changes spec.replicas; returns before pods have come or gone."""
+        """Changes spec.replicas; returns before pods are created or deleted."""
         self._ask(
             self._apps.patch_namespaced_deployment_scale, deployment, self.namespace, {"spec": {"replicas": replicas}}
         )
 
     def page(self, pod: str, port: int, path: str) -> str:
-        """A page that the pod serves, e.g. metrics, fetched by the API server; at most MAX_PAGE_BYTES of it."""
+        """Returns a page of the pod, e.g. metrics, through the API server. Raises WatchError above MAX_PAGE_BYTES."""
         fetch = self._core.connect_get_namespaced_pod_proxy_with_path
         body = self._ask(fetch, f"{pod}:{port}", self.namespace, path, max_bytes=MAX_PAGE_BYTES + 1)
         return page_text(body, f"/{path} of pod {pod}")
 
     def require_namespace(self) -> None:
-        """WatchError when the namespace is known not to exist; listing its objects does not tell."""
+        """Raises WatchError if the namespace is known not to exist; lists of its objects are empty in that case."""
         try:
             self._ask(self._core.read_namespace, self.namespace)
         except RefusedError:
@@ -84,7 +93,7 @@ class Cluster:
             position = {"_continue": token}
 
     def _ask(self, call: Callable[..., Any], *arguments: object, max_bytes: int | None = None) -> bytes:
-        """The answer's body, of which max_bytes are read. Raises the WatchError that fits."""
+        """Returns the answer's body, up to max_bytes. Raises the matching WatchError."""
         timeout_s = (REQUEST_TIMEOUT_S, REQUEST_TIMEOUT_S)
         try:
             with contextlib.closing(call(*arguments, _preload_content=False, _request_timeout=timeout_s)) as answer:
@@ -109,11 +118,11 @@ class Cluster:
 
 
 def _message(error: ApiException) -> str:
-    """What a Status object says, or the body of what answered instead of the API server; on one line.
+    """Returns the message of a Status object, or the body of a proxy's answer, on one line.
 
     https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
     """
-    body: Any = error.body  # text or bytes, by the version of the client
+    body: Any = error.body  # text or bytes, depending on the version of the client
     text = body.decode("utf-8", errors="replace") if isinstance(body, bytes) else str(body or "")
     with contextlib.suppress(ValueError, KeyError, TypeError):
         text = str(json.loads(text)["message"])

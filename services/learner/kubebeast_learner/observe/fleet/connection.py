@@ -1,4 +1,4 @@
-"""Which API server and which namespace are meant: a kubeconfig, or the pod's own cluster."""
+"""Choice of the API server and the namespace: from a kubeconfig, or the pod's own cluster."""
 
 import os
 from collections.abc import Callable
@@ -25,9 +25,9 @@ _make_loader: Callable[..., Any] = kube_config.KubeConfigLoader
 
 
 def connect(config: ClusterConfig) -> Cluster:
-    """Reads credentials; asks the API server nothing yet. WatchError when there are none that can be used.
+    """Reads credentials, without a request. Raises WatchError if there are no usable ones.
 
-    In a pod its own cluster is meant, unless --kubeconfig, --context or KUBECONFIG names another.
+    In a pod, the default is its own cluster, unless --kubeconfig, --context or KUBECONFIG selects another.
     """
     settings = client.Configuration()
     named = config.kubeconfig is not None or config.context or os.environ.get("KUBECONFIG")
@@ -37,11 +37,11 @@ def connect(config: ClusterConfig) -> Cluster:
     except (ConfigException, yaml.YAMLError, OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         source = "the pod's service account" if in_cluster else f"kubeconfig {_kubeconfig_path(config)}"
         raise WatchError(f"{source} cannot be used: {' '.join(str(error).split())}") from error
-    # A request that fails is shown, or repeated by --watch.
+    # A failed request is shown, or repeated by --watch.
     settings.retries = urllib3.Retry(0)
     settings.connection_pool_maxsize = MAX_SCRAPES
     if not settings.verify_ssl:
-        # insecure-skip-tls-verify: whoever wrote the kubeconfig knows.
+        # insecure-skip-tls-verify was set in the kubeconfig on purpose.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     return Cluster(client.ApiClient(settings), config.namespace or namespace)
 

@@ -1,4 +1,4 @@
-"""What ends the command, in words for its user."""
+"""Errors that end a command, with messages for its user."""
 
 import sys
 
@@ -12,7 +12,7 @@ metadata:
   namespace: "{namespace}"
 rules:
   - apiGroups: [apps]
-    resources: [deployments]
+    resources: [deployments, statefulsets]
     verbs: [get, list]
   - apiGroups: [apps]
     resources: [deployments/scale]
@@ -23,36 +23,39 @@ rules:
   - apiGroups: [""]
     resources: [pods/proxy]
     verbs: [get]
+  - apiGroups: [""]
+    resources: [events]
+    verbs: [list]
   - apiGroups: [autoscaling]
     resources: [horizontalpodautoscalers]
     verbs: [list]
 """
-"""All that both commands ask for: https://kubernetes.io/docs/reference/access-authn-authz/rbac/"""
+"""Permissions of both commands: https://kubernetes.io/docs/reference/access-authn-authz/rbac/"""
 
 
 class WatchError(Exception):
-    """The command cannot go on. One line."""
+    """An error that ends the command. The message is one line."""
 
 
 class NotFoundError(WatchError):
-    """The API server knows no such object."""
+    """The API server has no such object."""
 
 
 class UnavailableError(WatchError):
-    """The API server, or the pod behind it, does not answer now; it may do so later."""
+    """The API server, or the pod behind it, does not answer at the moment."""
 
 
 class RefusedError(WatchError):
-    """The API server knows who asks, and refuses."""
+    """The API server accepts the credentials and refuses the request."""
 
     def __init__(self, message: str, namespace: str) -> None:
         super().__init__(message)
         self.role = ROLE.format(namespace=namespace)
-        """The Role that allows everything, as YAML for kubectl apply."""
+        """The Role with all permissions, as YAML for kubectl apply."""
 
 
 def report(command: str, error: WatchError) -> int:
-    """Prints the error to standard error, and the Role that would help. Returns the exit status."""
+    """Prints the error to standard error, with the Role for refused requests. Returns the exit status."""
     print(f"{command}: {error}", file=sys.stderr)
     if isinstance(error, RefusedError):
         print(f"This Role allows it:\n\n{error.role}", end="", file=sys.stderr)

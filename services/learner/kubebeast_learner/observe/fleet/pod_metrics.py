@@ -1,4 +1,4 @@
-"""Reads the metrics of many pods at a time and turns counters into rates."""
+"""Concurrent scrapes of many pods' metrics, with counters turned into rates."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,25 +9,31 @@ from kubebeast_learner.observe.fleet.state import PodState, Reading
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics, rate
 
 MAX_SCRAPES = 16
-"""Under way at a time."""
+"""Maximum number of concurrent scrapes."""
 ROUND_TIMEOUT_S = 5.0
-"""Longest that a round of scrapes takes; who has not answered by then is not known."""
+"""Maximum duration of a round of scrapes; pods that have not answered by then are unknown."""
 
 _PLAYED, _SAMPLED = "kubebeast_envserver_env_steps_total", "kubebeast_steps_total"
 _CONNECTED, _STREAMS = "kubebeast_envserver_streams_connected", "kubebeast_streams"
 _STEP, _TOTAL_STEPS = "kubebeast_learner_step", "kubebeast_learner_total_steps"
 WANTED = frozenset({_PLAYED, _SAMPLED, _CONNECTED, _STREAMS, _STEP, _TOTAL_STEPS})
-"""All that is kept of a page: there may be thousands."""
+"""Metrics kept of a page, since there may be thousands of pages."""
 
 Endpoint = tuple[str, int | None]
 """A pod's uid, and the port of its metrics."""
 
 
 class Scraper:
-    """Remembers the last two rounds. One thread calls it."""
+    """The last two rounds of scrapes. Not thread-safe."""
 
     def __init__(self, fetch: Callable[[str, int], str], clock: Callable[[], float] = time.monotonic) -> None:
-        """fetch: the text of a pod's /metrics by name and port, from several threads; WatchError. clock: seconds."""
+        """Creates the scrape threads.
+
+        Args:
+            fetch: Returns the text of a pod's /metrics by name and port; called from several threads, raises
+                WatchError.
+            clock: Returns seconds.
+        """
         self._fetch = fetch
         self._clock = clock
         self._threads = ThreadPoolExecutor(MAX_SCRAPES, thread_name_prefix="scrape")
@@ -37,9 +43,9 @@ class Scraper:
         self._problems: dict[str, str] = {}
 
     def scrape(self, pods: Sequence[PodState]) -> None:
-        """One round over the pods that serve metrics. Blocks for at most ROUND_TIMEOUT_S."""
+        """Scrapes all pods that serve metrics. Blocks for at most ROUND_TIMEOUT_S."""
         self._refusal, self._problems = None, {}
-        # Who is not ready may not answer: it must not keep the threads from those who will.
+        # Pods that are not ready may not answer: they are last, so that they do not occupy the threads.
         asked = sorted((pod for pod in pods if pod.metrics_port is not None), key=lambda pod: not pod.is_ready)
         futures = {self._threads.submit(self._take, pod): pod for pod in asked}
         done, late = wait(futures, ROUND_TIMEOUT_S)
@@ -51,15 +57,15 @@ class Scraper:
         self._now = {_endpoint(futures[future]): future.result() for future in done if future.exception() is None}
 
     def has_seen(self, pod: PodState) -> bool:
-        """Whether it answered in the last round."""
+        """Returns True if the pod answered in the last round."""
         return _endpoint(pod) in self._now
 
     def reading(self, pod: PodState) -> Reading:
-        """What the last round says of the pod; its rate is over the time since the round before."""
+        """Returns the pod's values of the last round; its rate is over the time since the round before."""
         return make_reading(self._before.get(_endpoint(pod)), self._now.get(_endpoint(pod)))
 
     def notes(self) -> list[str]:
-        """Why the last round is incomplete, one line a reason."""
+        """Returns the reasons why the last round is incomplete, one line each."""
         if self._refusal is not None:
             return [f"streams and steps/s are unknown: {self._refusal}"]
         if not self._problems:
@@ -84,7 +90,7 @@ class Scraper:
 
 
 def make_reading(before: Scrape | None, now: Scrape | None) -> Reading:
-    """now is None for a pod that did not answer."""
+    """Returns the values of a pod. now: None if it did not answer."""
     if now is None:
         return Reading()
     metrics = now.metrics

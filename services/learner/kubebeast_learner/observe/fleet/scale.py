@@ -1,13 +1,13 @@
-"""`kubebeast fleet scale`: sets how many env-servers a group has."""
+"""`kubebeast fleet scale`: sets the number of env-servers of a group."""
 
 from collections.abc import Sequence
 
 from kubebeast_learner.config import FleetScaleConfig
-from kubebeast_learner.observe.fleet.api_objects import JsonObject
 from kubebeast_learner.observe.fleet.cluster import Cluster
 from kubebeast_learner.observe.fleet.connection import connect
 from kubebeast_learner.observe.fleet.errors import RefusedError, WatchError, report
 from kubebeast_learner.observe.fleet.observer import list_groups
+from kubebeast_learner.observe.fleet.pod_problem import JsonObject
 from kubebeast_learner.observe.fleet.state import GroupState
 
 
@@ -26,7 +26,7 @@ def run(config: FleetScaleConfig) -> int:
 
 
 def find_group(groups: Sequence[GroupState], name: str, namespace: str) -> GroupState:
-    """The group, or the Deployment, of that name. WatchError when it is none, or more than one."""
+    """Returns the group, or the Deployment, of that name. Raises WatchError unless there is exactly one."""
     found = [group for group in groups if name in (group.group, group.deployment)]
     if not found:
         known = ", ".join(_described(group) for group in groups) or "none"
@@ -38,7 +38,7 @@ def find_group(groups: Sequence[GroupState], name: str, namespace: str) -> Group
 
 
 def autoscaler_of(deployment: str, autoscalers: Sequence[JsonObject]) -> str:
-    """What else decides about the Deployment's replicas, in words; "" when nothing does."""
+    """Returns the Deployment's autoscaler, or the owner of it, with its bounds; "" if there is none."""
     for autoscaler in autoscalers:
         metadata, spec = autoscaler["metadata"], autoscaler["spec"]
         target = spec["scaleTargetRef"]
@@ -55,7 +55,7 @@ def _require_no_autoscaler(cluster: Cluster, group: GroupState) -> None:
     try:
         autoscaler = autoscaler_of(group.deployment, cluster.autoscalers())
     except RefusedError:
-        return  # who may scale may not see autoscalers, and scaling by hand is their usual case
+        return  # users that may scale need not be allowed to list autoscalers, and scaling by hand is their usual case
     if autoscaler:
         raise WatchError(
             f"{group.group}: {autoscaler} scales Deployment {group.deployment} and would undo this; "

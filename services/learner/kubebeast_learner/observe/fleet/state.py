@@ -1,4 +1,4 @@
-"""What a fleet is like at one moment."""
+"""State of a fleet at one moment."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +9,17 @@ from kubebeast_learner.observe.numbers import total
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What a pod's metrics say; None where they do not."""
+    """Values from a pod's metrics; None if they are unknown."""
 
     streams: int | None = None
-    """Of an env-server those that a learner has welcomed, of a learner those it has."""
+    """Streams of a learner, or of an env-server those that a learner has welcomed."""
     steps_per_second: float | None = None
     """Env-steps, over the time between two scrapes."""
     step: int | None = None
     """Env-steps that a learner has trained on."""
     total_steps: int | None = None
     rank: str = ""
-    """Of a learner among several; "" of one that is alone."""
+    """Rank of a learner among several; "" for a single one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,25 +27,29 @@ class PodState:
     name: str
     uid: str
     release: str
-    """The Helm release, "" without one."""
+    """The Helm release; "" without one."""
     node: str
-    """"" until it is scheduled."""
+    """Name of the node; "" until the pod is scheduled."""
     status: str
-    """Why it does not run (CrashLoopBackOff, ImagePullBackOff, Unschedulable ...), or its phase."""
+    """Reason why it does not run (CrashLoopBackOff, ImagePullBackOff, Unschedulable ...), or its phase."""
     is_ready: bool
     restarts: int
-    """Of all its containers."""
+    """Restarts of all its containers."""
     last_exit: str
-    """How a container of it ended last: OOMKilled, exit 3 ...; "" if none has."""
+    """Newest end of one of its containers: OOMKilled, exit 3 ...; "" if none has ended."""
     age_s: float
     metrics_port: int | None
-    """Where a running container serves /metrics; None: nowhere."""
+    """Port of a running container that serves /metrics; None if there is none."""
     further_metrics_ports: tuple[int, ...] = ()
-    """Of the learners in it but the first."""
+    """Metrics ports of further learners in the pod."""
+    problem: str = ""
+    """Reason why it does not run; "" if there is none or it is unknown."""
+    claims: tuple[str, ...] = ()
+    """Names of the persistent volume claims that it mounts."""
     reading: Reading = Reading()
 
     def learners(self) -> Iterator["PodState"]:
-        """The pod once for each learner in it, with that one's port."""
+        """Yields the pod once for each learner in it, with that learner's port."""
         yield replace(self, further_metrics_ports=())
         for port in self.further_metrics_ports:
             yield replace(self, metrics_port=port, further_metrics_ports=())
@@ -61,7 +65,9 @@ class GroupState:
     desired: int
     ready: int
     selector: str
-    """Of its pods, in the syntax of label selectors."""
+    """Selector of its pods, in the syntax of label selectors."""
+    problem: str = ""
+    """Reason why its pods are not created; "" if there is none."""
     pods: tuple[PodState, ...] = ()
 
     @property
@@ -70,13 +76,25 @@ class GroupState:
 
     @property
     def streams(self) -> int | None:
-        """Of the pods that were read; None if none was."""
+        """Streams of the pods with a reading; None if there are none."""
         return total(pod.reading.streams for pod in self.pods)
 
     @property
     def steps_per_second(self) -> float | None:
-        """Of the pods that were read; None if none was."""
+        """Env-steps per second of the pods with a reading; None if there are none."""
         return total(pod.reading.steps_per_second for pod in self.pods)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LearnerSet:
+    """The StatefulSet of a release's learner, or of its peers."""
+
+    name: str
+    release: str
+    desired: int
+    """Desired replicas; 0 while the release is paused."""
+    current: int
+    """Pods that exist."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +103,7 @@ class FleetState:
     learners: Sequence[PodState]
     groups: Sequence[GroupState]
     notes: Sequence[str] = ()
-    """What could not be seen, and why."""
+    """Missing parts of the state, with the reasons, and troubles of the fleet."""
 
     @property
     def num_releases(self) -> int:
@@ -93,13 +111,13 @@ class FleetState:
 
 
 def as_json(state: FleetState) -> dict[str, Any]:
-    """What --json prints: namespace, notes, and two lists; null where a value is unknown.
+    """Returns the output of --json: namespace, notes, and two lists; null for an unknown value.
 
-    pods: pod, release, node, status, ready, restarts, last_exit, age_s, streams, steps_per_second.
-    learners: the same of each learner, of which a pod may have several, and rank, step and total_steps.
-    groups: group, release, deployment, desired, ready, restarts, streams, steps_per_second, pods.
+    pods: pod, release, node, status, problem, ready, restarts, last_exit, age_s, streams, steps_per_second.
+    learners: the keys of pods, and rank, step and total_steps, for each learner; a pod may have several.
+    groups: group, release, deployment, desired, ready, problem, restarts, streams, steps_per_second, pods.
     """
-    names = ("group", "release", "deployment", "desired", "ready", "restarts", "streams", "steps_per_second")
+    names = ("group", "release", "deployment", "desired", "ready", "problem", "restarts", "streams", "steps_per_second")
     return {
         "namespace": state.namespace,
         "learners": [
@@ -117,7 +135,7 @@ def as_json(state: FleetState) -> dict[str, Any]:
 def _pod(pod: PodState) -> dict[str, Any]:
     return {
         "pod": pod.name,
-        **{name: getattr(pod, name) for name in ("release", "node", "status")},
+        **{name: getattr(pod, name) for name in ("release", "node", "status", "problem")},
         "ready": pod.is_ready,
         **{name: getattr(pod, name) for name in ("restarts", "last_exit")},
         "age_s": round(pod.age_s),

@@ -18,7 +18,7 @@ from kubebeast_learner.observe.table import console
 
 REFRESH_S = 2.0
 FILE_WIDTH = 500
-"""Columns where the table does not go to a terminal: nothing is folded."""
+"""Columns if standard output is no terminal, so that nothing is folded."""
 
 Show = Callable[[FleetState], None]
 
@@ -40,7 +40,7 @@ def run(config: FleetConfig) -> int:
 
 
 def _observe_again(observer: Observer, last: FleetState) -> FleetState:
-    """The new state; the last one while the API server does not answer."""
+    """Returns the new state; the last one while the API server does not answer."""
     try:
         return observer.observe()
     except UnavailableError as error:
@@ -49,7 +49,7 @@ def _observe_again(observer: Observer, last: FleetState) -> FleetState:
 
 @contextlib.contextmanager
 def _display(config: FleetConfig) -> Iterator[Show]:
-    """One JSON object a line, a table that is drawn in place, or one table after the other."""
+    """Yields a function that prints JSON lines, redraws a table in place, or prints one table after another."""
     if config.json:
         yield lambda state: print(json.dumps(as_json(state)), flush=True)
         return

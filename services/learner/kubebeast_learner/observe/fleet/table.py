@@ -1,4 +1,4 @@
-"""Draws a fleet for people."""
+"""Drawing of a fleet on the terminal."""
 
 from collections.abc import Sequence
 
@@ -10,18 +10,20 @@ from kubebeast_learner.observe.numbers import age_text, number_text, total
 from kubebeast_learner.observe.table import Cells, draw_table
 
 PASSING = ("Running", "Pending", "ContainerCreating", "PodInitializing", "Terminating", "Init:PodInitializing")
-"""Statuses that pods come through without anything being wrong."""
+"""Normal transient statuses of pods."""
 MIN_PODS = 3
-"""Of every group, however low the terminal."""
+"""Minimum number of pods shown of every group, for any height of the terminal."""
 COLUMNS = ("name", "status", "restarts", "last exit", "streams", "steps/s", "node", "age")
 DISPENSABLE = ("node", "age", "last exit")
-"""Columns that a narrow terminal goes without, in this order."""
+"""Columns that a narrow terminal omits, in this order."""
 
 
 def draw(state: FleetState, width: int, height: int | None = None) -> RenderableType:
-    """A row for each learner, group and pod, and the notes below.
+    """Draws a row for each learner, group and pod, and the notes below.
 
-    width: columns of the terminal. height: lines to fill at most; None: as needed.
+    Args:
+        width: Columns of the terminal.
+        height: Maximum number of lines; None: as many as needed.
     """
     rows: list[Cells] = []
     for release in dict.fromkeys(pod.release for pod in state.learners):
@@ -38,7 +40,7 @@ def draw(state: FleetState, width: int, height: int | None = None) -> Renderable
 
 
 def _learners_row(learners: Sequence[PodState], state: FleetState) -> Cells:
-    """Of one release: how far it is, the same for all, and what the learners have together."""
+    """Returns the title row of a release's learners: their common progress, and their totals if there are several."""
     first = max(learners, key=lambda pod: pod.reading.step or 0)
     step, total_steps = first.reading.step, first.reading.total_steps
     progress = "" if step is None or total_steps is None else f"step {step:,} of {total_steps:,}"
@@ -86,12 +88,12 @@ def _title(name: str, remark: str) -> Text:
 
 
 def _of_release(release: str, state: FleetState) -> str:
-    """Names the release where there are several."""
+    """Returns the release's name for a title if there are several releases."""
     return f" of {release}" if release and state.num_releases > 1 else ""
 
 
 def _pods_a_group(state: FleetState, height: int | None) -> int | None:
-    """How many pods of each group fit; None: all."""
+    """Returns the number of pods of each group that fit; None: all."""
     if height is None or not state.groups:
         return None
     fixed = 2 + 2 * len(state.learners) + 2 * len(state.groups) + len(state.notes)
@@ -99,7 +101,7 @@ def _pods_a_group(state: FleetState, height: int | None) -> int | None:
 
 
 def _most_telling(pods: Sequence[PodState], limit: int | None) -> Sequence[PodState]:
-    """At most `limit` of them: those that are not ready, and those that restarted, before the others."""
+    """Returns at most `limit` pods: unready and often restarted ones first."""
     if limit is None or len(pods) <= limit:
         return pods
     return sorted(pods, key=lambda pod: (pod.is_ready, -pod.restarts, pod.name))[:limit]

@@ -1,4 +1,4 @@
-"""The metrics of a learner that Prometheus reads.
+"""Prometheus metrics of a learner.
 
 native pool, training --values--> tables (actors, training, machine) --collector--> registry --scrape--> Prometheus
 """

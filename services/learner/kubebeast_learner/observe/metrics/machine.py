@@ -1,4 +1,4 @@
-"""Metrics of the machine and of what runs on it."""
+"""Metrics of the machine, its GPUs and the build."""
 
 import platform
 import time
@@ -14,19 +14,21 @@ CPU = (
     Row(
         COUNTER,
         "kubebeast_machine_cpu_seconds",
-        "CPU time that anybody used on the learner's machine, or in its container where it is in one.",
+        "CPU time of all processes in the learner's container, or on its machine if there is no container.",
         "cpu_used_s",
     ),
-    Row(GAUGE, "kubebeast_machine_cpus", "CPUs that may be used there at once: of the container its limit.", "cpus"),
+    Row(GAUGE, "kubebeast_machine_cpus", "CPU limit of that container, or CPUs of that machine.", "cpus"),
 )
 
 GPUS = (
-    Row(GAUGE, "kubebeast_gpu_memory_used_bytes", "Memory in use on a GPU, by anybody.", "gpu_used", ("device",)),
-    Row(GAUGE, "kubebeast_gpu_memory_total_bytes", "Memory of a GPU.", "gpu_total", ("device",)),
+    Row(
+        GAUGE, "kubebeast_gpu_memory_used_bytes", "Memory of the GPU in use by all processes.", "gpu_used", ("device",)
+    ),
+    Row(GAUGE, "kubebeast_gpu_memory_total_bytes", "Memory of the GPU.", "gpu_total", ("device",)),
     Row(
         GAUGE,
         "kubebeast_gpu_busy_ratio",
-        "Share of the last moments that a GPU ran a kernel; needs the package nvidia-ml-py.",
+        "Share of the last moments in which the GPU ran a kernel. This metric needs the package nvidia-ml-py.",
         "gpu_busy",
         ("device",),
     ),
@@ -36,24 +38,24 @@ INFO = (
     Row(
         GAUGE,
         "kubebeast_build_info",
-        "1, with what runs here as labels.",
+        "Always 1; the labels hold the versions and the device.",
         "build",
         ("version", "python", "torch", "device"),
     ),
     Row(
         GAUGE,
         "kubebeast_learner_start_time_seconds",
-        "When the learner's process started to serve its metrics, in seconds since 1970.",
+        "Time at which the learner's process started to serve metrics, in seconds since 1970.",
         "start_time_s",
     ),
-    Row(GAUGE, "kubebeast_run_info", "1, with the run's name as a label.", "run", ("run_id",)),
+    Row(GAUGE, "kubebeast_run_info", "Always 1; the label holds the name of the run.", "run", ("run_id",)),
 )
 
 MACHINE = (*CPU, *GPUS, *INFO)
 
 
 def machine_reader(run_id: str) -> Callable[[], Values]:
-    """What fills MACHINE; what the machine does not have or does not tell has no samples."""
+    """Returns a reader of the values of MACHINE; values that the machine lacks or does not report are left out."""
     num_devices = torch.cuda.device_count()
     device = torch.cuda.get_device_name(0) if num_devices else "cpu"
     info: dict[str, Labelled] = {
@@ -79,6 +81,6 @@ def _gpus(num_devices: int) -> dict[str, Labelled]:
         used[label], total[label] = float(total_bytes - free_bytes), float(total_bytes)
         try:
             busy[label] = torch.cuda.utilization(index) / 100
-        except Exception:  # no nvidia-ml-py, or a driver that does not tell, as of a part of a GPU: NVML's errors have
-            continue  # no base but this
+        except Exception:  # no nvidia-ml-py, or a driver without utilization, e.g. of a MIG slice: NVML's errors have
+            continue  # no other common base
     return {"gpu_used": used, "gpu_total": total, "gpu_busy": busy}

@@ -1,6 +1,7 @@
-"""The tables, filled at every scrape."""
+"""Registry of the metric tables, filled at every scrape."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
@@ -11,12 +12,13 @@ from kubebeast_learner.observe.metrics.actors import ACTORS
 from kubebeast_learner.observe.metrics.machine import MACHINE, machine_reader
 from kubebeast_learner.observe.metrics.training import TRAINING
 from kubebeast_learner.ranks.place import ALONE, Place
+from kubebeast_learner.run.files.room import volume_of
 from kubebeast_learner.run.task_returns import TaskReturn
 from kubebeast_learner.training.monitor import Monitor
 
 
 class WatchedActors(Protocol):
-    """RemoteActors are. From any thread."""
+    """The metrics of RemoteActors. Thread-safe."""
 
     def stats(self) -> Mapping[str, int]: ...
     def histograms(self) -> Mapping[str, Distribution]: ...
@@ -24,7 +26,7 @@ class WatchedActors(Protocol):
 
 
 def make_registry(actors: WatchedActors, monitor: Monitor, run_id: str, place: Place = ALONE) -> CollectorRegistry:
-    """The metrics of one training and of its process; of several ranks all have the label `rank`."""
+    """Returns the metrics of one training and of its process; with several ranks, all have the label `rank`."""
     registry = CollectorRegistry()
     collectors = (
         TableCollector(ACTORS, lambda: _of_actors(actors)),
@@ -52,7 +54,15 @@ def _of_training(monitor: Monitor) -> Values:
     return {
         **({} if turns is None else {"empty_shares": turns.num_empty}),
         **({} if newest is None else newest.flat()),
+        "num_crashes": monitor.num_crashes,
         "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},
         **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},
         "checkpoint_seconds": monitor.checkpoint_seconds,
+        "write_failures": {(file,): count for file, count in dict(monitor.write_failures).items()},
+        **_of_volume(monitor.folder),
     }
+
+
+def _of_volume(folder: Path | None) -> Values:
+    volume = None if folder is None else volume_of(folder)
+    return {} if volume is None else {"run_free_bytes": volume.free_bytes, "run_volume_bytes": volume.size_bytes}

@@ -1,1 +1,1 @@
-"""`kubebeast plot`: learning curves from the logs of runs, those of TorchBeast included."""
+"""`kubebeast plot`: learning curves from the logs of runs, including those of TorchBeast."""

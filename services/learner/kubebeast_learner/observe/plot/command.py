@@ -1,4 +1,4 @@
-"""The command: reads the runs, draws them, and says in numbers what the picture shows."""
+"""Entry point of `kubebeast plot`: reads the runs, draws them, and prints a summary in numbers."""
 
 import csv
 import datetime
@@ -23,11 +23,11 @@ from kubebeast_learner.run.folder import find_runs
 CSV_COLUMNS = ("run", "step", "hours", "mean_episode_return")
 CSV_POINTS = 200
 FILE_WIDTH = 120
-"""Columns of a table that does not go to a terminal."""
+"""Columns of the table if standard output is no terminal."""
 
 
 def run(config: PlotConfig) -> int:
-    """Draws config.runs. Returns the exit status; ConfigError when there is nothing to draw or nowhere to write."""
+    """Draws config.runs. Returns the exit status; raises ConfigError if nothing can be drawn or written."""
     folders = find_runs("runs", config.runs, config.savedir, ("logs.csv",))
     groups = group_curves([read_curve(folder, config.bin_steps, config.returns) for folder in folders])
     drawn = [_drawable(group, config.x_max) for group in groups]
@@ -51,7 +51,7 @@ def run(config: PlotConfig) -> int:
 
 
 def write_csv(curves: Sequence[Curve], path: Path) -> None:
-    """Writes every run thinned out to at most CSV_POINTS rows, the first and the last one included."""
+    """Writes every run, thinned to at most CSV_POINTS rows, including the first and the last."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
@@ -63,7 +63,7 @@ def write_csv(curves: Sequence[Curve], path: Path) -> None:
 
 
 def print_table(summaries: Sequence[dict[str, Any]], threshold: float | None, out: Console) -> None:
-    """One row a run; below the runs of a group their mean and standard deviation."""
+    """Prints one row per run, and below the runs of a group their mean and standard deviation."""
     table = Table("run", "steps", "time", "steps/s", "mean return")
     if threshold is not None:
         table.add_column(f"steps to {threshold:g}")
@@ -84,13 +84,13 @@ def print_table(summaries: Sequence[dict[str, Any]], threshold: float | None, ou
 
 
 def _drawable(group: Group, x_max: float | None) -> Group:
-    """The runs that have a return, up to x_max steps."""
+    """Returns the runs that have a return, up to x_max steps."""
     curves = [curve.until(x_max) if x_max is not None else curve for curve in group.curves]
     return replace(group, curves=[curve for curve in curves if curve.steps.size])
 
 
 def _summary(group: Group, threshold: float | None) -> dict[str, Any]:
-    """Plain values; None where a run has none."""
+    """Returns plain values; None if a run has none."""
     runs = [
         {
             "run": curve.name,
@@ -106,7 +106,7 @@ def _summary(group: Group, threshold: float | None) -> dict[str, Any]:
 
 
 def _spread(group: dict[str, Any], name: str, spec: str) -> str:
-    """Mean and standard deviation over the runs that have the value, and how many those are if not all."""
+    """Formats mean and standard deviation over the runs that have the value, with their number if not all have it."""
     values = [row[name] for row in group["runs"] if row[name] is not None]
     if not values:
         return "-"

@@ -1,4 +1,4 @@
-"""The learning curve of one run, read from its logs.csv, or that of its evaluation from eval.csv."""
+"""Learning curve of one run from its logs.csv, or its evaluation curve from eval.csv."""
 
 import itertools
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.run.folder import read_meta
-from kubebeast_learner.run.log_table import LogTable, Values, read_log
+from kubebeast_learner.run.log_table import LogTable, NewEpisodes, Values, read_log
 from kubebeast_learner.run.scores import NAME as SCORES
 from kubebeast_learner.run.scores import read_scores
 
@@ -21,38 +21,44 @@ class Curve:
 
     name: str
     settings: Mapping[str, Any] | None
-    """What the run was started with; None where it left no meta.json."""
+    """Settings of the run; None if it has no meta.json."""
     steps: Values
     """[N], env-steps, increasing."""
     hours: Values
-    """[N], of training, as LogTable has them."""
+    """[N], hours of training, as in LogTable."""
     returns: Values
-    """[N], unclipped: mean_episode_return as logged, over the newest episodes, the mean of a bin's episodes, or that of
-    the episodes that a checkpoint was played for."""
+    """[N], unclipped: mean_episode_return as logged, over the newest episodes; the mean of a bin's episodes; or the
+    mean of the episodes that a checkpoint was played for.
+    """
     num_steps: int
     """Env-steps of the newest row, with or without a return."""
     num_hours: float
-    """Of training until the newest row."""
+    """Hours of training until the newest row."""
     steps_per_second: float | None
-    """Mean over the training; None where the log does not tell."""
+    """Mean over the training; None if it is not in the log."""
 
     def until(self, num_steps: float) -> "Curve":
-        """The series up to num_steps."""
+        """Returns the curve up to num_steps."""
         kept = self.steps <= num_steps
         return replace(self, steps=self.steps[kept], hours=self.hours[kept], returns=self.returns[kept])
 
     def steps_to(self, threshold: float) -> int | None:
-        """Env-steps of the first row that reaches the return `threshold`; None where none does."""
+        """Returns the env-steps of the first row that reaches the return `threshold`; None if none does."""
         reached = np.flatnonzero(self.returns >= threshold)
         return int(self.steps[reached[0]]) if reached.size else None
 
 
 def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["training", "eval"] = "training") -> Curve:
-    """Reads folder/logs.csv and folder/meta.json. ConfigError without a log or without a whole row in it.
+    """Reads folder/logs.csv and folder/meta.json.
 
-    source: whose returns; those of eval are in folder/eval.csv, and ConfigError where there are none.
-    bin_steps: a point for every so many env-steps, the mean return of the episodes that ended in them, instead of the
-    logged means, which lag by half their episodes. ConfigError where the log has no column episode_returns.
+    Args:
+        bin_steps: Env-steps per point. A point is the mean return of the episodes that ended in its bin, instead of the
+            logged mean, which lags by half of its episodes.
+        source: "eval" for the returns in folder/eval.csv.
+
+    Raises:
+        ConfigError: logs.csv is missing or has no whole row, bin_steps is set and it has no column episode_returns, or
+            source is "eval" and there are no scores.
     """
     path = folder / "logs.csv"
     try:
@@ -66,7 +72,7 @@ def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["trai
     if bin_steps is not None:
         if not log.has_episodes:
             raise ConfigError(f"bin_steps = {bin_steps}: {path} has no column episode_returns")
-        steps, hours, returns = _binned(steps, hours, log.episode_returns, bin_steps)
+        steps, hours, returns = _binned(steps, hours, log.new_episodes, bin_steps)
     if source == "eval":
         steps, hours, returns = _played(folder, log)
     finished = np.isfinite(returns)
@@ -84,7 +90,7 @@ def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["trai
 
 
 def _played(folder: Path, log: LogTable) -> tuple[Values, Values, Values]:
-    """Steps of the played checkpoints, hours of training until then, and mean returns."""
+    """Returns the steps of the played checkpoints, the hours of training until then, and the mean returns."""
     scores = read_scores(folder)
     returns = scores.column("mean_return")
     if returns is None:
@@ -94,20 +100,18 @@ def _played(folder: Path, log: LogTable) -> tuple[Values, Values, Values]:
     return scores.steps, hours, returns
 
 
-def _binned(
-    steps: Values, hours: Values, episodes: list[tuple[float, ...]], bin_steps: int
-) -> tuple[Values, Values, Values]:
-    """End, time of the last row, and mean return of every bin in which an episode ended.
+def _binned(steps: Values, hours: Values, episodes: NewEpisodes, bin_steps: int) -> tuple[Values, Values, Values]:
+    """Returns the end, the time of the last row, and the mean return of every bin in which an episode ended.
 
     The newest bin is left out until it is complete, unless it is the only one.
     """
     ends = np.ceil(steps / bin_steps) * bin_steps
-    shown = np.flatnonzero(ends <= max(steps[-1], ends[0]))
+    shown = np.flatnonzero((ends <= max(steps[-1], ends[0])) & (episodes.counts > 0))
     points = []
     for end, rows in itertools.groupby(shown, key=ends.__getitem__):
         members = list(rows)
-        returns = [value for row in members for value in episodes[row]]
-        if returns:
-            points.append((end, hours[members[-1]], np.mean(returns)))
+        mean = np.average(episodes.means[members], weights=episodes.counts[members])
+        last = np.flatnonzero(ends == end)[-1]
+        points.append((end, hours[last], mean))
     binned: Values = np.array(points, dtype=np.float64).reshape(-1, 3)
     return binned[:, 0], binned[:, 1], binned[:, 2]

@@ -1,4 +1,4 @@
-"""The picture: return against env-steps on the left, against time on the right."""
+"""Picture of learning curves: return against env-steps on the left, against time on the right."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,20 +12,23 @@ from kubebeast_learner.observe.plot.curve import Curve
 from kubebeast_learner.observe.plot.group import Group, mean_and_std
 from kubebeast_learner.run.log_table import Values
 
-# Distinguishable to colour-blind readers: Okabe and Ito 2008, https://jfly.uni-koeln.de/color; its yellow is too light
+# Distinguishable to color-blind readers: Okabe and Ito 2008, https://jfly.uni-koeln.de/color; its yellow is too light
 # for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINE_STYLES = ("-", "--", ":", "-.")
 GREY = "#555555"
 LEGEND_CHARACTERS = 110
-"""Room for the labels of one legend line."""
+"""Number of characters that fit into one line of the legend."""
 
 
 def draw(groups: Sequence[Group], path: Path, *, threshold: float | None = None, title: str = "") -> None:
     """Writes both views side by side; every curve of `groups` has at least one point.
 
-    A group of several runs is a thin line a run, their mean and a band of one standard deviation. threshold: a return
-    to mark. The ending of `path` chooses the format; ValueError for one that matplotlib does not write.
+    A group of several runs has a thin line per run, their mean, and a band of one standard deviation.
+
+    Args:
+        path: Output file, in the format of its extension. Raises ValueError for a format unknown to matplotlib.
+        threshold: Return to mark.
     """
     figure = Figure(figsize=(11, 4.4), layout="constrained")
     by_steps, by_time = figure.subplots(1, 2, sharey=True)

@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed belong together: one line with a spread, under a name that tells it apart."""
+"""Groups of runs that differ only in their seed: one line with a spread, under a distinguishing label."""
 
 import itertools
 import re
@@ -12,7 +12,7 @@ from kubebeast_learner.observe.plot.curve import Curve
 from kubebeast_learner.run.log_table import Values
 
 WATCHING_SETTINGS = {"checkpoint_interval_minutes", "keep_checkpoints", "log_interval_s", "profile", "progress"}
-"""They decide what is seen of a run, not what it learns."""
+"""Settings that affect the records of a run, not its training."""
 NOT_COMPARED = {"seed", "xpid", "savedir", "address", "pipes_basename"} | WATCHING_SETTINGS
 GRID_POINTS = 400
 MAX_LABEL_SETTINGS = 4
@@ -23,14 +23,14 @@ _SEED_TAIL = re.compile(r"[-_.]*(seed|run)?[-_.]*$")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Runs of the same settings, in the order they were named."""
+    """Runs with the same settings, in the order of the command line."""
 
     label: str
     curves: Sequence[Curve]
 
 
 def group_curves(curves: Sequence[Curve]) -> list[Group]:
-    """Joins runs whose settings agree in everything but NOT_COMPARED; a run without settings stays alone."""
+    """Groups runs with equal settings, except for NOT_COMPARED; a run without settings stays alone."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         key = curve.name if curve.settings is None else repr(sorted(_compared(curve.settings).items()))
@@ -40,10 +40,10 @@ def group_curves(curves: Sequence[Curve]) -> list[Group]:
 
 
 def mean_and_std(xs: Sequence[Values], ys: Sequence[Values]) -> tuple[Values, Values, Values]:
-    """Grid, mean and standard deviation (of the population) over series that are linear between their points.
+    """Returns grid, mean and (population) standard deviation over series that are linear between their points.
 
-    xs, ys: float64 [N_i] a series, xs increasing. The grid has GRID_POINTS points over the span that all series cover;
-    empty where there is none.
+    xs, ys: float64 [N_i] for each series, xs increasing. The grid has GRID_POINTS points over the span that all series
+    cover; it is empty if there is none.
     """
     start, end = max(x[0] for x in xs), min(x[-1] for x in xs)
     grid = np.linspace(start, end, GRID_POINTS) if start < end else np.empty(0)
@@ -56,7 +56,7 @@ def _compared(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _labels(groups: Sequence[Sequence[Curve]]) -> list[str]:
-    """The common part of the runs' names where people chose them, else the settings that differ."""
+    """Returns the common part of the runs' names if they were set by users, else the settings that differ."""
     names = [_common_name([curve.name for curve in curves]) for curves in groups]
     if all(names) and len(set(names)) == len(names):
         return names
@@ -70,7 +70,7 @@ def _labels(groups: Sequence[Sequence[Curve]]) -> list[str]:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """ "" where the names were made from the date or have nothing in common."""
+    """Returns the common part of the names; "" if they were made from the date or have nothing in common."""
     if any(_AUTOMATIC_XPID.fullmatch(name) for name in names):
         return ""
     if len(names) == 1:

@@ -1,1 +1,1 @@
-"""`kubebeast report`: one page about one run, made from nothing but its folder."""
+"""`kubebeast report`: one page about one run, made from its folder only."""

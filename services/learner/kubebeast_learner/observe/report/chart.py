@@ -1,6 +1,6 @@
-"""One chart as the parts of an inline SVG, which page.html draws.
+"""Charts as the parts of an inline SVG, drawn by page.html.
 
-Colours are the page's, so that it is right by day, by night and on paper.
+Colors are defined by the page, for light and dark mode and for print.
 """
 
 import math
@@ -17,9 +17,9 @@ from kubebeast_learner.run.log_table import Values
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 14.0, 10.0, 26.0
 """Margins around the plot for labels, in units of the picture."""
 NOISY = 40
-"""Points from which a line is drawn smoothed, its values faint behind it."""
+"""Number of points from which a line is smoothed, with its raw values faint behind it."""
 OUTLIERS_PERCENT = 0.5
-"""Values at each end that do not widen a noisy chart."""
+"""Percentage of values at each end that do not widen a noisy chart."""
 
 Number = TypeVar("Number", float, Values)
 
@@ -30,12 +30,12 @@ class Line:
     xs: Values
     ys: Values
     is_smooth: bool = False
-    """Whether the values are means already."""
+    """True if the values are means already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps [low, high] of the data to [start, end] of the picture."""
+    """A linear map of [low, high] of the data to [start, end] of the picture."""
 
     low: float
     high: float
@@ -48,20 +48,20 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chart:
-    """Places are in units of the picture, numbers of paths and ticks written to a tenth: a fraction of a pixel."""
+    """One chart. Positions are in units of the picture; numbers of paths and ticks are rounded to a tenth."""
 
     width: int
     height: int
     label: str
-    """Read out to those who cannot see it."""
+    """Accessible name, for screen readers."""
     y_ticks: list[tuple[str, str]]
-    """Place and text."""
+    """Position and text."""
     x_ticks: list[tuple[str, str, str]]
-    """Place, text, and which part of the text stands there."""
+    """Position, text, and text anchor."""
     paths: list[tuple[str, str]]
-    """As SVG writes them, and their class."""
+    """SVG path data and CSS class."""
     dots: list[tuple[str, str, str]]
-    """x, y and class."""
+    """x, y and CSS class."""
 
     left = LEFT
 
@@ -71,14 +71,19 @@ class Chart:
 
     @property
     def plot(self) -> tuple[float, float, float, float]:
-        """What lines stay in: x, y, width, height."""
+        """Returns the clipping area of lines: x, y, width, height."""
         return LEFT, TOP - 2, self.width - LEFT - RIGHT + 4, self.height - TOP - BOTTOM + 4
 
 
 def make_chart(
     lines: Sequence[Line], *, size: tuple[int, int], label: str, band: Band | None = None, unit_range: bool = False
 ) -> Chart:
-    """size: width and height. unit_range: show [0, 1], whatever the data. Every line has at least one finite point."""
+    """Makes a chart; every line has at least one finite point.
+
+    Args:
+        size: Width and height.
+        unit_range: If set, the y-axis is [0, 1] for any data.
+    """
     width, height = size
     drawn = [(line, *thinned(line.xs, line.ys)) for line in lines]
     xs = np.concatenate([line_xs for _, line_xs, _ in drawn])
@@ -105,7 +110,7 @@ def make_chart(
 
 
 def short_text(value: float | None, digits: int = 3) -> str:
-    """A number as people write it: 12.4k, 0.0123, 3e-05; "-" where it is not known. digits: of numbers below 100."""
+    """Formats a number as 12.4k, 0.0123 or 3e-05; "-" if it is unknown. digits: significant digits below 100."""
     if value is None:
         return "-"
     if abs(value) >= 10_000:
@@ -116,7 +121,7 @@ def short_text(value: float | None, digits: int = 3) -> str:
 
 
 def _y_range(series: Sequence[Values], band: Band | None) -> tuple[float, float]:
-    """Limits that show the data, without what only few points reach."""
+    """Returns limits that show the data without outliers."""
     cuts = [(OUTLIERS_PERCENT, 100 - OUTLIERS_PERCENT) if ys.size > NOISY else (0, 100) for ys in series]
     parts = [np.percentile(ys, cut) for ys, cut in zip(series, cuts, strict=True)]
     if band is not None:

@@ -1,4 +1,4 @@
-"""The command: reads a run's folder and writes the page."""
+"""Entry point of `kubebeast report`: reads a run's folder and writes the page."""
 
 from kubebeast_common.atomic_file import write_atomically
 from kubebeast_learner.config import ConfigError, ReportConfig
@@ -10,7 +10,7 @@ NAME = "report.html"
 
 
 def run(config: ReportConfig) -> int:
-    """Writes the page. Returns the exit status; ConfigError when there is no such run, or nowhere to write."""
+    """Writes the page. Returns the exit status; raises ConfigError if there is no such run or writing fails."""
     folder = find_run("run", config.run, config.savedir, ("meta.json", "logs.csv"))
     out = folder / NAME if config.out is None else config.out.expanduser()
     page = render(read_run(folder))

@@ -1,4 +1,4 @@
-"""Which curves a report has, what they are called, and what to look for in them."""
+"""Figures of a report: their curves, titles and hints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from kubebeast_learner.run.log_table import LogTable
 
 LARGE, SMALL = (1040, 290), (340, 170)
 MAX_RANKS = 4
-"""Learners that have a line; more cannot be told apart."""
+"""Maximum number of learners with a line; more are indistinguishable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     title: str
     columns: dict[str, str]
-    """Column of logs.csv to the line's name; those that a run does not have are left out."""
+    """Line names by column of logs.csv; columns that a run does not have are left out."""
     hint: str
     unit_range: bool = False
-    """Whether it is a share, drawn from 0 to 1."""
+    """True for shares, drawn from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ GROUPS: dict[str, Sequence[Figure]] = {
             "Rows per inference", {"rows_per_inference": "rows"}, "Environments that one call of the model acts for."
         ),
         Figure("Environments", {"envs": "environments"}, "Connected at the moment of each row."),
+        Figure(
+            "Failed episodes",
+            {"env_failures": "failures"},
+            "Cut short as their environments failed, since the process started; in no mean return.",
+        ),
     ),
     "Data": (
         Figure("Policy lag, updates", {"policy_lag": "lag"}, "Mean age of the weights that acted."),
@@ -75,7 +80,7 @@ GROUPS: dict[str, Sequence[Figure]] = {
 
 
 def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
-    """The learning curve, and that of evaluation where the run was followed; None before the first finished episode."""
+    """Returns the learning curve, and the evaluation curve if there is one; None before the first finished episode."""
     curves = [
         ("training", log.steps, log.column("mean_episode_return")),
         ("evaluation", scores.steps, scores.column("mean_return")),
@@ -83,7 +88,7 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
     lines = [Line(name, steps, returns, is_smooth=True) for name, steps, returns in curves if returns is not None]
     if not lines:
         return None
-    band = band_of(log.steps, log.episode_returns)
+    band = band_of(log.steps, log.new_episodes)
     chart = make_chart(lines, size=LARGE, label="Mean episode return against env-steps", band=band)
     hint = "Mean of the newest 100 episodes, against env-steps; rewards are not clipped."
     if band is not None:
@@ -96,14 +101,14 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
 
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
-    """The groups that have something to show, in order."""
+    """Returns the groups with any data, in order."""
     chosen = {"Tasks": _of_tasks(log), **GROUPS, "Learners": _of_ranks(log)}
     groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in chosen.items()]
     return [(name, members) for name, members in groups if members]
 
 
 def _of_tasks(log: LogTable) -> list[Figure]:
-    """A figure for each of several tasks, whose returns may be of any size."""
+    """Returns a figure for each of several tasks, since their returns may differ in magnitude."""
     all_steps = float(log.steps[-1]) if log.steps.size else 0.0
     steps = {name.partition("/")[2]: log.newest(name) or 0.0 for name in log.columns if name.startswith("step/")}
     return [
@@ -117,7 +122,7 @@ def _of_tasks(log: LogTable) -> list[Figure]:
 
 
 def _of_ranks(log: LogTable) -> list[Figure]:
-    """A line for each of several learners; what the run has in all stands in the other groups."""
+    """Returns figures with a line for each of several learners; totals of the run are in the other groups."""
     num_ranks = sum(name.startswith("streams/rank") for name in log.columns)
     ranks = range(min(num_ranks, MAX_RANKS))
 

@@ -1,4 +1,4 @@
-"""What a run's out.log has to say that somebody should know."""
+"""Notable parts of a run's out.log: warnings, errors, resumptions and the device."""
 
 import contextlib
 import re
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_MESSAGES = 60
-"""Newest warnings and errors that are kept."""
+"""Number of newest warnings and errors that are kept."""
 MAX_LINES = 30
-"""Of one message: a traceback's end is kept."""
+"""Number of newest lines that are kept of a message, e.g. the end of a traceback."""
 
 _MESSAGE = re.compile(r"\[(?P<level>[A-Z]+):\d+ (?P<logger>\S+) (?P<time>[^\]]+)\] ?(?P<text>.*)")
 _RESUMED = re.compile(r"resuming .* at step (\d+) of")
@@ -33,12 +33,12 @@ class OutLog:
     num_errors: int = 0
     resumed_at_steps: list[int] = field(default_factory=list)
     device: str = ""
-    """Where the learner computed; "" where the log does not tell. So is the next one."""
+    """Device of the learner; "" if it is not in the log, as for `env_spec`."""
     env_spec: str = ""
 
 
 def read_out_log(folder: Path) -> OutLog:
-    """Reads folder/out.log line by line; an empty one where there is none."""
+    """Reads folder/out.log line by line; returns an empty log if there is none."""
     log = OutLog()
     current: Message | None = None
     with contextlib.suppress(OSError), open(folder / "out.log", encoding="utf-8", errors="replace") as file:
@@ -52,7 +52,7 @@ def read_out_log(folder: Path) -> OutLog:
 
 
 def _noted(log: OutLog, found: re.Match[str]) -> Message | None:
-    """Takes in a message; returns it where it is a warning or an error."""
+    """Records a message; returns it if it is a warning or an error."""
     text, level = found["text"], found["level"]
     if resumed := _RESUMED.search(text):
         log.resumed_at_steps.append(int(resumed[1]))

@@ -1,4 +1,4 @@
-"""What the page says, section by section; page.html says how."""
+"""Content of the report, section by section; page.html is its layout."""
 
 import datetime
 from typing import Any
@@ -14,14 +14,16 @@ from kubebeast_learner.observe.report.run_folder import RunFolder
 from kubebeast_learner.observe.report.settings import compare, shown
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""The page loads nothing and runs nothing: https://developer.mozilla.org/docs/Web/HTTP/Headers/Content-Security-Policy"""
+"""Content security policy: no scripts and no other files.
+https://developer.mozilla.org/docs/Web/HTTP/Headers/Content-Security-Policy
+"""
 MAX_TEXT = 20_000
-"""Characters of one text that are kept."""
+"""Maximum number of characters of one text."""
 GIB = 1 << 30
 
 
 def render(run: RunFolder) -> str:
-    """A whole HTML document that needs no other file. What the run tells is text in it, whatever it contains."""
+    """Renders a self-contained HTML document. All values from the run are escaped as text."""
     loader = PackageLoader("kubebeast_learner.observe", "report")
     templates = Environment(
         loader=loader, autoescape=True, finalize=_clean, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -43,7 +45,7 @@ def render(run: RunFolder) -> str:
 
 
 def status(run: RunFolder) -> tuple[str, str]:
-    """How the run ended, in a word for the style and one for people."""
+    """Returns the outcome of the run: a CSS class and a text."""
     if not run.meta:
         return "unknown", "end not recorded"
     if run.meta.get("successful"):
@@ -61,12 +63,12 @@ def _subtitle(run: RunFolder) -> str:
 
 
 def _tiles(run: RunFolder) -> list[tuple[str, str, str]]:
-    """Name, value and remark."""
+    """Returns name, value and remark."""
     log = run.log
     returns = log.column("mean_episode_return")
     total = run.record("args").get("total_steps")
     steps, hours = (float(values[-1]) if values.size else None for values in (log.steps, log.hours))
-    skipped = log.newest("num_skipped_updates")
+    skipped, failures = log.newest("num_skipped_updates"), log.newest("env_failures")
     return [
         (
             "mean return",
@@ -76,13 +78,13 @@ def _tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         ("env-steps", short_text(steps), f"of {short_text(total)}" if isinstance(total, (int, float)) else ""),
         ("steps/s", short_text(log.steps_per_second), "mean of the run"),
         ("trained for", "-" if hours is None else str(datetime.timedelta(seconds=round(3600 * hours))), ""),
-        ("episodes", short_text(log.newest("episodes")), ""),
+        ("episodes", short_text(log.newest("episodes")), f"{number_text(failures)} more failed" if failures else ""),
         ("updates", short_text(log.newest("num_updates")), f"{number_text(skipped)} skipped" if skipped else ""),
     ]
 
 
 def _facts(run: RunFolder) -> list[tuple[str, list[list[str]]]]:
-    """Tables of names and values; those without a row are not shown."""
+    """Returns tables of names and values; the page omits those without rows."""
     checkpoints = [
         [file.name, "" if file.step is None else f"{file.step:,} steps", decimal(file.num_bytes)]
         for file in run.checkpoints
@@ -132,7 +134,7 @@ def _gib(num_bytes: Any) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """A text without what neither HTML nor a terminal shows: control characters and lone surrogates."""
+    """Replaces control characters and lone surrogates in texts by spaces."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return "".join(c if c.isprintable() or c == "\n" else " " for c in value[:MAX_TEXT])

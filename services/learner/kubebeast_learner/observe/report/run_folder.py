@@ -1,4 +1,4 @@
-"""Everything that a run's folder tells, finished or not."""
+"""Contents of a run's folder, for finished and unfinished runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,30 +27,30 @@ class CheckpointFile:
 class RunFolder:
     name: str
     meta: Mapping[str, Any]
-    """Of meta.json, empty where there is none that can be read."""
+    """Contents of meta.json; empty if it is missing or unreadable."""
     log: LogTable
     scores: LogTable
-    """Of checkpoints that were played by `kubebeast eval --follow`."""
+    """Scores of the checkpoints that `kubebeast eval --follow` has played."""
     out_log: OutLog
     env_spec: EnvSpec | None
-    """None where no weights were saved."""
+    """None if there is no readable weights file."""
     checkpoints: list[CheckpointFile]
     """The newest first, then the weights."""
 
     def record(self, name: str) -> Mapping[str, Any]:
-        """A mapping of meta.json's; empty where it has none of that name."""
+        """Returns a mapping of meta.json; empty if it has none of that name."""
         value = self.meta.get(name)
         return value if isinstance(value, dict) else {}
 
     @property
     def env_id(self) -> str:
-        """ "" where nothing tells."""
+        """Returns the environment's id; "" if it is unknown."""
         of_spec = "" if self.env_spec is None else self.env_spec.env_id
         return str(self.record("args").get("env") or of_spec or self.out_log.env_spec.partition(",")[0])
 
 
 def read_run(folder: Path) -> RunFolder:
-    """Reads what is there; what is missing or damaged is left out."""
+    """Reads the folder; missing or damaged files are left out."""
     return RunFolder(
         name=folder.name,
         meta=read_meta(folder),

@@ -1,17 +1,16 @@
-"""Series made small and calm enough to be drawn."""
+"""Thinning and smoothing of series for charts."""
 
 import itertools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kubebeast_learner.run.log_table import Values
+from kubebeast_learner.run.log_table import NewEpisodes, Values
 
 MAX_POINTS = 500
-"""Points of a line: more cannot be told apart on a page."""
+"""Maximum number of points of a line; more are indistinguishable on a page."""
 SMOOTHING_SHARE = 0.04
-"""Of a series' points that one smoothed value is the mean of."""
+"""Share of a series' points that are averaged into one smoothed value."""
 
 
 class Band(NamedTuple):
@@ -23,7 +22,7 @@ class Band(NamedTuple):
 
 
 def thinned(xs: Values, ys: Values) -> tuple[Values, Values]:
-    """The finite points, averaged in neighbours to at most MAX_POINTS."""
+    """Returns the finite points, averaged over neighbors to at most MAX_POINTS."""
     finite = np.isfinite(ys)
     xs, ys = xs[finite], ys[finite]
     if xs.size <= MAX_POINTS:
@@ -34,7 +33,7 @@ def thinned(xs: Values, ys: Values) -> tuple[Values, Values]:
 
 
 def smoothed(ys: Values) -> Values:
-    """Centred moving mean, over fewer points at both ends."""
+    """Returns the centered moving mean, over fewer points at both ends."""
     half = max(1, round(ys.size * SMOOTHING_SHARE / 2))
     sums = np.concatenate([[0.0], np.cumsum(ys)])
     indices = np.arange(ys.size)
@@ -43,15 +42,14 @@ def smoothed(ys: Values) -> Values:
     return mean
 
 
-def band_of(steps: Values, episodes: Sequence[Sequence[float]], num_bins: int = 80) -> Band | None:
-    """Smallest and largest return of the episodes that ended in each part of the run; None where none did."""
+def band_of(steps: Values, episodes: NewEpisodes, num_bins: int = 80) -> Band | None:
+    """Returns the smallest and largest return of the episodes that ended in each part of the run; None if none did."""
     if not steps.size:
         return None
     edges = np.linspace(steps[0], steps[-1], num_bins + 1)
     bins = np.clip(np.searchsorted(edges, steps, side="right") - 1, 0, num_bins - 1)
     points = []
-    for _, rows in itertools.groupby((row for row, returns in enumerate(episodes) if returns), key=bins.__getitem__):
+    for _, rows in itertools.groupby(np.flatnonzero(episodes.counts > 0), key=bins.__getitem__):
         members = list(rows)
-        returns = [value for row in members for value in episodes[row]]
-        points.append((steps[members[-1]], min(returns), max(returns)))
+        points.append((steps[members[-1]], episodes.lows[members].min(), episodes.highs[members].max()))
     return Band(*np.array(points).T) if points else None

@@ -1,4 +1,4 @@
-"""A run's settings beside the defaults and the recipe: what somebody chose stands out."""
+"""Settings of a run compared with the defaults and the recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.config.sources import as_settings
 
 IDENTITY = ("xpid", "savedir")
-"""Say which run it is, not how it was set."""
+"""Settings that identify the run instead of configuring it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,13 @@ class Setting:
     name: str
     value: Any
     default: Any
-    """None where the default is not known."""
+    """None if the default is unknown."""
     origin: str
-    """Where a value that is not the default comes from; "" for the default itself, and where it is not known."""
+    """Origin of a value other than the default; "" for the default itself, and if the origin is unknown."""
 
 
 def compare(args: Mapping[str, Any]) -> list[Setting]:
-    """Every setting by name. args: of meta.json; of TorchBeast's runs the defaults are not known."""
+    """Returns every setting by name. args: those of meta.json. For TorchBeast's runs the defaults are unknown."""
     defaults = _defaults(args)
     recipe_name, recipe = _recipe(args)
     settings = []
@@ -37,14 +37,14 @@ def compare(args: Mapping[str, Any]) -> list[Setting]:
 
 
 def shown(value: Any) -> str:
-    """As it would be written on the command line."""
+    """Formats a value as on the command line."""
     if isinstance(value, (list, tuple)):
         return " ".join(map(shown, value))
     return "none" if value is None or value == "" else str(value)
 
 
 def _defaults(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the command that made the run."""
+    """Returns the defaults of the command that made the run."""
     if "log_interval_s" not in args:
         return {}
     if "num_servers" in args:
@@ -53,7 +53,7 @@ def _defaults(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recipe(args: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The one that the environment's id chooses."""
+    """Returns the name and settings of the recipe for the environment's id."""
     try:
         recipe = choose_recipe("auto", str(args.get("env", "")))
     except ConfigError:

@@ -1,4 +1,4 @@
-"""A learner in Kubernetes: its pages through the API server, and the pods of its env-servers."""
+"""Source of a learner in Kubernetes: its pages through the API server, and the pods of its env-servers."""
 
 import contextlib
 import time
@@ -8,23 +8,25 @@ from kubebeast_learner.config import TopConfig
 from kubebeast_learner.observe.fleet.api_objects import COMPONENT_SELECTOR
 from kubebeast_learner.observe.fleet.connection import connect
 from kubebeast_learner.observe.fleet.errors import UnavailableError, WatchError
-from kubebeast_learner.observe.fleet.observer import list_groups, list_pods
+from kubebeast_learner.observe.fleet.observer import list_groups, list_learner_sets, list_pods
 from kubebeast_learner.observe.fleet.state import GroupState, PodState
+from kubebeast_learner.observe.fleet.troubles import pause_note, trouble_notes
 
 PODS_INTERVAL_S = 5.0
-"""How long a list of pods is good for."""
+"""Time for which a list of pods is used."""
 
 
 class ClusterSource:
-    """The learner of a release, wherever its pod is. For one thread."""
+    """The learner of a release, on any node. Not thread-safe."""
 
     def __init__(self, config: TopConfig) -> None:
-        """Asks the API server nothing yet. WatchError when there are no credentials that can be used."""
+        """Sends no request yet. Raises WatchError if there are no usable credentials."""
         self._cluster = connect(config)
         self._release = config.release
         self._learner: PodState | None = None
         self._pods: Mapping[str, PodState] = {}
         self._groups: Sequence[GroupState] = ()
+        self._notes: Sequence[str] = ()
         self._listed_at_s = -PODS_INTERVAL_S
         self.name = f"namespace {self._cluster.namespace}"
 
@@ -32,15 +34,26 @@ class ClusterSource:
         self._list()
         assert self._learner is not None
         if self._learner.metrics_port is None:
-            raise UnavailableError(f"learner {self._learner.name} serves no metrics, it is {self._learner.status}")
-        return self._cluster.page(self._learner.name, self._learner.metrics_port, path)
+            why = self._learner.problem or "; ".join(self._notes)
+            text = f"learner {self._learner.name} serves no metrics, it is {self._learner.status}"
+            raise UnavailableError(f"{text}: {why}" if why else text)
+        try:
+            return self._cluster.page(self._learner.name, self._learner.metrics_port, path)
+        except UnavailableError as error:
+            if not self._learner.problem:
+                raise
+            raise UnavailableError(f"learner {self._learner.name}: {self._learner.problem} ({error})") from error
 
     def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
         self._list()
         return self._pods, self._groups
 
+    def notes(self) -> Sequence[str]:
+        self._list()
+        return self._notes
+
     def _list(self) -> None:
-        """Lists pods again when the last list is old."""
+        """Refreshes the list of pods if it is old."""
         now_s = time.monotonic()
         if now_s - self._listed_at_s < PODS_INTERVAL_S:
             return
@@ -52,16 +65,26 @@ class ClusterSource:
         where = f"namespace {self._cluster.namespace} has"
         if not chosen:
             has = f"learners of {releases}" if learners else "no learner"
-            raise WatchError(f"release = {self._release!r}: {where} {has}" if self._release else f"{where} {has}")
+            text = f"release = {self._release!r}: {where} {has}" if self._release else f"{where} {has}"
+            raise WatchError(self._why_there_is_none(text))
         if len({pod.release for pod in chosen}) > 1:
             raise WatchError(f"{where} learners of {releases}: name one with --release")
-        # Where one goes and its successor comes, the one that serves.
+        # While one pod replaces another, prefer the one that serves metrics.
         self._learner = min(chosen, key=lambda pod: (pod.metrics_port is None, not pod.is_ready, pod.age_s))
         release = self._learner.release
         env_servers = list_pods(self._cluster, COMPONENT_SELECTOR.format(component="envserver"))
         self._pods = {pod.name: pod for pod in env_servers if pod.release == release}
         self._groups = ()
-        with contextlib.suppress(WatchError):  # who may look at pods need not be allowed to see what makes them
+        with contextlib.suppress(WatchError):  # a Role that allows pods need not allow Deployments
             self._groups = [group for group in list_groups(self._cluster, "") if group.release == release]
+        sets = list_learner_sets(self._cluster, release)
+        pods = [*chosen, *self._pods.values()]
+        self._notes = trouble_notes(self._cluster, sets, self._groups, pods)
         self.name = f"{self._learner.name} in namespace {self._cluster.namespace}"
         self._listed_at_s = now_s
+
+    def _why_there_is_none(self, text: str) -> str:
+        """Returns a note that the release is paused, or the text and the reasons why its pod is not created."""
+        sets = list_learner_sets(self._cluster, self._release)
+        pauses = [pause_note(sets, release) for release in dict.fromkeys(one.release for one in sets)]
+        return "; ".join(filter(None, pauses)) or "; ".join([text, *trouble_notes(self._cluster, sets, (), ())])

@@ -1,4 +1,4 @@
-"""The command: looks at a learner and shows it, once or until it is told to end."""
+"""Entry point of `kubebeast top`: shows a learner once, or until it is stopped."""
 
 import contextlib
 import json
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.live import Live
 
 from kubebeast_learner.config import TopConfig
-from kubebeast_learner.observe.fleet.errors import WatchError, report
+from kubebeast_learner.config.tools import METRICS_PORT, http_url
+from kubebeast_learner.observe.fleet.errors import UnavailableError, WatchError, report
 from kubebeast_learner.observe.table import console
 from kubebeast_learner.observe.top.keys import keys
 from kubebeast_learner.observe.top.poller import INTERVAL_S, Poller
@@ -21,11 +22,15 @@ from kubebeast_learner.observe.top.screen import draw
 from kubebeast_learner.observe.top.source import DirectSource, Source
 from kubebeast_learner.observe.top.view import View, make_view
 
-DEFAULT_LEARNER = "http://127.0.0.1:9090"
+DEFAULT_LEARNER = "127.0.0.1"
+HOW_TO_SERVE = (
+    f"kubebeast train and kubebeast learner serve what is shown here with --http-address 127.0.0.1:{METRICS_PORT}; "
+    "kubebeast top --learner HOST:PORT looks at another place, kubebeast top -n NAMESPACE into Kubernetes."
+)
 FILE_WIDTH = 160
-"""Columns where the view does not go to a terminal."""
+"""Columns of the view if standard output is no terminal."""
 ORDERS: dict[str, Order] = {"e": "env", "s": "steps", "w": "wait", "a": "age", "n": "name"}
-"""Key to order."""
+"""Sort order by key."""
 STREAMS_KEY, QUIT_KEY = "x", "q"
 KEYS = "e env time  s steps/s  w wait  a age  n name   x streams   q quit"
 
@@ -44,13 +49,16 @@ def run(config: TopConfig) -> int:
         else:
             _watch(poller, config)
     except WatchError as error:
-        return report("kubebeast top", error)
+        status = report("kubebeast top", error)
+        if isinstance(error, UnavailableError) and not config.in_cluster:
+            print(HOW_TO_SERVE, file=sys.stderr)
+        return status
     return 0
 
 
 def _open(config: TopConfig) -> Source:
     if not config.in_cluster:
-        return DirectSource(config.learner or DEFAULT_LEARNER)
+        return DirectSource(http_url(config.learner or DEFAULT_LEARNER))
     from kubebeast_learner.observe.top.cluster_source import ClusterSource  # needs the kubernetes package
 
     return ClusterSource(config)
@@ -79,7 +87,7 @@ def _watch(poller: Poller, config: TopConfig) -> None:
 
 
 def obey(key: str, config: TopConfig) -> TopConfig:
-    """The settings after a key was pressed."""
+    """Returns the settings after a key press."""
     if key in ORDERS:
         return replace(config, sort=ORDERS[key])
     return replace(config, streams=not config.streams) if key == STREAMS_KEY else config
@@ -92,7 +100,7 @@ def _no_key(timeout_s: float) -> str:
 
 @contextlib.contextmanager
 def _sigterm_unwinds() -> Iterator[None]:
-    """SIGTERM ends the process through its context managers, which give the terminal back."""
+    """Makes SIGTERM exit through the process's context managers, which restore the terminal."""
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield

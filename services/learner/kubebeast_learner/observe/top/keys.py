@@ -1,4 +1,4 @@
-"""Single keys from the terminal."""
+"""Single key presses from the terminal."""
 
 import contextlib
 import os
@@ -10,14 +10,14 @@ import tty
 from collections.abc import Callable, Iterator
 
 NextKey = Callable[[float], str]
-"""Blocks for at most so many seconds; the key that was pressed, "" for none."""
+"""Blocks for at most the given seconds and returns the pressed key; "" if there was none."""
 
 
 @contextlib.contextmanager
 def keys() -> Iterator[NextKey | None]:
-    """Reads keys as they are pressed and not shown; None where standard input is no terminal.
+    """Yields a reader of single keys, without echo; None if standard input is no terminal.
 
-    The terminal is as before afterwards. Ctrl-C goes on being a signal.
+    The terminal is restored afterwards. Ctrl-C remains a signal.
     """
     if not sys.stdin.isatty():
         yield None
@@ -28,7 +28,7 @@ def keys() -> Iterator[NextKey | None]:
     def next_key(timeout_s: float) -> str:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, timeout_s))
         typed = os.read(descriptor, 64) if ready else b""
-        if ready and not typed:  # the terminal is gone; it would be ready for ever
+        if ready and not typed:  # the terminal is gone and would be ready forever
             time.sleep(max(0.0, timeout_s))
         return typed[:1].decode("ascii", errors="ignore")
 

@@ -1,4 +1,4 @@
-"""One look at a learner, and the thread that looks again and again."""
+"""A single look at a learner, and the thread that repeats it."""
 
 import contextlib
 import threading
@@ -17,43 +17,43 @@ from kubebeast_learner.observe.top.source import MAX_REASON, Source
 from kubebeast_learner.observe.top.streams_json import StreamReading, parse_streams
 
 INTERVAL_S = 1.0
-"""From the end of one look to the next."""
+"""Pause between the end of a look and the start of the next."""
 WINDOW_S = 5.0
-"""Rates are over about as long."""
+"""Approximate time over which rates are computed."""
 FIRST_LOOK_S = 10.0
-"""Longest wait for a first answer, and then for a second."""
+"""Longest wait for the first answer, and again for the second."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look(Scrape):
-    """A scrape of a learner, and what surrounds it."""
+    """A scrape of a learner with its streams, ranks and pods."""
 
     source: str
-    """What was looked at, for people."""
+    """Displayed name of the source."""
     streams: tuple[StreamReading, ...] | None
-    """None where the learner does not tell."""
+    """None if the learner does not serve its streams."""
     ranks: tuple[RankRow, ...] = ()
-    """Of several learners, whichever of them was looked at."""
+    """All learners, the same from every rank; empty for a single learner."""
     pods: Mapping[str, PodState]
-    """Of env-servers, by name; empty outside of Kubernetes."""
+    """Pods of the env-servers by name; empty outside of Kubernetes."""
     groups: Sequence[GroupState] = ()
-    """Of env-servers; empty outside of Kubernetes and where they cannot be read."""
+    """Groups of env-servers; empty outside of Kubernetes and if they cannot be read."""
     notes: tuple[str, ...] = ()
-    """What could not be seen, and why."""
+    """Missing parts of the look, with the reasons."""
 
 
 class Looks(NamedTuple):
-    """What a view is made of."""
+    """The two looks behind a view."""
 
     before: Look | None
-    """The start of the window, None after a single look."""
+    """The start of the window; None after a single look."""
     now: Look
     problem: str
-    """Why `now` is not up to date; "" while it is."""
+    """The reason why `now` is out of date; "" if it is current."""
 
 
 def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
-    """Blocks for a few requests. WatchError when there is no learner, or nothing that can be read."""
+    """Takes one look, blocking for a few requests. Raises WatchError if no learner gives a readable answer."""
     try:
         metrics = parse_metrics(source.page("metrics"))
     except ValueError as error:
@@ -73,11 +73,12 @@ def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
         notes.append(f"streams are unknown: {error}")
     ranks: tuple[RankRow, ...] = ()
     try:
-        with contextlib.suppress(NotFoundError):  # an older one, which is alone
+        with contextlib.suppress(NotFoundError):  # an older learner, which has no ranks
             ranks = parse_ranks(source.page("ranks"))
     except ValueError as error:
         notes.append(f"other learners are unknown: {error}")
     pods, groups = source.fleet()
+    notes += source.notes()
     return Look(
         taken_at_s=taken_at_s,
         source=source.name,
@@ -91,7 +92,7 @@ def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
 
 
 class Poller:
-    """Looks every INTERVAL_S, in a thread that ends with the process: no peer, however slow, holds up who asks."""
+    """Takes a look every INTERVAL_S in a daemon thread, so that slow peers do not block the caller."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -101,7 +102,7 @@ class Poller:
         threading.Thread(target=self._run, name="poll", daemon=True).start()
 
     def wait(self, num_looks: int, timeout_s: float = FIRST_LOOK_S) -> Looks:
-        """Blocks until there have been so many looks. WatchError when one fails, or none ends in time."""
+        """Blocks until `num_looks` looks were taken. Raises WatchError if one fails or the time is over."""
         with self._changed:
             done = self._changed.wait_for(lambda: self._error or len(self._taken) >= num_looks, timeout_s)
             if self._error is not None:
@@ -111,7 +112,7 @@ class Poller:
             return self._looks()
 
     def newest(self) -> Looks:
-        """Does not block; there has been a look."""
+        """Returns the newest looks without blocking; requires that a look was taken."""
         with self._changed:
             return self._looks()
 

@@ -1,4 +1,4 @@
-"""Several learners that train one model: what each has and does, as any of them tells at GET /ranks."""
+"""State of several learners that train one model, as each of them serves it at GET /ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,32 +9,47 @@ from rich.text import Text
 from kubebeast_learner.observe.numbers import number_text
 from kubebeast_learner.observe.table import draw_table
 from kubebeast_learner.observe.top.streams_json import parse_list
+from kubebeast_learner.observe.top.verdict import EMPTY_SHARES
 
 MAX_RANKS = 8
-"""Of learners that are drawn."""
+"""Maximum number of learners that are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankRow:
-    """One learner; the place in the list is its rank."""
+    """One learner; its index in the list is its rank."""
 
     streams: int
     envs: int
     sps: float
-    """Env-steps of its own batches, a second."""
+    """Env-steps per second of its own batches."""
     learner_queue_size: int
-    """Unrolls that wait for it."""
+    """Unrolls in its queue."""
     empty_shares: int
     """Updates that it joined without a batch, since its process started."""
 
 
 def parse_ranks(text: str) -> tuple[RankRow, ...]:
-    """The learners of the answer's JSON; none for one that is alone. ValueError names what is wrong with it."""
+    """Parses the learners of a /ranks page; empty for a single learner. Raises ValueError for malformed pages."""
     return parse_list(text, "ranks", RankRow)
 
 
+def starved_ranks(before: Sequence[RankRow], now: Sequence[RankRow], num_updates: float | None) -> list[int]:
+    """Returns the ranks that contribute almost nothing to the training while others train.
+
+    They have no stream, or joined most of the updates without a batch. num_updates: updates between the looks, None if
+    unknown.
+    """
+    starved = []
+    for rank, row in enumerate(now):
+        num_empty = row.empty_shares - before[rank].empty_shares if len(before) == len(now) else 0
+        if row.streams == 0 or (num_updates and num_empty > EMPTY_SHARES * num_updates):
+            starved.append(rank)
+    return starved if len(starved) < len(now) else []
+
+
 def draw_ranks(rows: Sequence[RankRow], width: int) -> Table:
-    """The first MAX_RANKS."""
+    """Draws the first MAX_RANKS learners."""
     lines = [
         {
             "rank": Text(str(rank)),

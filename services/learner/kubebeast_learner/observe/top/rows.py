@@ -1,4 +1,4 @@
-"""The env-servers of a learner, one by one: what each does, and which is slow."""
+"""Rows of a learner's env-servers: activity, speed and outliers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,33 +13,33 @@ from kubebeast_learner.observe.top.streams_json import StreamReading
 Order = Literal["env", "steps", "wait", "age", "name"]
 
 SLOW_FACTOR = 2.0
-"""Environments that take so many times the fleet's median are slow."""
+"""Multiple of the fleet's median step time above which environments are slow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvServer:
-    """An env-server, or one stream of it; None where a value is not known. Rates are over the window of two looks."""
+    """An env-server, or one of its streams; unknown values are None. Rates are over the window between two looks."""
 
     name: str
-    """The env-server's id; of a stream its peer."""
+    """The env-server's id; the peer for a stream."""
     env_id: str = ""
     num_streams: int = 0
     envs: int = 0
     steps_per_second: float | None = None
     """Env-steps."""
     env_s: float | None = None
-    """Mean time of one step of all environments of a stream, with the way there and back."""
+    """Mean time of one step of all environments of a stream, with the round trip."""
     action_wait_s: float | None = None
     """Mean wait for actions per such step."""
     parked_ratio: float | None = None
     """Share of the time that its streams were held back by a full rollout queue."""
     phase: str
-    """What its streams do at the moment; of a pod without a stream the pod's status."""
+    """Current phases of its streams; the pod's status for a pod without a stream."""
     age_s: float
-    """Of its oldest stream."""
+    """Age of its oldest stream, or of a pod without a stream."""
     is_slow: bool = False
     pod: str = ""
-    """"" outside of Kubernetes."""
+    """Name of the pod; "" outside of Kubernetes."""
     node: str = ""
     restarts: int | None = None
     streams: tuple["EnvServer", ...] = ()
@@ -48,9 +48,11 @@ class EnvServer:
 def make_rows(
     before: Sequence[StreamReading], now: Sequence[StreamReading], elapsed_s: float, pods: Mapping[str, PodState]
 ) -> list[EnvServer]:
-    """A row for each env-server, and for each pod that has no stream, in no certain order.
+    """Returns a row for each env-server and for each pod without a stream, unordered.
 
-    elapsed_s: between the two looks, 0 where there was one. pods: by name, which is an env-server's id in the chart.
+    Args:
+        elapsed_s: Time between the two looks; 0 if there was only one.
+        pods: Pods by name, which is the env-server's id in the chart.
     """
     earlier = {stream.key: stream for stream in before} if elapsed_s > 0 else {}
     servers: dict[str, list[EnvServer]] = {}
@@ -66,7 +68,7 @@ def make_rows(
 
 
 def sorted_rows(rows: Iterable[EnvServer], order: Order) -> list[EnvServer]:
-    """Those that need a look first; equal ones by name. What is not known comes last."""
+    """Sorts rows by descending value, then by name; unknown values are last."""
     names = {"env": "env_s", "steps": "steps_per_second", "wait": "action_wait_s", "age": "age_s"}
 
     def key(row: EnvServer) -> tuple[float, str]:
@@ -94,7 +96,7 @@ def _stream_row(before: StreamReading | None, now: StreamReading, elapsed_s: flo
 
 
 def _per_step(spent_s: float, steps: float, is_under_way: bool) -> float | None:
-    """Mean time of a step. Of one that has outlasted the window what it has taken so far."""
+    """Returns the mean time of a step; for a step longer than the window, its time so far in the window."""
     if steps >= 1:
         return max(0.0, spent_s) / steps
     return spent_s if is_under_way and spent_s > 0 else None

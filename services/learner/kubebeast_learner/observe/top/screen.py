@@ -1,4 +1,4 @@
-"""Draws a view for people: what the training does, who waits for whom, and the env-servers below."""
+"""Drawing of a view: progress, verdict, waiting times, and the env-servers below."""
 
 import datetime
 
@@ -17,21 +17,27 @@ from kubebeast_learner.observe.top.view import Spread, View
 
 BAR_WIDTH = 16
 NARROW = 90
-"""Columns below which the numbers stand under the bars instead of beside them."""
+"""Columns below which the numbers are placed under the bars instead of beside them."""
 STYLES = {"balanced": "bold green", "finished": "bold green", "unknown": "dim"}
 GIB = 1 << 30
 QUEUE = "rollout queue"
 MAX_GPUS = 4
-"""That have a bar."""
+"""Maximum number of GPUs with a bar."""
 NEVER = 2.0
-"""The threshold of a share that is no reason to look, however large."""
+"""Threshold of a share that is never highlighted."""
 ALWAYS = 0.0
 
 
 def draw(
     view: View, order: Order, width: int, height: int | None = None, *, streams: bool = False, keys: str = ""
 ) -> RenderableType:
-    """width: columns of the terminal. height: lines to fill at most; None: as needed. keys: what can be pressed."""
+    """Draws a view.
+
+    Args:
+        width: Columns of the terminal.
+        height: Maximum number of lines; None: as many as needed.
+        keys: Help text for the keys.
+    """
     head: list[RenderableType] = [*_title(view, width), _progress(view, width), Text()]
     numbers, num_lines = _numbers(view, width)
     if view.tasks:
@@ -41,7 +47,7 @@ def draw(
         numbers += [Text(), draw_ranks(view.ranks, width)]
         num_lines += 2 + min(len(view.ranks), MAX_RANKS)
     foot = [Text(), Text(keys, style="dim", no_wrap=True)] if keys else []
-    on_screen = height is not None  # where a line that folds would push the last one out
+    on_screen = height is not None  # a folded line would push the last one off the screen
     troubles = ", ".join(f"{name}: {count:,.0f}" for name, count in view.troubles.items())
     notes = [Text(note, style="yellow", no_wrap=on_screen) for note in ([troubles] if troubles else []) + view.notes]
     taken = len(head) + num_lines + len(notes) + 1 + len(foot)
@@ -53,7 +59,7 @@ def draw(
 
 
 def _title(view: View, width: int) -> list[Text]:
-    """The run and its verdict; the advice beside them, or below where it would not fit."""
+    """Returns the run and its verdict; the advice is beside them, or below if it does not fit."""
     name, source = (view.run_id or "learner", "bold"), (f"  {view.source}  ", "dim")
     verdict = (view.verdict.text, STYLES.get(view.verdict.code, "bold yellow"))
     title = Text.assemble(name, source, verdict, no_wrap=True, overflow="ellipsis")
@@ -84,7 +90,7 @@ def _progress(view: View, width: int) -> RenderableType:
 
 
 def _numbers(view: View, width: int) -> tuple[list[RenderableType], int]:
-    """Bars of what waits for what on the left, numbers on the right, or below; and how many lines that takes."""
+    """Returns bars of the waiting times on the left, numbers on the right or below, and the number of lines."""
     bars = Table.grid(padding=(0, 2, 0, 0))
     for justify in ("left", "left", "right"):
         bars.add_column(justify=justify)
@@ -106,10 +112,10 @@ def _numbers(view: View, width: int) -> tuple[list[RenderableType], int]:
 
 
 def _bars(view: View) -> list[tuple[str, float | None, float]]:
-    """Name, share, and the share from which it is a reason to look."""
+    """Returns name, share, and the share from which it is highlighted."""
     queued, room = view.rollouts_queued, view.rollout_queue_room
     fill = None if queued is None or room is None else 1.0 if queued >= room else queued / room
-    # A stage that works all the time is as it should be, unless others wait for it.
+    # A stage that works all the time is normal, unless it is the bottleneck.
     limit = {view.verdict.code: ALWAYS}
     return [
         ("learner waits", view.starved_ratio, STARVED),
@@ -122,7 +128,7 @@ def _bars(view: View) -> list[tuple[str, float | None, float]]:
 
 
 def _values(view: View) -> list[tuple[str, str]]:
-    """Name and value, two to a line."""
+    """Returns names and values, two to a line."""
     slots = "" if view.slots is None else f" of {view.slots:,.0f}"
     age = "-" if view.checkpoint_age_s is None else age_text(view.checkpoint_age_s)
     used = [gpu.memory_used_bytes for gpu in view.gpus if gpu.memory_used_bytes is not None]

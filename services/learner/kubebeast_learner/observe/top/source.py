@@ -1,4 +1,4 @@
-"""Where a learner's pages come from: its HTTP port."""
+"""Source of a learner's pages: its HTTP port."""
 
 import http.client
 from collections.abc import Mapping, Sequence
@@ -11,30 +11,35 @@ from kubebeast_learner.observe.fleet.state import GroupState, PodState
 from kubebeast_learner.observe.scrape import MAX_PAGE_BYTES, page_text
 
 REQUEST_TIMEOUT_S = 3.0
-"""For connecting, and for every wait for bytes of the answer."""
+"""Timeout for connecting, and for every wait for bytes of the answer."""
 MAX_REASON = 200
-"""Characters of an error that may quote what was answered."""
+"""Maximum number of characters of an error that may quote the answer."""
 
 
 class Source(Protocol):
-    """A learner and what surrounds it. Methods block for their answers and raise WatchError; for one thread."""
+    """A learner and its surroundings. Methods block for their answers and raise WatchError; not thread-safe."""
 
     @property
     def name(self) -> str:
-        """What is looked at, for people."""
+        """The displayed name of the source."""
 
     def page(self, path: str) -> str:
-        """A page of the learner's, e.g. metrics. NotFoundError when it has none of that name."""
+        """Returns a page of the learner, e.g. metrics. Raises NotFoundError if it does not exist."""
+
+    def notes(self) -> Sequence[str]:
+        """Returns the reasons why pods do not run; empty outside of Kubernetes."""
 
     def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
-        """Env-servers' pods by name, and their groups; none outside of Kubernetes, no groups where they are secret."""
+        """Returns the env-servers' pods by name, and their groups. Both are empty outside of Kubernetes; groups are
+        also empty if they may not be read.
+        """
 
 
 class DirectSource:
-    """A learner whose HTTP port can be reached."""
+    """A learner with a reachable HTTP port."""
 
     def __init__(self, url: str) -> None:
-        """url: http or https, perhaps with a path that its pages are below."""
+        """url: http or https, optionally with a base path of the pages."""
         self.name = url.rstrip("/")
         self._parts = urlsplit(self.name)
 
@@ -59,3 +64,6 @@ class DirectSource:
 
     def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
         return {}, ()
+
+    def notes(self) -> Sequence[str]:
+        return ()

@@ -1,4 +1,4 @@
-"""Reads a learner's GET /streams. Its texts come from env-servers, which may send anything."""
+"""Parser of a learner's GET /streams page. Its texts come from env-servers and are not trusted."""
 
 import json
 import math
@@ -11,12 +11,12 @@ from kubebeast_common.text import printable
 ReadingT = TypeVar("ReadingT")
 
 MAX_TEXT = 253
-"""Characters of a text that are kept."""
+"""Maximum number of characters kept of a text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamReading:
-    """One stream of an env-server, as its learner sees it. Times are totals since it connected, in seconds."""
+    """One stream of an env-server, from its learner's side. Times are totals in seconds since it connected."""
 
     env_server_id: str
     instance_id: str
@@ -31,26 +31,26 @@ class StreamReading:
     """Env-steps of all its environments."""
     episodes: float
     env_s: float
-    """In the environments, and on the way there and back."""
+    """Time in the environments, with the round trip."""
     action_s: float
-    """Waiting for actions."""
+    """Time waiting for actions."""
     parked_s: float
-    """Held back by a full rollout queue."""
+    """Time held back by a full rollout queue."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Tells streams apart."""
+        """The identity of the stream."""
         return self.env_server_id, self.instance_id, self.peer
 
 
 def parse_streams(text: str) -> tuple[StreamReading, ...]:
-    """The streams of the answer's JSON. ValueError names what is wrong with it."""
+    """Parses the streams of a /streams page. Raises ValueError for malformed pages."""
     return parse_list(text, "streams", StreamReading)
 
 
 def parse_list(text: str, name: str, kind: type[ReadingT]) -> tuple[ReadingT, ...]:
-    """The list called `name` of a page of the same name, of a dataclass of texts, counts and numbers. ValueError names
-    what is wrong with it.
+    """Parses the list `name` of a page of the same name into a dataclass of texts, counts and numbers. Raises
+    ValueError for malformed pages.
     """
     try:
         content = json.loads(text)

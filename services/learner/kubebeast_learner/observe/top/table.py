@@ -1,4 +1,4 @@
-"""Draws the env-servers, and their streams where these are wanted: in the style of `kubebeast fleet`."""
+"""Table of the env-servers, and optionally their streams, in the style of `kubebeast fleet`."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -12,18 +12,21 @@ from kubebeast_learner.observe.table import Cells, draw_table
 from kubebeast_learner.observe.top.rows import EnvServer
 
 DISPENSABLE = ("node", "environment", "streams", "age", "restarts", "parked", "envs")
-"""Columns that a narrow terminal goes without, in this order."""
+"""Columns that a narrow terminal omits, in this order."""
 MAX_NAME = 48
-"""Characters of a name that are shown."""
+"""Maximum number of characters shown of a name."""
 MIN_ROWS = 3
-"""Shown however low the terminal."""
+"""Minimum number of rows, for any height of the terminal."""
 SLOW_STYLE = "bold red"
 
 
 def draw_rows(rows: Sequence[EnvServer], width: int, height: int | None, *, streams: bool) -> Table:
-    """At most as many rows as fit, and how many there are more.
+    """Draws as many rows as fit, and the number of the others.
 
-    rows: sorted, at least one. height: lines for all of it, titles included; None: as needed. streams: these, too.
+    Args:
+        rows: Sorted, at least one.
+        height: Maximum number of lines, titles included; None: as many as needed.
+        streams: If set, each stream has a row, too.
     """
     num_lines = len(rows) + (sum(len(row.streams) for row in rows) if streams else 0)
     num_fitting = num_lines if height is None else max(MIN_ROWS, height - 1)

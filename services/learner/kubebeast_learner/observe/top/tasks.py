@@ -1,4 +1,4 @@
-"""The tasks of a learner that trains several: how fast each is, its share, what it returns."""
+"""Tasks of a learner that trains several: speed, share of the steps, and mean return."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from kubebeast_learner.observe.table import draw_table
 
 STEPS, RETURN = "kubebeast_task_steps_total", "kubebeast_task_episode_return_mean"
 MAX_ROWS = 8
-"""Of tasks that are drawn."""
+"""Maximum number of tasks that are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskRow:
-    """One task; None where a value is not known. Rates are over the window of two looks."""
+    """One task; unknown values are None. Rates are over the window between two looks."""
 
     env_id: str
     steps_per_second: float | None
     """Env-steps trained on."""
     step_share: float | None
-    """Of all env-steps that were trained on."""
+    """Share of all env-steps that were trained on in the window."""
     episode_return_mean: float | None
 
 
 def task_rows(before: Scrape | None, now: Scrape) -> list[TaskRow]:
-    """A row for each task in task_shares; none where there is one task."""
+    """Returns a row for each task in task_shares; empty for a single task."""
     returns = now.metrics.by_label(RETURN, "env_id")
     tasks = list(now.metrics.by_label(STEPS, "env_id"))
     gained = {task: growth(before, now, STEPS, env_id=task) for task in tasks}
@@ -45,7 +45,7 @@ def task_rows(before: Scrape | None, now: Scrape) -> list[TaskRow]:
 
 
 def draw_tasks(rows: Sequence[TaskRow], width: int) -> Table:
-    """The first MAX_ROWS."""
+    """Draws the first MAX_ROWS tasks."""
     lines = [
         {
             "environment": Text(row.env_id),

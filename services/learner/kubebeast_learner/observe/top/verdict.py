@@ -1,11 +1,14 @@
-"""Who holds whom up: the one model behind `kubebeast top`, the dashboard's verdict and the autoscalers.
+"""Model of the bottleneck, shared by `kubebeast top`, the dashboard's verdict and the autoscalers.
 
 Each stage has a load, the share of its time that it works. A fleet can grow until the busiest stage has no time left,
-and can do without the streams that are held back:
+and can lose the streams that are held back:
 
     demand ratio = (1 - parked) / max(loads)
 
-docs/monitoring.md derives it and explains the thresholds. The same in PromQL is deploy/helm/dashboard/promql.py.
+One of several learners may have no share while another holds its streams back: then the fleet is too small to reach
+all of them at any load, and the demand ratio is at least ranks / ranks with a share.
+
+docs/monitoring.md derives it and explains the thresholds. deploy/helm/dashboard/promql.py is the same in PromQL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,15 +20,18 @@ STARVED = 0.25
 PARKED = 0.25
 """Share of time behind a full rollout queue from which streams count as held back."""
 LIMIT = 0.75
-"""Load from which a stage counts as the limit of what waits for it."""
+"""Load from which a stage counts as the bottleneck of the others."""
 OLD_UPDATES = 20.0
 """Policy lag at which data are old: from here on a larger fleet makes worse data instead of more."""
 MIN_LOAD = 0.1
-"""What is measured at lower loads says little: nobody asks for more than ten times the present fleet."""
+"""Load below which measurements are unreliable; it limits the demand to ten times the present fleet."""
+
+EMPTY_SHARES = 0.5
+"""Share of updates joined without a batch from which a rank counts as starved."""
 
 Stage = Literal["cpu", "inference", "learner", "lag"]
 Loads = Mapping[Stage, float]
-"""In [0, 1]; what is not known is left out."""
+"""Loads in [0, 1]; unknown ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class Verdict:
         "inference",
         "learner",
         "lag",
+        "ranks",
         "queue",
         "balanced",
         "no-streams",
@@ -43,10 +50,10 @@ class Verdict:
         "finished",
         "unknown",
     ]
-    """What holds the others up."""
+    """The bottleneck."""
     text: str
     advice: str
-    """What would help; "" where nothing needs to."""
+    """The remedy; "" if none is needed."""
 
 
 FINISHED = Verdict("finished", "trained to the end", "")
@@ -54,7 +61,7 @@ NO_STREAMS = Verdict("no-streams", "no env-server is connected", "look at the en
 FLEET = Verdict("fleet", "the fleet starves the learner", "more or faster env-servers would be used")
 BALANCED = Verdict("balanced", "balanced", "")
 UNKNOWN = Verdict("unknown", "not known yet", "")
-# The first of the busiest is named: what a full machine slows down looks busy, too.
+# The first of the busiest is named: stages that a full machine slows down look busy, too.
 LIMITS: Mapping[Stage, Verdict] = {
     "cpu": Verdict("cpu", "the learner's CPUs are the limit", "more CPUs or fewer env-servers beside it would help"),
     "inference": Verdict(
@@ -79,7 +86,7 @@ def make_loads(
     cpu_busy_ratio: float | None,
     policy_lag_updates: float | None,
 ) -> Loads:
-    """All ratios lie in [0, 1]; None where they are not known."""
+    """Returns the known loads. All ratios are in [0, 1]; None if unknown."""
     known: dict[Stage, float | None] = {
         "cpu": cpu_busy_ratio,
         "inference": inference_busy_ratio,
@@ -89,13 +96,23 @@ def make_loads(
     return {stage: min(load, 1.0) for stage, load in known.items() if load is not None}
 
 
-def demand_ratio(loads: Loads, parked_ratio: float) -> float:
-    """How many times the present fleet could be used, at most 10."""
-    return (1 - parked_ratio) / max([MIN_LOAD, *loads.values()])
+def demand_ratio(loads: Loads, parked_ratio: float, rank_ratio: float = 0.0) -> float:
+    """Returns the size of the fleet that could be used, as a multiple of the present one; at most 10 by the loads.
+
+    rank_ratio: all ranks divided by those with a share of the training, 0 if none is starved.
+    """
+    return max(rank_ratio, (1 - parked_ratio) / max([MIN_LOAD, *loads.values()]))
+
+
+def starved(ranks: Sequence[int]) -> Verdict:
+    """Returns the verdict on starved ranks among several learners."""
+    which = f"rank {ranks[0]} has" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))} have"
+    advice = "streams choose a learner by chance: more env-servers, or a larger num_streams, reach all of them"
+    return Verdict("ranks", f"{which} too few streams", advice)
 
 
 def paused(groups: Sequence[str]) -> Verdict:
-    """Of a fleet of which nothing is wanted; groups: what it can be scaled by."""
+    """Returns the verdict on a fleet scaled to zero. groups: arguments for `kubebeast fleet scale`."""
     commands = ", ".join(f"kubebeast fleet scale {group} REPLICAS" for group in groups)
     return Verdict("paused", "the fleet is scaled to zero", f"it comes back with {commands}")
 
@@ -107,15 +124,22 @@ def judge(
     loads: Loads,
     parked_ratio: float | None,
     paused_groups: Sequence[str] = (),
+    starved_ranks: Sequence[int] = (),
 ) -> Verdict:
-    """parked_ratio: None where it is not known. paused_groups: all groups of env-servers, where each is scaled to zero.
+    """Chooses the verdict. An unknown load is never the bottleneck.
 
-    What nobody measures cannot be the limit: an unknown load is left out.
+    Args:
+        streams: Streams of all ranks.
+        parked_ratio: None if unknown.
+        paused_groups: All groups of env-servers if each is scaled to zero, else empty.
+        starved_ranks: Ranks without a share of the training, if others have one.
     """
     if is_finished:
         return FINISHED
     if streams == 0:
         return paused(paused_groups) if paused_groups else NO_STREAMS
+    if starved_ranks:
+        return starved(starved_ranks)
     if "learner" not in loads and parked_ratio is None:
         return UNKNOWN
     parked = parked_ratio or 0.0

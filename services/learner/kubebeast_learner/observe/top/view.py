@@ -1,4 +1,4 @@
-"""What is shown of a learner at one moment, worked out from two looks at it."""
+"""Displayed state of a learner at one moment, computed from two looks at it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kubebeast_learner.observe.numbers import mean
 from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
 from kubebeast_learner.observe.top.poller import Look, Looks
-from kubebeast_learner.observe.top.ranks import RankRow
+from kubebeast_learner.observe.top.ranks import RankRow, starved_ranks
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows
 from kubebeast_learner.observe.top.tasks import TaskRow, task_rows
 from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, make_loads
@@ -14,7 +14,7 @@ from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of a time in seconds, over the window; None where nothing was observed."""
+    """Quantiles of a time in seconds over the window; None if nothing was observed."""
 
     p50_s: float | None
     p99_s: float | None
@@ -30,7 +30,7 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """None where the learner does not tell, or not yet. Its fields are the keys of the JSON object."""
+    """Displayed state of a learner. Unknown values are None. The field names are the keys of the JSON object."""
 
     source: str
     run_id: str
@@ -46,20 +46,20 @@ class View:
     """Share of time that the learner waited for rollouts."""
     inference_busy_ratio: float | None
     cpu_busy_ratio: float | None
-    """Of the machine, or of the container where the learner is in one, over the window."""
+    """Busy share of the machine, or of the learner's container if there is one, over the window."""
     parked_ratio: float | None
     """Share of time that streams were held back by a full rollout queue."""
     demand_ratio: float | None
-    """How many times the present fleet could be used."""
+    """Size of the fleet that could be used, as a multiple of the present one."""
     rollouts_queued: int | None
     rollout_queue_room: int | None
-    """Unrolls that may wait while so many are played as there are now."""
+    """Unrolls that may wait at the present number of running ones."""
     streams: int | None
     envs: int | None
     slots: int | None
-    """Environments that fit at once."""
+    """Maximum number of environments at once."""
     rows_per_batch: float | None
-    """Of inference."""
+    """Rows of an inference batch."""
     inference_queue_wait: Spread
     inference_model: Spread
     policy_lag_updates: float | None
@@ -67,24 +67,25 @@ class View:
     policy_entropy_nats: float | None
     checkpoint_age_s: float | None
     steps_dropped: int | None
-    """Since the learner's process started, for whatever reason."""
+    """Dropped env-steps since the learner's process started, for any reason."""
     troubles: dict[str, int]
-    """What should not happen and did, by name, since the learner's process started."""
+    """Counts of unexpected events by name, since the learner's process started."""
     gpus: list[Gpu]
     tasks: list[TaskRow]
-    """Where there are several."""
+    """Tasks if there are several."""
     ranks: list[RankRow]
-    """All learners, in the order of their ranks, where there are several; what stands above is either of them all
-    (steps, episodes, updates, checkpoints) or of the one that was looked at.
+    """All learners by rank if there are several; the values above are either of all of them (steps, episodes, updates,
+    checkpoints) or of the observed one.
     """
     env_servers: list[EnvServer]
     notes: list[str]
-    """What could not be seen, and why."""
+    """Missing parts of the view, with the reasons."""
 
 
 TROUBLES = {
     "updates that were not finite": "kubebeast_updates_skipped_total",
     "failed checkpoints": "kubebeast_checkpoint_failures_total",
+    "failed writes into the run's folder": "kubebeast_run_write_failures_total",
     "failed environments": "kubebeast_env_interruptions_total",
     "batches never answered": "kubebeast_inference_dropped_total",
     "streams refused": "kubebeast_streams_refused_total",
@@ -95,7 +96,7 @@ TROUBLES = {
 
 
 def make_view(looks: Looks) -> View:
-    """The numbers of the newest look; rates are over the time since the one before."""
+    """Computes the view of the newest look; rates are over the window between the two looks."""
     before, now = looks.before, looks.now
     metrics = now.metrics
     step, total_steps = metrics.count("kubebeast_learner_step"), metrics.count("kubebeast_learner_total_steps")
@@ -111,8 +112,15 @@ def make_view(looks: Looks) -> View:
         starved_ratio=starved, inference_busy_ratio=busy, cpu_busy_ratio=cpu_busy, policy_lag_updates=lag
     )
     left = max(0, total_steps - step) if step is not None and total_steps is not None else None
+    hungry = starved_ranks(before.ranks if before else (), now.ranks, growth(before, now, "kubebeast_updates_total"))
+    rank_ratio = len(now.ranks) / (len(now.ranks) - len(hungry)) if hungry else 0.0
     verdict = judge(
-        is_finished=left == 0, streams=streams, loads=loads, parked_ratio=parked, paused_groups=_paused_groups(now)
+        is_finished=left == 0,
+        streams=sum(rank.streams for rank in now.ranks) if now.ranks else streams,
+        loads=loads,
+        parked_ratio=parked,
+        paused_groups=_paused_groups(now),
+        starved_ranks=hungry,
     )
     return View(
         source=now.source,
@@ -128,7 +136,7 @@ def make_view(looks: Looks) -> View:
         inference_busy_ratio=busy,
         cpu_busy_ratio=cpu_busy,
         parked_ratio=parked,
-        demand_ratio=demand_ratio(loads, parked) if "learner" in loads and parked is not None else None,
+        demand_ratio=demand_ratio(loads, parked, rank_ratio) if "learner" in loads and parked is not None else None,
         rollouts_queued=metrics.count("kubebeast_rollouts_queued"),
         rollout_queue_room=_rollout_queue_room(metrics),
         streams=streams,
@@ -153,12 +161,12 @@ def make_view(looks: Looks) -> View:
 
 def _rows(before: Look | None, now: Look) -> list[EnvServer]:
     elapsed_s = 0.0 if before is None else now.taken_at_s - before.taken_at_s
-    pods = now.pods if now.streams is not None else {}  # which of them have no stream is known only where streams are
+    pods = now.pods if now.streams is not None else {}  # pods without a stream are known only if the streams are
     return make_rows((before and before.streams) or (), now.streams or (), elapsed_s, pods)
 
 
 def _parked_ratio(metrics: Metrics, rows: Sequence[EnvServer]) -> float | None:
-    """Over the window where streams tell, else of the moment."""
+    """Returns the share over the window if streams report it, else the current share."""
     over_window = mean(stream.parked_ratio for row in rows for stream in row.streams)
     if over_window is not None:
         return over_window
@@ -173,7 +181,7 @@ def _rollout_queue_room(metrics: Metrics) -> int | None:
 
 
 def _paused_groups(now: Look) -> list[str]:
-    """The names of all groups, where no pod is wanted of any."""
+    """Returns the names of all groups if all of them are scaled to zero."""
     return [group.group for group in now.groups] if all(group.desired == 0 for group in now.groups) else []
 
 
@@ -197,7 +205,7 @@ def _spread(looks: Looks, name: str, **labels: str) -> Spread:
 def _troubles(metrics: Metrics) -> dict[str, int]:
     counts = {name: metrics.count(metric) for name, metric in TROUBLES.items()}
     refused = metrics.by_label("kubebeast_connections_refused_total", "reason")
-    # Probes of the port are closed, too.
+    # Port probes are counted as closed, too.
     counts["connections without a stream"] = round(sum(refused.values()) - refused.get("closed", 0.0))
     return {name: count for name, count in counts.items() if count}
 

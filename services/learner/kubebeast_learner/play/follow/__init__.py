@@ -1,1 +1,1 @@
-"""`kubebeast eval --follow`: plays every new checkpoint of a run, beside its training."""
+"""`kubebeast eval --follow`: plays every new checkpoint of a run during its training."""

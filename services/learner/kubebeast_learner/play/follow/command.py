@@ -1,4 +1,4 @@
-"""The process around a follower: signals, log, HTTP, the exit status."""
+"""Process of a follower: signals, log, HTTP, exit status."""
 
 import contextlib
 import logging
@@ -8,9 +8,11 @@ from pathlib import Path
 
 from kubebeast_common import log
 from kubebeast_common.http_endpoint import HttpEndpoint
+from kubebeast_common.volume import is_full
 from kubebeast_learner.config import ConfigError, EvalConfig
 from kubebeast_learner.play.follow.follower import POLL_S, Follower
 from kubebeast_learner.play.follow.metrics import FollowMetrics
+from kubebeast_learner.run.folder import folder_of
 from kubebeast_learner.run.scores import ScoreLog
 from kubebeast_learner.training.stopping import stop_on_signals
 
@@ -20,21 +22,25 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 
 
 def follow(config: EvalConfig) -> int:
-    """Follows the run from wherever it stands.
+    """Follows the run from any state on, also before its folder exists.
 
-    Returns the exit status: 0 at its end and after a signal, 1 where its last checkpoint could not be played or a score
-    not be written, 2 where the settings do not fit the run. ConfigError when http_address cannot be bound.
+    Returns the exit status: 0 at its end and after SIGTERM or SIGHUP, 130 after Ctrl-C, 1 if its last checkpoint could
+    not be played or a score could not be written, 2 if the settings do not fit the run. Raises ConfigError if
+    http_address cannot be bound.
     """
-    handler = log.configure("info")
+    log.configure("info")
     metrics = FollowMetrics()
-    with stop_on_signals(handler, "ending") as stop, _http_endpoint(config.http_address, metrics):
+    with stop_on_signals("ending") as stop, _http_endpoint(config.http_address, metrics):
         folder = _wait_for_run(config, stop, metrics)
         if folder is None:
-            return 0
+            return stop.exit_status
         log.note(run_id=folder.name)
         logger.info("following %s", folder)
         try:
-            with ScoreLog(folder) as scores:
+            scores = _open_scores(folder, stop, metrics)
+            if scores is None:
+                return stop.exit_status
+            with scores:
                 is_played = Follower(config, folder, scores, stop, metrics).run()
         except ConfigError as error:
             logger.error("%s", error)
@@ -42,23 +48,41 @@ def follow(config: EvalConfig) -> int:
         except OSError as error:
             logger.error("%s cannot be followed: %s", folder, error)
             return EXIT_FAILED
-    return 0 if is_played else EXIT_FAILED
+    return stop.exit_status if is_played else EXIT_FAILED
 
 
 def _wait_for_run(config: EvalConfig, stop: threading.Event, metrics: FollowMetrics) -> Path | None:
-    """The run's folder, which may not be there yet; None when stopped before it is."""
-    folder = config.savedir.expanduser() / config.xpid
-    if not folder.is_dir():
-        logger.info("waiting for the run %s", folder)
-    while not folder.is_dir():
+    """Returns the run's folder as soon as it exists; None if stopped before."""
+    is_waiting = False
+    while not (folder := folder_of(config.savedir, config.xpid)).is_dir():
+        if not is_waiting:
+            logger.info("waiting for the run %s", folder)
+        is_waiting = True
         metrics.note_turn()
         if stop.wait(POLL_S):
             return None
     return folder.resolve()
 
 
+def _open_scores(folder: Path, stop: threading.Event, metrics: FollowMetrics) -> ScoreLog | None:
+    """Opens the scores, and waits while the volume is full; None if stopped before. Raises ConfigError and OSError."""
+    is_waiting = False
+    while True:
+        metrics.note_turn()
+        try:
+            return ScoreLog(folder)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            if not is_waiting:
+                logger.warning("%s takes no file: %s; waiting until it does", folder, error.strerror)
+            is_waiting = True
+        if stop.wait(POLL_S):
+            return None
+
+
 def _http_endpoint(address: str, metrics: FollowMetrics) -> AbstractContextManager[object]:
-    """ConfigError when the address cannot be bound; "" serves nothing."""
+    """Opens the HTTP endpoint, or none for "". Raises ConfigError if the address cannot be bound."""
     if not address:
         return contextlib.nullcontext()
     try:

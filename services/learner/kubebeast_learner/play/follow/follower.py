@@ -1,4 +1,4 @@
-"""Plays the checkpoints of a run as they appear, until the run is over."""
+"""Follower of a run: plays its checkpoints as they appear, until the run is over."""
 
 import json
 import logging
@@ -24,15 +24,15 @@ from kubebeast_learner.run.scores import ScoreLog
 logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
-"""Time between two looks for a new checkpoint: a listing of the run's folder."""
+"""Time between two looks for a new checkpoint, each of which lists the run's folder."""
 
 
 class StoppedError(Exception):
-    """Playing was to end before all episodes were over."""
+    """A stop was requested before all episodes were over."""
 
 
 class Follower:
-    """Plays what a run saves, one checkpoint after the other. For one thread."""
+    """A player of the checkpoints of a run, one after the other. Not thread-safe."""
 
     def __init__(
         self, config: EvalConfig, folder: Path, scores: ScoreLog, stop: threading.Event, metrics: FollowMetrics
@@ -48,23 +48,26 @@ class Follower:
         self._said_stopped = False
         self._said_notes: list[str] = []
         metrics.played_step = scores.newest_step
+        metrics.write_failures = scores.failures.counts
 
     def run(self) -> bool:
         """Plays until the run has been trained to its end, or until `stop`.
 
-        False where the last checkpoint could not be played.
-        Raises ConfigError where the settings do not fit the run, OSError when the scores cannot be written.
+        Returns False if the last checkpoint could not be played or a score could not be written. Raises ConfigError if
+        the settings do not fit the run.
         """
         while not self._stop.is_set():
             saved = self._feed.take()
             self._note_turn()
+            if not self._scores.is_whole:
+                self._scores.write()
             if saved is not None:
                 try:
                     self._play(saved)
                 except StoppedError:
                     break
             elif self._is_over() and not self._config.linger:
-                return self._scores.newest_step == self._feed.newest_step
+                return self._scores.newest_step == self._feed.newest_step and self._scores.is_whole
             else:
                 self._stop.wait(POLL_S)
         return True
@@ -74,10 +77,10 @@ class Follower:
         started_at = time.monotonic()
         try:
             trained = load_trained(CheckpointConfig(checkpoint=saved.path), is_own=True)
-            with output_to_stderr():  # what environments print is not the result
+            with output_to_stderr():  # the output of environments is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
-            if not saved.path.exists():  # deleted for newer ones
+            if not saved.path.exists():  # replaced by newer ones
                 self._num_deleted += 1
             elif isinstance(error, ConfigError):
                 raise
@@ -115,11 +118,11 @@ class Follower:
             print(as_json(evaluation), flush=True)
 
     def _turn(self) -> None:
-        """Before every step of the environments. StoppedError when that is wanted."""
+        """Runs before every step of the environments. Raises StoppedError if a stop was requested."""
         if self._stop.is_set():
             raise StoppedError
         if self._look_due.is_due():
-            self._feed.look()  # those that are deleted before this one is played out are counted, too
+            self._feed.look()  # checkpoints that are deleted during this evaluation are counted, too
         self._note_turn()
 
     def _note_turn(self) -> None:
@@ -127,9 +130,9 @@ class Follower:
         self._metrics.note_turn()
 
     def _is_over(self) -> bool:
-        """Whether the newest checkpoint is that of a training which has come to its end.
+        """Returns True if the newest checkpoint is that of a complete training.
 
-        ConfigError for a run that will never have one. A run that was stopped or has failed may be resumed.
+        Raises ConfigError for a run that never writes checkpoints. A run that was stopped or has failed may be resumed.
         """
         meta, newest = read_meta(self._folder), self._feed.newest_step
         args = meta.get("args")
@@ -157,7 +160,7 @@ def _score(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _settings(evaluation: Evaluation) -> dict[str, str]:
-    """What the score was obtained with."""
+    """Returns the settings of the evaluation."""
     return {
         "env": evaluation.env,
         "preset": evaluation.preset,

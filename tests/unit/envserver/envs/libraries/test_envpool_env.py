@@ -1,4 +1,4 @@
-"""Ids of EnvPool, where it is not installed; tests/integration/envpool_rows.py has what needs it."""
+"""Ids of EnvPool name the missing package if it is not installed; tests/integration/envpool_rows.py needs it."""
 
 import sys
 
@@ -12,7 +12,7 @@ from kubebeast_envserver.envs.factory import find_action_meanings, resolve_confi
 def test_an_id_of_envpool_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "envpool", None)
 
-    with pytest.raises(ValueError, match=r"env = 'envpool/Pong-v5': .*pip install 'kubebeast-envserver\[envpool\]'"):
+    with pytest.raises(ValueError, match=r"env = 'envpool/Pong-v5': .*pip install 'kubebeast\[envpool\]'"):
         make_vector_env("envpool/Pong-v5", 1)
 
 

@@ -1,4 +1,4 @@
-"""Ids of older gym, where it is not installed; tests/integration/test_older_gym.py has what needs it."""
+"""Ids of older gym name the missing package if it is not installed; tests/integration/test_older_gym.py needs it."""
 
 import sys
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import Actor, ActorTask
@@ -12,7 +13,7 @@ from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ActorProcessesConfig, ModelConfig, MonoConfig
 from kubebeast_learner.models import Model, make_model
-from tests.unit.envserver.envs.scripted_env import ACTION, NUM_ENVS, OBSERVATION, ScriptedEnv
+from tests.unit.envserver.envs.scripted_env import NUM_ENVS, ScriptedEnv
 
 T = 4
 
@@ -20,14 +21,20 @@ T = 4
 def make_actor(
     *, use_lstm: bool = False, env: ScriptedEnv | None = None
 ) -> tuple[Actor, ScriptedEnv, Model, SharedWeights, BlockLayout]:
+    env = env or ScriptedEnv()
+    actor, model, weights, layout = actor_in(env, use_lstm=use_lstm)
+    return actor, env, model, weights, layout
+
+
+def actor_in(env: HostedEnv, *, use_lstm: bool = False) -> tuple[Actor, Model, SharedWeights, BlockLayout]:
     torch.manual_seed(0)
-    spec = EnvSpec.of("Scripted-v0", [OBSERVATION], [ACTION])
+    spec = EnvSpec.of("Scripted-v0", env.spec_observation, env.spec_action)
     model = make_model(spec.observation, spec.action, ModelConfig(model="mlp", hidden_sizes=(8,), use_lstm=use_lstm))
     weights = SharedWeights(model, "fp32", version=7)
     layout = BlockLayout.of(spec, T, model)
     task = ActorTask(
         config=MonoConfig(actors=ActorProcessesConfig(env="Scripted-v0", preset="none")),
-        num_envs=NUM_ENVS,
+        num_envs=env.num_envs,
         status=StreamStatus(),
         seed=1,
         layout=layout,
@@ -37,8 +44,7 @@ def make_actor(
         name="actor-0",
         profile_window=None,
     )
-    env = env or ScriptedEnv()
-    return Actor(task, env), env, model, weights, layout
+    return Actor(task, env), model, weights, layout
 
 
 def empty_block(layout: BlockLayout) -> Rollout:

@@ -1,4 +1,4 @@
-"""What an actor process writes into a block: rows that overlap, the actions it took and why, its core state."""
+"""An actor process fills blocks with overlapping rows, its actions, its policy and its core state."""
 
 import itertools
 from collections.abc import Iterator
@@ -52,8 +52,9 @@ def test_a_transition_from_a_final_row_is_not_valid() -> None:
 
 
 class InterruptedEnv(ScriptedEnv):
-    """Environment 0 fails in the middle of an episode: its rows with these numbers are interrupted, or absent where an
-    episode is due.
+    """Environment 0 fails in the middle of an episode: its rows with these numbers are interrupted, or absent if an
+    episode
+    is due.
     """
 
     def __init__(self, rows: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Unrolls in shared memory, and their way into batches."""
+"""Unrolls in shared memory keep their rows on the way into batches."""
 
 from dataclasses import replace
 
@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
-from kubebeast_learner.actors.mono import blocks
-from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, shared_memory, write_row
+from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, write_row
+from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
-from kubebeast_learner.config import ConfigError
 from kubebeast_learner.distributions import ActionDistribution
 
 SPEC = EnvSpec(
@@ -93,9 +92,3 @@ def test_columns_of_several_blocks_become_one_batch(layout: BlockLayout) -> None
     copy_columns(other, [0, 3], batch, 2)
     for mixed, left, right in zip(tensors(batch), tensors(source), tensors(other), strict=True):
         assert torch.equal(mixed, torch.cat([left[:, 1:3], right[:, [0, 3]]], dim=1))
-
-
-def test_more_than_the_shared_memory_holds_is_refused() -> None:
-    assert blocks.SHARED_MEMORY.is_dir()
-    with pytest.raises(ConfigError, match="lower num_actors, num_buffers or unroll_length"):
-        shared_memory(1 << 50)

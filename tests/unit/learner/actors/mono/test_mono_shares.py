@@ -1,4 +1,4 @@
-"""How many environments each actor process gets."""
+"""Actor processes share the environments in whole environments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files that cannot lock the door are refused by flag; a door without a lock is warned of."""
+"""Files that cannot secure the front door are refused by flag, and a door without a lock causes a warning."""
 
 from pathlib import Path
 from typing import Any

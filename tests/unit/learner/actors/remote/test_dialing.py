@@ -1,4 +1,4 @@
-"""What the pool dials follows what names stand for."""
+"""The addresses that the pool dials follow the DNS records of the names."""
 
 import queue
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Endpoints = Sequence[tuple[str, str]]
 
 
 class Pool:
-    """Keeps what it was told to dial, in order."""
+    """Records the endpoints to dial, in order."""
 
     def __init__(self) -> None:
         self._told: queue.SimpleQueue[Endpoints] = queue.SimpleQueue()
@@ -26,7 +26,7 @@ class Pool:
 
 
 class Names:
-    """A DNS whose records are changed by tests; `asked` tells who asked for what."""
+    """A DNS with records that tests change; `asked` lists the resolved hosts."""
 
     def __init__(self, **records: Sequence[str]) -> None:
         self.records = records

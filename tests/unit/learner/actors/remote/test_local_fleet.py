@@ -1,4 +1,4 @@
-"""Env-server processes start, are replaced when they die, and never outlive the learner."""
+"""Env-server processes start, are replaced if they die, and never outlive the learner."""
 
 import errno
 import os
@@ -44,14 +44,16 @@ def make_fleet(
     serves_metrics: bool = False,
     version: int = 0,
     tasks: Sequence[str] = (),
+    run: str = "",
 ) -> LocalFleet:
-    """Env-servers that dial an address where nobody answers."""
+    """Returns a fleet of env-servers that dial an address without a listener."""
     return LocalFleet(
         LocalFleetConfig(env=env, num_actors=num_actors, num_servers=num_servers),
         address=f"unix:{folder}/nobody.sock",
         seed=1,
         version=version,
         log_path=folder / "env-servers.log",
+        run=run,
         tasks=tasks,
         serves_metrics=serves_metrics,
         clock=clock or Clock(),
@@ -63,14 +65,14 @@ def servers() -> list[psutil.Process]:
 
 
 def kill_server() -> None:
-    """Returns once the process is dead; its status is left to whoever started it."""
+    """Returns once the process is dead; its parent still collects the status."""
     (process,) = servers()
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def metrics(target: str) -> str:
-    """What an env-server that has just been started says of itself, once it answers."""
+    """Returns the metrics page of a newly started env-server once it answers."""
     deadline = time.monotonic() + WAIT_S
     while True:
         try:
@@ -88,6 +90,11 @@ def value(arguments: list[str], name: str) -> str:
 def test_environments_are_spread_evenly(tmp_path: Path) -> None:
     fleet = make_fleet(tmp_path, num_actors=8, num_servers=3)
     assert [value(fleet.arguments(index), "envs-per-stream") for index in range(3)] == ["3", "3", "2"]
+
+
+def test_env_servers_serve_their_own_run_whatever_the_environment_of_the_learner_says(tmp_path: Path) -> None:
+    assert value(make_fleet(tmp_path, run="pong").arguments(0), "run") == "pong"
+    assert value(make_fleet(tmp_path).arguments(0), "run") == ""
 
 
 def test_every_process_and_every_restart_has_its_own_seed_and_runs_repeat_them(tmp_path: Path) -> None:
@@ -144,7 +151,7 @@ def test_the_ports_of_metrics_are_given_back(tmp_path: Path) -> None:
 
 
 def is_taken(target: str) -> bool:
-    """Whether the kernel gives the port to nobody: to no server of its choice, and to no connection as its near end."""
+    """Returns True if the kernel assigns the port to no other server and to no connection as its local port."""
     host, _, port = target.rpartition(":")
     with socket.socket() as other:
         try:

@@ -1,8 +1,9 @@
-"""Env-servers as the actors of a training: the pool's settings, where it listens, whose errors are heard."""
+"""Env-servers act for a training: settings and listening address reach the pool, errors reach the learner."""
 
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent import futures
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.config import LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig
 from tests.unit.common.pool.test_stream_log import Event
 from tests.unit.learner.algorithm.learning_data import VECTOR, make_mlp
-from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, PATIENCE_MS, Client, next_batch
+from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, PATIENCE_MS, SPEC, Client, next_batch
 
 NUM_ACTIONS = 3
 
@@ -96,7 +97,7 @@ def test_an_expected_environment_is_known_before_anybody_came() -> None:
 
 @contextlib.contextmanager
 def greeted(env_config: str, minor: int) -> Iterator[tuple[RemoteActors, native.ActorPool]]:
-    """Actors whose first env-server was welcomed, and their pool."""
+    """Yields actors with their first env-server welcomed, and their pool."""
     config = LearnerConfig(run=RunConfig(xpid="run"))
     with contextlib.closing(make_pool(config, "127.0.0.1:0")) as pool:
         pool.start()
@@ -156,6 +157,27 @@ def test_only_the_opening_environment_begins_a_run() -> None:
     assert "first env-server of Other-v0, this one has Test-v0" in str(refusal.value)
 
 
+def test_who_brought_a_refused_environment_receives_the_reason_and_the_next_one_decides() -> None:
+    config = LearnerConfig(run=RunConfig(xpid="run"))
+    with contextlib.closing(make_pool(config, "127.0.0.1:0")) as pool:
+        pool.start()
+        actors = RemoteActors(config, pool, None, is_environment_named=False)
+        with futures.ThreadPoolExecutor(1) as greeting:
+            client = Client(pool.address)
+            greeted = greeting.submit(client.hello)
+            assert actors.wait_env_spec(PATIENCE_MS) is not None
+            actors.refuse("no model takes it")
+            with pytest.raises(grpc.RpcError) as refusal:
+                greeted.result()
+            code, details = refusal.value.code(), refusal.value.details()
+            client.close()
+        assert (code, details) == (grpc.StatusCode.FAILED_PRECONDITION, "no model takes it")
+        assert actors.wait_env_spec(0) is None
+        actors.check()
+        pool.expect(SPEC)
+        assert actors.wait_env_spec(0) is not None
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "unix:{folder}/pool.sock"])
 def test_env_servers_are_served_on_any_kind_of_address(address: str, tmp_path: Path) -> None:
     config = LearnerConfig(run=RunConfig(xpid="run"))
@@ -174,7 +196,7 @@ def test_env_servers_are_served_on_any_kind_of_address(address: str, tmp_path: P
 
 
 class IdlePool:
-    """A native pool without env-servers; keeps what it is asked."""
+    """A native pool without env-servers; records its calls."""
 
     address = ""
 
@@ -208,7 +230,7 @@ class IdlePool:
 
 
 class PoolOfTwoThreads(IdlePool):
-    """Its second inference thread fails."""
+    """The second inference thread fails."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A stream with another task than the run's is named once."""
+"""A stream with a task other than the run's is named once."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Objects as an API server sends them, reduced to what is read."""
+"""Objects of an API server, reduced to the fields that are read."""
 
 from typing import Any
 
@@ -25,8 +25,21 @@ def deployment(name: str, group: str, release: str = "kb", *, desired: int = 2, 
     }
 
 
+def stateful_set(name: str, release: str = "kb", *, desired: int = 1, current: int = 1) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": labels("learner", release)},
+        "spec": {"replicas": desired},
+        "status": {"replicas": current},
+    }
+
+
+def warning(kind: str, name: str, reason: str, message: str, at: str = CREATED_AT) -> dict[str, Any]:
+    about = {"kind": kind, "name": name}
+    return {"metadata": {}, "involvedObject": about, "reason": reason, "message": message, "lastTimestamp": at}
+
+
 def pod(name: str, pod_labels: dict[str, str], **changes: Any) -> dict[str, Any]:
-    """A pod that is ready and serves metrics on port 9091. changes: of its one container's status."""
+    """Returns a ready pod with metrics on port 9091. changes: fields of its one container's status."""
     container = {"name": "main", "ready": True, "restartCount": 0, "state": {"running": {}}, "lastState": {}} | changes
     return {
         "metadata": {"name": name, "uid": f"uid of {name}", "labels": pod_labels, "creationTimestamp": CREATED_AT},
@@ -51,7 +64,7 @@ def autoscaler(name: str, target: str, **metadata: Any) -> dict[str, Any]:
 
 def env_server_metrics(steps: float, streams: int = 2) -> str:
     return (
-        "# HELP kubebeast_envserver_env_steps_total Actions that environments took.\n"
+        "# HELP kubebeast_envserver_env_steps_total Actions that environments executed.\n"
         "# TYPE kubebeast_envserver_env_steps_total counter\n"
         f"kubebeast_envserver_env_steps_total {steps}\n"
         "# TYPE kubebeast_envserver_streams_connected gauge\n"

@@ -1,4 +1,4 @@
-"""`kubebeast fleet` on the command line, up to the function that it starts."""
+"""`kubebeast fleet` parses its command line and calls the right function."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_fleet_and_fleet_scale_are_two_commands(started: list[Any]) -> None:
     cli.main(["fleet", "scale", "atari", "8", "-n", "train", "--kubeconfig", "file"])
     assert started == [
         FleetConfig(namespace="train", watch=True),
-        FleetScaleConfig(group="atari", replicas=8, namespace="train", kubeconfig=Path("file")),
+        FleetScaleConfig(group="atari", replicas=8, namespace="train", kubeconfig=Path("file").absolute()),
     ]
 
 

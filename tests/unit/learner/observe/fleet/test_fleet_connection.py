@@ -1,4 +1,4 @@
-"""Which cluster and which namespace a command means."""
+"""Commands find their cluster and namespace."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
-    """Two contexts, of which none is the current one."""
+    """Writes two contexts, neither of them the current one."""
     path = tmp_path / "kubeconfig"
     content = {
         "clusters": [{"name": name, "cluster": {"server": f"https://{name}:6443"}} for name in ("one", "two")],
@@ -37,7 +37,7 @@ def kubeconfig(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files and variables that Kubernetes gives to a pod."""
+    """Sets the files and variables that Kubernetes gives to a pod."""
     for name in ("token", "ca.crt", "namespace"):
         (tmp_path / name).write_text(f"{name} of the pod\n", encoding="utf-8")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

@@ -1,4 +1,4 @@
-"""Scrapes of pods, and the rates between them."""
+"""Pods are scraped, and rates are computed between scrapes."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is read from Deployments and pods."""
+"""The state of a fleet is read from Deployments and pods."""
 
 import datetime
 from typing import Any
@@ -93,9 +93,70 @@ def test_a_pod_that_fits_nowhere_is_unschedulable() -> None:
 
 def test_a_pod_that_is_being_deleted_is_not_ready() -> None:
     item = pod("p", {})
-    item["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    item["metadata"]["deletionTimestamp"] = "2026-01-01T00:02:10Z"
     state = pod_state(item, NOW)
-    assert (state.status, state.is_ready) == ("Terminating", False)
+    assert (state.status, state.is_ready, state.problem) == ("Terminating", False, "")
+
+
+def test_a_pod_that_should_be_gone_names_its_node_and_the_remedy() -> None:
+    item = pod("kb-learner-0", labels("learner"))
+    item["metadata"] |= {"deletionTimestamp": "2026-01-01T00:01:00Z", "namespace": "train"}
+    state = pod_state(item, NOW)
+    assert (state.status, state.is_ready) == ("node lost", False)
+    assert "node1 does not answer" in state.problem
+    taint = "kubectl taint node node1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    assert taint in state.problem and "kubectl -n train delete pod kb-learner-0 --force" in state.problem
+
+
+def test_a_pod_whose_readiness_alone_was_taken_away_is_on_a_node_that_does_not_answer() -> None:
+    item = pod("kb-learner-0", labels("learner"))
+    item["status"]["conditions"] = [
+        {"type": "Ready", "status": "False"},
+        {"type": "ContainersReady", "status": "True"},
+    ]
+    assert pod_state(item, NOW).status == "node lost"
+    item["spec"]["readinessGates"] = [{"conditionType": "example.com/ready"}]
+    assert pod_state(item, NOW).status == "Running"
+
+
+@pytest.mark.parametrize(
+    "state", [{"reason": "ContainerCreating"}, {"reason": "CrashLoopBackOff", "message": "back-off"}]
+)
+def test_what_a_status_says_already_is_no_problem_of_its_own(state: dict[str, str]) -> None:
+    assert pod_state(pod("p", {}, ready=False, state={"waiting": state}), NOW).problem == ""
+
+
+def test_an_image_that_cannot_be_pulled_is_named() -> None:
+    waiting = {
+        "reason": "ErrImagePull",
+        "message": 'failed to pull "registry.example.com/kubebeast/learner:9"\nnot found',
+    }
+    state = pod_state(pod("p", {}, ready=False, state={"waiting": waiting}), NOW)
+    assert state.problem == 'ErrImagePull: failed to pull "registry.example.com/kubebeast/learner:9" not found'
+
+
+def test_what_a_pod_lacks_on_the_nodes_is_named() -> None:
+    item = pod("p", {})
+    del item["spec"]["nodeName"], item["status"]["containerStatuses"]
+    message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    item["status"] |= {"phase": "Pending", "conditions": [condition]}
+    assert pod_state(item, NOW).problem == f"Unschedulable: {message}"
+
+
+def test_a_group_whose_pods_are_refused_says_by_what() -> None:
+    item = deployment("kb-atari", "atari", ready=0)
+    message = 'pods "kb-atari-x" is forbidden: exceeded quota: small'
+    item["status"]["conditions"] = [
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    ]
+    assert group_state(item).problem == f"FailedCreate: {message}"
+
+
+def test_a_release_is_called_by_its_full_name_or_by_what_an_older_chart_has_written() -> None:
+    mine = labels("envserver", "games")
+    assert pod_state(pod("p", mine), NOW).release == "games"
+    assert pod_state(pod("p", mine | {"kubebeast/name": "games-red"}), NOW).release == "games-red"
 
 
 def test_an_evicted_pod_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Which group is meant, and who else decides about it."""
+"""Scaling finds the group, and reports other controllers of its size."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people and scripts are shown of a fleet."""
+"""A fleet is shown as a table for people and as JSON for scripts."""
 
 import io
 import json
@@ -115,6 +115,7 @@ def test_json_has_every_value_and_null_where_it_is_unknown() -> None:
         "release": "kb",
         "node": "node1",
         "status": "CrashLoopBackOff",
+        "problem": "",
         "ready": False,
         "restarts": 7,
         "last_exit": "OOMKilled",

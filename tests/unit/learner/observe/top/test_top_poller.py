@@ -1,4 +1,4 @@
-"""How `kubebeast top` looks at a learner again and again, whatever the learner does."""
+"""`kubebeast top` keeps polling a learner, even if the learner fails or is silent."""
 
 import math
 import queue
@@ -19,12 +19,13 @@ TIMEOUT_S = 60.0
 
 
 class ScriptedSource:
-    """A learner whose answers to /metrics are put into a queue; an answer that is not there yet is waited for."""
+    """A learner with queued answers to /metrics; a request waits for the next answer."""
 
     name = "the learner"
 
     def __init__(self) -> None:
         self.answers: queue.Queue[str | WatchError] = queue.Queue()
+        self.troubles: Sequence[str] = ()
 
     def page(self, path: str) -> str:
         if path == "streams":
@@ -33,18 +34,21 @@ class ScriptedSource:
             raise NotFoundError("an older learner has none")
         try:
             answer = self.answers.get(timeout=TIMEOUT_S)
-        except queue.Empty:  # the poller of a test that is over
+        except queue.Empty:  # in the poller of a finished test
             raise WatchError("there is no answer") from None
         if isinstance(answer, WatchError):
             raise answer
         return answer
+
+    def notes(self) -> Sequence[str]:
+        return self.troubles
 
     def fleet(self) -> tuple[Mapping[str, PodState], Sequence[GroupState]]:
         return {"kb-envserver-0": pod_state()}, ()
 
 
 def looks_when(poller: Poller, condition: Callable[[Looks], bool]) -> Looks:
-    """The first looks that meet the condition, which must come within TIMEOUT_S."""
+    """Returns the first looks that meet the condition; fails after TIMEOUT_S."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not condition(looks := poller.newest()):
         assert time.monotonic() < deadline_s
@@ -68,6 +72,12 @@ def test_a_look_brings_metrics_streams_and_pods(source: ScriptedSource) -> None:
     assert (look.taken_at_s, look.source, look.notes) == (5.0, "the learner", ())
     assert look.streams is not None and [one.env_server_id for one in look.streams] == ["kb-envserver-0"]
     assert set(look.pods) == {"kb-envserver-0"}
+
+
+def test_what_keeps_pods_from_running_is_noted(source: ScriptedSource) -> None:
+    source.answers.put(metrics())
+    source.troubles = ["pod kb-envserver-b: ImagePullBackOff: no such image"]
+    assert take(source).notes == ("pod kb-envserver-b: ImagePullBackOff: no such image",)
 
 
 def test_a_learner_that_does_not_end_its_answer_is_given_up(source: ScriptedSource) -> None:

@@ -1,4 +1,4 @@
-"""What `kubebeast top` draws, and what its keys do."""
+"""`kubebeast top` draws its screen and obeys its keys."""
 
 import io
 import os
@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from harness.ports import free_address
 from kubebeast_learner import cli
 from kubebeast_learner.config import ConfigError, TopConfig
+from kubebeast_learner.config.tools import http_url
 from kubebeast_learner.observe.numbers import time_text
 from kubebeast_learner.observe.top.command import ORDERS, QUIT_KEY, obey
 from kubebeast_learner.observe.top.keys import keys
@@ -190,12 +192,39 @@ def test_the_command_line_is_understood(started: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learner": "host:9090"}, "learner = 'host:9090': must be a URL such as"),
-        ({"learner": "http://host:port"}, "learner = 'http://host:port': must be a URL such as"),
-        ({"learner": "http://[::1"}, "must be a URL such as"),
+        ({"learner": "http://host:port"}, "learner = 'http://host:port': must be HOST:PORT such as"),
+        ({"learner": "host:port"}, "learner = 'host:port': must be HOST:PORT such as"),
+        ({"learner": "http://[::1"}, "must be HOST:PORT such as"),
+        ({"learner": "ftp://host:9090"}, "must be HOST:PORT such as"),
+        ({"learner": ""}, "must be HOST:PORT such as"),
         ({"learner": "http://a", "namespace": "train"}, "learner = 'http://a': is one learner"),
     ],
 )
 def test_a_learner_that_cannot_be_meant_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         TopConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("learner", "url"),
+    [
+        ("127.0.0.1:9091", "http://127.0.0.1:9091"),
+        ("learner", "http://learner:9090"),
+        ("learner.train.svc:80", "http://learner.train.svc:80"),
+        ("[::1]:9091", "http://[::1]:9091"),
+        ("[::1]", "http://[::1]:9090"),
+        ("::1", "http://[::1]:9090"),
+        ("learner:9090/behind/a/proxy", "http://learner:9090/behind/a/proxy"),
+        ("http://learner", "http://learner"),
+        ("https://learner:1/x", "https://learner:1/x"),
+    ],
+)
+def test_a_learner_is_named_by_its_address_or_its_url(learner: str, url: str) -> None:
+    assert TopConfig(learner=learner).learner == learner
+    assert http_url(learner) == url
+
+
+def test_where_no_learner_answers_it_is_said_how_to_get_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["top", "--learner", free_address(), "--once"]) == 1
+    assert "cannot be reached" in (error := capsys.readouterr().err)
+    assert "--http-address 127.0.0.1:9090" in error

@@ -1,4 +1,4 @@
-"""Who holds whom up, and how many times the present fleet could be used: the model of docs/monitoring.md."""
+"""The verdict names the bottleneck, and the demand ratio the usable multiple of the fleet, as in docs/monitoring.md."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kubebeast_learner.observe.top.verdict import demand_ratio, judge, make_load
 
 STARVED_INFERENCE = {"starved": 0.5, "inference": 1.0}
 OVERLOADED = {"starved": 0.5, "inference": 0.9, "cpu": 0.99, "lag": 94.0, "parked": 0.27}
-"""520 environments on two cores."""
+"""Measurements of 520 environments on two cores."""
 
 
 def measured(
@@ -16,7 +16,7 @@ def measured(
     lag: float | None = None,
     parked: float | None = 0.0,
 ) -> tuple[str, float]:
-    """The verdict's code and the demand ratio."""
+    """Returns the verdict's code and the demand ratio."""
     loads = make_loads(
         starved_ratio=starved, inference_busy_ratio=inference, cpu_busy_ratio=cpu, policy_lag_updates=lag
     )
@@ -63,6 +63,22 @@ def test_a_learner_without_streams_is_told_apart_from_one_that_has_finished() ->
     loads = make_loads(starved_ratio=1.0, inference_busy_ratio=0.0, cpu_busy_ratio=0.1, policy_lag_updates=None)
     assert judge(is_finished=False, streams=0, loads=loads, parked_ratio=None).code == "no-streams"
     assert judge(is_finished=True, streams=0, loads=loads, parked_ratio=None).code == "finished"
+
+
+@pytest.mark.parametrize("parked", [0.0, 0.6])
+def test_a_learner_without_streams_is_named_however_much_another_one_has_to_do(parked: float) -> None:
+    loads = make_loads(starved_ratio=0.0, inference_busy_ratio=0.5, cpu_busy_ratio=0.5, policy_lag_updates=2.0)
+    verdict = judge(is_finished=False, streams=3, loads=loads, parked_ratio=parked, starved_ranks=[1])
+    assert (verdict.code, verdict.text) == ("ranks", "rank 1 has too few streams")
+    assert "more env-servers" in verdict.advice and "fewer" not in verdict.advice
+    assert demand_ratio(loads, parked, rank_ratio=2.0) == 2.0
+    several = judge(is_finished=False, streams=3, loads=loads, parked_ratio=parked, starved_ranks=[1, 3])
+    assert several.text == "ranks 1, 3 have too few streams"
+
+
+def test_the_end_counts_more_than_a_learner_without_streams() -> None:
+    finished = judge(is_finished=True, streams=3, loads={}, parked_ratio=None, starved_ranks=[1])
+    assert finished.code == "finished"
 
 
 def test_a_fleet_of_no_replicas_is_paused_and_the_advice_names_how_it_comes_back() -> None:

@@ -1,4 +1,4 @@
-"""What `kubebeast top` makes of two looks at a learner."""
+"""`kubebeast top` computes its view from two looks at a learner."""
 
 import json
 import math
@@ -88,6 +88,35 @@ def test_one_of_several_learners_tells_the_same_numbers_with_its_rank_on_each() 
 def test_several_learners_stand_in_the_order_of_their_ranks() -> None:
     view = view_of(None, scrape(metrics(), ranks=[{"sps": 100.5}, {"streams": 0, "empty_shares": 7}]))
     assert [(row.streams, row.sps, row.empty_shares) for row in view.ranks] == [(2, 100.5, 0), (0, 250.0, 7)]
+
+
+HELD_BACK = metrics(learner_starved_ratio=0.0, streams_parked=2.0)
+"""Metrics of a learner with waiting streams: if it were alone, its fleet would be too large."""
+
+
+def updates(count: float) -> str:
+    return f"# TYPE kubebeast_updates counter\nkubebeast_updates_total {count}\n"
+
+
+def test_a_rank_without_streams_asks_for_more_env_servers_though_another_holds_its_own_back() -> None:
+    alone = view_of(None, scrape(HELD_BACK))
+    view = view_of(None, scrape(HELD_BACK, ranks=[{"streams": 3}, {"streams": 0}]))
+    assert alone.verdict.code == "learner" and alone.demand_ratio == 0.0
+    assert (view.verdict.code, view.verdict.text) == ("ranks", "rank 1 has too few streams")
+    assert view.demand_ratio == 2.0
+
+
+def test_the_rank_that_is_looked_at_speaks_for_all_of_them() -> None:
+    idle = metrics(streams=0.0, learner_starved_ratio=1.0)
+    assert view_of(None, scrape(idle, ranks=[{"streams": 3}, {"streams": 0}])).verdict.code == "ranks"
+    assert view_of(None, scrape(idle, ranks=[{"streams": 0}, {"streams": 0}])).verdict.code == "no-streams"
+
+
+@pytest.mark.parametrize(("num_empty", "code"), [(80, "ranks"), (20, "learner")])
+def test_a_rank_with_streams_that_rarely_fill_a_batch_is_starved_too(num_empty: int, code: str) -> None:
+    before = scrape(HELD_BACK + updates(1000), ranks=[{}, {"empty_shares": 500}])
+    now = scrape(HELD_BACK + updates(1100), ranks=[{}, {"empty_shares": 500 + num_empty}], taken_at_s=5.0)
+    assert view_of(before, now).verdict.code == code
 
 
 @pytest.mark.parametrize("ranks", [{"sps": "fast"}, {"streams": -1}, {"empty_shares": None}])

@@ -1,4 +1,4 @@
-"""A learner's pages as its HTTP port serves them, for the tests of `kubebeast top`."""
+"""Pages of a learner's HTTP port, for the tests of `kubebeast top`."""
 
 import contextlib
 import json
@@ -38,13 +38,13 @@ def streams_page(*streams: dict[str, Any]) -> str:
 
 
 def ranks_page(*ranks: dict[str, Any]) -> str:
-    """Of learners that differ from one with two streams."""
+    """Returns the page of learners that differ in these values from one with two streams."""
     alike = {"streams": 2, "envs": 16, "sps": 250.0, "learner_queue_size": 3, "empty_shares": 0}
     return json.dumps({"ranks": [alike | rank for rank in ranks]})
 
 
 def histogram(name: str, counts: tuple[int, ...], labels: str = "") -> str:
-    """Cumulative counts for BOUNDS."""
+    """Returns a histogram with cumulative counts for BOUNDS."""
     comma = "," if labels else ""
     buckets = [
         f'{name}_bucket{{{labels}{comma}le="{bound}"}} {count}\n' for bound, count in zip(BOUNDS, counts, strict=True)
@@ -53,13 +53,13 @@ def histogram(name: str, counts: tuple[int, ...], labels: str = "") -> str:
 
 
 def old_metrics(**gauges: float) -> str:
-    """Of a learner that tells little."""
+    """Returns the page of an older learner with few metrics."""
     values = {"streams": 2.0, "learner_step": 1000.0, "learner_total_steps": 5000.0} | gauges
     return "".join(f"# TYPE kubebeast_{name} gauge\nkubebeast_{name} {value}\n" for name, value in values.items())
 
 
 def metrics(step: float = 1000, batches: int = 0, cpu_used_s: float = 0.0, **gauges: float) -> str:
-    """Of a learner that tells everything that `kubebeast top` shows, except of GPUs."""
+    """Returns the page of a learner with all metrics that `kubebeast top` shows, except those of GPUs."""
     values = {
         "learner_step": step,
         "learner_steps_per_second": 500.0,
@@ -96,15 +96,15 @@ def metrics(step: float = 1000, batches: int = 0, cpu_used_s: float = 0.0, **gau
 
 @dataclass
 class Pages:
-    """What is served; may change between two requests."""
+    """The served pages; may change between two requests."""
 
     url: str
     pages: dict[str, str | Callable[[], str]] = field(default_factory=dict)
-    """Path without its query to text; what is not here is answered with 404."""
+    """Text by path without its query; other paths are answered with 404."""
     status: int = 200
-    """Of pages that are there."""
+    """Status of existing pages."""
     silent: threading.Event = field(default_factory=threading.Event)
-    """Set: requests wait until the server ends."""
+    """If set, requests wait until the server ends."""
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(404 if page is None else state.status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        with contextlib.suppress(OSError):  # a client that has read enough
+        with contextlib.suppress(OSError):  # a client may stop reading
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:

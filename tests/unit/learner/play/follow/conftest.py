@@ -13,7 +13,7 @@ from tests.unit.learner.play.playing import write_run
 
 @pytest.fixture(scope="package")
 def state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of a checkpoint of an untrained model for CartPole."""
+    """Returns the state of a checkpoint with an untrained model for CartPole."""
     folder = write_run(tmp_path_factory.mktemp("runs") / "cartpole", "CartPole-v1", ModelConfig(model="mlp"))
     loaded: dict[str, Any] = torch.load(next(folder.glob("*.pt")), weights_only=True)
     return loaded

@@ -1,4 +1,4 @@
-"""A run whose learner does what a test says, and a follower of it."""
+"""A run with a scripted learner, and a follower of it."""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +20,7 @@ CONFIG = EvalConfig(follow=True, episodes=2, max_episode_steps=20)
 
 
 class Script(threading.Event):
-    """Instead of waiting for the next look, the learner does the next thing of a script; it ends with a stop."""
+    """Instead of a wait for the next look, the learner does its next deed; after the last one, the follower stops."""
 
     def __init__(self, *deeds: Callable[[], object]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Script(threading.Event):
 
 
 class FollowedRun:
-    """state: of a checkpoint, whatever its step."""
+    """state: contents of its checkpoints, apart from the step."""
 
     def __init__(self, folder: Path, state: dict[str, Any]) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class FollowedRun:
         self.path(step).write_bytes(b"damaged")
 
     def follow(self, *deeds: Callable[[], object], config: EvalConfig = CONFIG) -> bool:
-        """A follower's life, through all deeds or to the end of the run."""
+        """Runs a follower through all deeds or to the end of the run."""
         with ScoreLog(self.folder) as scores:
             return Follower(config, self.folder, scores, Script(*deeds), self.metrics).run()
 

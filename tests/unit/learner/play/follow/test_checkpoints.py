@@ -1,4 +1,4 @@
-"""Which checkpoint is played next, while the learner saves and deletes them."""
+"""The next checkpoint to play is found while the learner saves and deletes them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

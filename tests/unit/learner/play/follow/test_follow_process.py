@@ -1,4 +1,4 @@
-"""What Prometheus and a probe read of a follower, and which settings it takes."""
+"""A follower serves metrics and probes, and checks its settings."""
 
 from pathlib import Path
 from typing import Any

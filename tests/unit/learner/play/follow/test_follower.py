@@ -1,4 +1,4 @@
-"""A follower plays every new checkpoint of a run, skips what it is too late for, and ends with the run."""
+"""A follower plays every new checkpoint of a run, skips those it is too late for, and ends with the run."""
 
 import json
 import logging

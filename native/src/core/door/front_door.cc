@@ -1,0 +1,322 @@
+#include "door/front_door.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+
+namespace kubebeast {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Interval of checks for late newcomers, and number of other connections that are checked in it.
+constexpr milliseconds kTick{10};
+constexpr std::size_t kLooksPerTick = 64;
+// Id of the eventfd in the epoll set; ids of connections start at 1.
+constexpr std::uint64_t kWakeId = 0;
+// Time for which an ended connection is remembered, as its calls come later.
+constexpr milliseconds kRememberedFor{500};
+
+// Costs of connections in the slow lane, in seconds of gRPC's thread: the setup, with or without a TLS handshake, and a
+// flood until it is cut off. The lane as a whole may take a fraction of the thread's time.
+constexpr double kSlowLaneShare = 0.12;
+constexpr double kSlowLaneBurst = 0.12;
+constexpr double kPlainCost = 0.0005;
+constexpr double kTlsCost = 0.002;
+constexpr double kFloodCost = 0.008;
+
+// Decodes an IPv6 address, which gRPC 1.51 writes as a part of a URI.
+std::string PlainPeer(const std::string& peer) {
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+}
+
+}  // namespace
+
+FrontDoor::FrontDoor(const Terms& terms, Handlers handlers)
+    : terms_(terms), handlers_(std::move(handlers)), slow_lane_(kSlowLaneBurst, kSlowLaneShare) {}
+
+FrontDoor::~FrontDoor() {
+  Stop();
+  for (const int fd : {epoll_, wake_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+absl::Status FrontDoor::Start() {
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_ < 0 || wake_ < 0) return absl::UnavailableError("no file descriptor left to watch connections");
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
+  thread_ = std::thread([this] { Watch(); });
+  return absl::OkStatus();
+}
+
+void FrontDoor::Close() {
+  const MutexLock lock(mutex_);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.stage != Stage::kTrusted) entry.connection->Shut();
+  }
+}
+
+void FrontDoor::Stop() {
+  stopping_ = true;
+  if (wake_ >= 0) eventfd_write(wake_, 1);
+  if (thread_.joinable()) thread_.join();
+  Entries entries;
+  {
+    const MutexLock lock(mutex_);
+    entries.swap(entries_);
+    ids_.clear();
+    newcomers_.clear();
+    left_.clear();
+    num_new_slow_ = num_without_stream_ = 0;
+  }
+  for (const auto& [id, entry] : entries) entry.connection->Release();
+}
+
+bool FrontDoor::HasRoom(Lane lane, Clock::time_point now) {
+  std::shared_ptr<Connection> sent_away;
+  {
+    const MutexLock lock(mutex_);
+    const bool is_full =
+        newcomers_.size() >= kMaxNewcomers || (lane == Lane::kSlow && num_new_slow_ >= kMaxSlowNewcomers);
+    if (is_full) sent_away = Oldest(lane, now);
+    if (is_full && sent_away == nullptr && newcomers_.size() >= kMaxNewcomers) sent_away = Oldest(Lane::kOpen, now);
+    if (is_full && sent_away == nullptr) return false;
+    if (lane == Lane::kSlow && !slow_lane_.Take(now, terms_.tls ? kTlsCost : kPlainCost)) return false;
+  }
+  if (sent_away == nullptr) return true;
+  Refuse(*sent_away, connection_refusal::kCrowded);
+  Leave(sent_away->id());
+  return true;
+}
+
+bool FrontDoor::Enter(int fd, const std::string& peer, Lane lane, Clock::time_point now) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return false;
+  std::shared_ptr<Connection> connection;
+  std::shared_ptr<Connection> sent_away;
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    is_first = entries_.empty();
+    connection = std::make_shared<Connection>(++num_entered_, peer, own);
+    // Peers may have the same address if this machine has several; a call counts for the newer connection.
+    ids_.insert_or_assign(peer, connection->id());
+    const auto entry =
+        entries_.emplace(connection->id(), Entry{.connection = connection, .lane = lane, .since = now}).first;
+    Count(entry->second, 1);
+    if (num_without_stream_ >= kMaxWithoutStream) sent_away = OldestWithoutStream();
+  }
+  connection->Watch(epoll_, /*every_arrival=*/true, /*add=*/true);
+  // gRPC may read the first bytes before the thread sees them, and without connections the thread has no tick.
+  if (is_first) eventfd_write(wake_, 1);
+  if (sent_away != nullptr) Refuse(*sent_away, connection_refusal::kCrowded);
+  return true;
+}
+
+std::shared_ptr<Connection> FrontDoor::Find(const std::string& peer) {
+  const std::string plain = PlainPeer(peer);
+  const MutexLock lock(mutex_);
+  const auto id = ids_.find(plain);
+  if (id == ids_.end()) return nullptr;
+  const auto entry = entries_.find(id->second);
+  return entry == entries_.end() ? nullptr : entry->second.connection;
+}
+
+void FrontDoor::Trust(const std::shared_ptr<Connection>& connection) {
+  if (connection == nullptr) return;
+  const MutexLock lock(mutex_);
+  const auto entry = entries_.find(connection->id());
+  if (entry != entries_.end() && entry->second.stage != Stage::kLeft) SetStage(entry->second, Stage::kTrusted);
+}
+
+void FrontDoor::Accept(const std::shared_ptr<Connection>& connection) {
+  if (connection == nullptr) return;
+  Trust(connection);
+  connection->Watch(epoll_, handlers_.is_suspect(connection->peer()), /*add=*/false);
+}
+
+void FrontDoor::Charge(const std::string& peer) {
+  const std::string plain = PlainPeer(peer);
+  const MutexLock lock(mutex_);
+  const auto id = ids_.find(plain);
+  if (id == ids_.end()) return;
+  const auto entry = entries_.find(id->second);
+  if (entry != entries_.end() && entry->second.lane == Lane::kSlow) slow_lane_.Charge(Clock::now(), kFloodCost);
+}
+
+void FrontDoor::Refuse(Connection& connection, const ConnectionRefusal& refusal) {
+  if (!connection.MarkRefused()) return;
+  connection.Shut();
+  handlers_.on_refusal(connection.peer(), refusal);
+}
+
+std::size_t FrontDoor::num_connections() {
+  const MutexLock lock(mutex_);
+  return entries_.size() - left_.size();
+}
+
+void FrontDoor::Watch() {
+  std::array<epoll_event, 64> events{};
+  Clock::time_point next_tick = Clock::now();
+  while (!stopping_) {
+    const int timeout = is_empty() ? -1 : static_cast<int>(kTick.count());
+    const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout);
+    const Clock::time_point now = Clock::now();
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events.at(static_cast<std::size_t>(i)).data.u64;
+      eventfd_t ignored = 0;
+      if (id == kWakeId) {
+        eventfd_read(wake_, &ignored);
+      } else {
+        Look(id, now);
+      }
+    }
+    if (now < next_tick) continue;
+    next_tick = now + kTick;
+    CloseLate(now);
+    Sweep(now);
+    ForgetLeft(now);
+  }
+}
+
+bool FrontDoor::is_empty() {
+  const MutexLock lock(mutex_);
+  return entries_.empty();
+}
+
+void FrontDoor::Look(std::uint64_t id, Clock::time_point now) {
+  std::shared_ptr<Connection> connection;
+  {
+    const MutexLock lock(mutex_);
+    const auto entry = entries_.find(id);
+    if (entry == entries_.end()) return;
+    connection = entry->second.connection;
+  }
+  switch (connection->Look(now)) {
+    case Connection::Condition::kFine:
+      break;
+    case Connection::Condition::kOverBudget:
+      Refuse(*connection, connection_refusal::kBytes);
+      Leave(id);
+      break;
+    case Connection::Condition::kGone:
+      Leave(id);
+  }
+}
+
+void FrontDoor::CloseLate(Clock::time_point now) {
+  std::vector<std::shared_ptr<Connection>> late;
+  {
+    const MutexLock lock(mutex_);
+    while (!newcomers_.empty()) {
+      Entry& oldest = entries_.at(*newcomers_.begin());
+      if (now < oldest.since + terms_.patience) break;
+      if (!oldest.connection->has_called()) late.push_back(oldest.connection);
+      SetStage(oldest, Stage::kWithoutStream);
+    }
+  }
+  for (const auto& connection : late) {
+    Refuse(*connection, connection_refusal::kNoCall);
+    Leave(connection->id());
+  }
+}
+
+void FrontDoor::Sweep(Clock::time_point now) {
+  std::vector<std::uint64_t> looked_at;
+  {
+    const MutexLock lock(mutex_);
+    // gRPC may read the received data, and thereby clear its event, before the event is handled here.
+    looked_at.assign(newcomers_.begin(), newcomers_.end());
+    auto entry = entries_.upper_bound(swept_);
+    for (std::size_t i = 0; i < std::min(entries_.size(), kLooksPerTick); ++i) {
+      if (entry == entries_.end()) entry = entries_.begin();
+      const Stage stage = entry->second.stage;
+      if (stage != Stage::kNew && stage != Stage::kLeft) looked_at.push_back(entry->first);
+      swept_ = entry->first;
+      ++entry;
+    }
+  }
+  for (const std::uint64_t id : looked_at) Look(id, now);
+}
+
+void FrontDoor::Leave(std::uint64_t id) {
+  std::shared_ptr<Connection> connection;
+  {
+    const MutexLock lock(mutex_);
+    const auto entry = entries_.find(id);
+    if (entry == entries_.end() || entry->second.stage == Stage::kLeft) return;
+    connection = entry->second.connection;
+    SetStage(entry->second, Stage::kLeft);
+    entry->second.since = Clock::now();
+    left_.push_back(id);
+  }
+  connection->Release();
+}
+
+void FrontDoor::ForgetLeft(Clock::time_point now) {
+  std::vector<std::shared_ptr<Connection>> silent;
+  {
+    const MutexLock lock(mutex_);
+    for (; !left_.empty(); left_.pop_front()) {
+      const auto entry = entries_.find(left_.front());
+      if (now < entry->second.since + kRememberedFor) break;
+      const std::shared_ptr<Connection> connection = entry->second.connection;
+      if (!connection->has_called() && connection->MarkRefused()) silent.push_back(connection);
+      const auto named = ids_.find(connection->peer());
+      if (named != ids_.end() && named->second == connection->id()) ids_.erase(named);
+      entries_.erase(entry);
+    }
+  }
+  for (const auto& connection : silent) handlers_.on_refusal(connection->peer(), connection_refusal::kLeft);
+}
+
+void FrontDoor::SetStage(Entry& entry, Stage stage) {
+  Count(entry, -1);
+  entry.stage = stage;
+  Count(entry, 1);
+}
+
+void FrontDoor::Count(const Entry& entry, int change) {
+  const auto by = static_cast<std::size_t>(change);
+  if (entry.stage == Stage::kNew) {
+    if (change > 0) {
+      newcomers_.insert(entry.connection->id());
+    } else {
+      newcomers_.erase(entry.connection->id());
+    }
+    if (entry.lane == Lane::kSlow) num_new_slow_ += by;
+  } else if (entry.stage == Stage::kWithoutStream) {
+    num_without_stream_ += by;
+  }
+}
+
+std::shared_ptr<Connection> FrontDoor::Oldest(Lane lane, Clock::time_point now) {
+  const Clock::duration turn = lane == Lane::kSlow ? Clock::duration(kSlowLaneTurn) : terms_.patience / 2;
+  for (const std::uint64_t id : newcomers_) {
+    const Entry& entry = entries_.at(id);
+    if (now < entry.since + turn) return nullptr;
+    if (lane == Lane::kOpen || entry.lane == Lane::kSlow) return entry.connection;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Connection> FrontDoor::OldestWithoutStream() {
+  for (const auto& [id, entry] : entries_) {
+    if (entry.stage == Stage::kWithoutStream) return entry.connection;
+  }
+  return nullptr;
+}
+
+}  // namespace kubebeast

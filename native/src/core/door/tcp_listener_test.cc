@@ -1,0 +1,191 @@
+#include "door/tcp_listener.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "testing/raw_connection.h"
+
+namespace kubebeast {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Records one word for each connection: "accepted", or the name of its refusal.
+class TcpListenerTest : public testing::Test {
+ protected:
+  using Lane = FrontDoor::Lane;
+
+  void Start(bool tls = false, milliseconds patience = std::chrono::hours(1), bool blocks = false) {
+    auto listener = TcpListener::Bind("127.0.0.1:0");
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    listener_->Start({.tls = tls, .patience = patience},
+                     {.on_connection =
+                          [this](int fd, const std::string& peer, Lane lane) {
+                            close(fd);
+                            Say(lane == Lane::kSlow ? "admitted" : "accepted", peer);
+                          },
+                      .is_blocked = [blocks](const std::string&) { return blocks; },
+                      .has_room = [this](Lane) { return has_room_.load(); },
+                      .on_refusal = [this](const std::string& peer,
+                                           const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
+                      .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
+  }
+
+  // The listener's thread uses this object until it has ended.
+  void TearDown() override { listener_.reset(); }
+
+  // Waits for a verdict since the last call, and returns the newest one.
+  std::string Verdict() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(said_.wait_for(lock, kPatience, [this] { return !verdict_.empty(); }));
+    return std::exchange(verdict_, {});
+  }
+
+  // Waits for this verdict, and skips others before it.
+  bool Comes(const std::string& verdict) {
+    std::unique_lock lock(mutex_);
+    return said_.wait_for(lock, kPatience, [&] { return std::exchange(verdict_, {}) == verdict; });
+  }
+
+  std::string VerdictOn(std::string_view bytes) {
+    RawConnection connection(listener_->port());
+    connection.Send(bytes);
+    const std::string verdict = Verdict();
+    EXPECT_EQ(peer_, connection.peer());
+    EXPECT_TRUE(connection.IsClosed());
+    return verdict;
+  }
+
+  std::unique_ptr<TcpListener> listener_;
+  std::atomic<bool> has_room_ = true;
+
+ private:
+  void Say(std::string verdict, std::string peer) {
+    const std::lock_guard lock(mutex_);
+    verdict_ = std::move(verdict);
+    peer_ = std::move(peer);
+    said_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable said_;
+  std::string verdict_;
+  std::string peer_;
+};
+
+// A lower limit on the file descriptors of this process.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t count) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit few{count, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(TcpListenerTest, WithoutTlsOnlyHttp2IsAccepted) {
+  Start();
+  EXPECT_EQ(VerdictOn(kHttp2Opening), "accepted");
+  EXPECT_EQ(VerdictOn("PR"), "accepted") << "the rest may follow";
+  EXPECT_EQ(VerdictOn(kTlsOpening), "tls");
+  EXPECT_EQ(VerdictOn("GET / HTTP/1.1\r\n"), "garbage");
+  EXPECT_EQ(VerdictOn("PRINT"), "garbage");
+}
+
+TEST_F(TcpListenerTest, WithTlsOnlyTlsIsAccepted) {
+  Start(/*tls=*/true);
+  EXPECT_EQ(VerdictOn(kTlsOpening), "accepted");
+  EXPECT_EQ(VerdictOn(kHttp2Opening), "plaintext");
+  EXPECT_EQ(VerdictOn("hello"), "garbage");
+}
+
+TEST_F(TcpListenerTest, ConnectionThatSaysNothingIsClosedInTime) {
+  Start(/*tls=*/false, milliseconds(20));
+  RawConnection connection(listener_->port());
+  EXPECT_EQ(Verdict(), "silent");
+  EXPECT_TRUE(connection.IsClosed());
+}
+
+TEST_F(TcpListenerTest, ConnectionMaySpeakLater) {
+  Start();
+  RawConnection silent(listener_->port());
+  RawConnection late(listener_->port());
+  EXPECT_EQ(VerdictOn(kHttp2Opening), "accepted") << "nobody waits for others";
+  late.Send(kHttp2Opening);
+  EXPECT_EQ(Verdict(), "accepted");
+}
+
+TEST_F(TcpListenerTest, ProbeOfThePortIsKnownAsSuch) {
+  Start();
+  RawConnection(listener_->port());
+  EXPECT_EQ(Verdict(), "closed");
+}
+
+TEST_F(TcpListenerTest, HostThatOffendsGetsInSlowly) {
+  Start(/*tls=*/false, std::chrono::hours(1), /*blocks=*/true);
+  const RawConnection silent(listener_->port());
+  EXPECT_EQ(VerdictOn(kHttp2Opening), "admitted");
+  EXPECT_EQ(VerdictOn("GET / HTTP/1.1\r\n"), "garbage");
+}
+
+TEST_F(TcpListenerTest, FloodOfAHostThatOffendsIsNotLetIn) {
+  Start(/*tls=*/false, std::chrono::hours(1), /*blocks=*/true);
+  has_room_ = false;
+  RawConnection flood(listener_->port());
+  flood.Send(std::string(kHttp2Opening) + std::string(9000, 'x'));
+  EXPECT_EQ(Verdict(), "bytes");
+}
+
+TEST_F(TcpListenerTest, ConnectionWaitsForRoom) {
+  Start();
+  has_room_ = false;
+  RawConnection waiting(listener_->port());
+  waiting.Send(kHttp2Opening);
+  EXPECT_EQ(VerdictOn("PRINT"), "garbage") << "nobody waits for it";
+  has_room_ = true;
+  EXPECT_EQ(Verdict(), "accepted");
+}
+
+TEST_F(TcpListenerTest, WithoutDescriptorsItReportsAndTriesAgain) {
+  Start();
+  RawConnection connection;
+  {
+    const RawConnection last;  // has the next free number
+    const FewDescriptors few(static_cast<rlim_t>(last.fd()) + 1);
+    connection.Connect(listener_->port());
+    EXPECT_EQ(Verdict(), "accepting a connection: Too many open files");
+  }
+  connection.Send(kHttp2Opening);
+  EXPECT_TRUE(Comes("accepted"));
+}
+
+TEST_F(TcpListenerTest, WhenItCannotWaitItReportsAndTriesAgain) {
+  Start();
+  RawConnection connection;
+  {
+    const FewDescriptors few(1);  // fewer than it polls, which poll(2) refuses
+    connection.Connect(listener_->port());
+    EXPECT_TRUE(Comes("waiting for connections: Invalid argument"));
+  }
+  connection.Send(kHttp2Opening);
+  EXPECT_TRUE(Comes("accepted"));
+}
+
+}  // namespace
+}  // namespace kubebeast

@@ -1,0 +1,23 @@
+"""Limits of environments and their messages, the same for check-env, mono, env-servers and learners.
+
+The native core refuses a Hello that exceeds them: native/src/core/tensors/tensor_spec.cc, wire/handshake_codec.cc. The
+limits that it does not check bound the memory of a model.
+"""
+
+MAX_ID_CHARACTERS = 253
+"""Length of an environment's id in printable ASCII."""
+MAX_LEAVES = 256
+"""Number of leaves of an observation, and of an action."""
+MAX_PATH_BYTES = 255
+"""Length of a leaf's path in UTF-8: the keys of its structure joined with dots."""
+MAX_DIMS = 32
+"""Number of dimensions of a leaf."""
+MAX_FRAME_STACK = 256
+"""Number of frames of a stack."""
+MAX_CATEGORIES = 1 << 20
+"""Total categories of an observation's leaves, which take a row of weights each, and of an action's choices, which take
+a logit each."""
+DEFAULT_MESSAGE_MIB = 64
+"""Default of max_message_mib, the maximum size of a message from an env-server: the rows of a stream's environments."""
+MAX_MESSAGE_BYTES = (1 << 31) - 1
+"""Upper bound of max_message_mib, in bytes (https://protobuf.dev/programming-guides/proto-limits/)."""

@@ -1,0 +1,216 @@
+"""Termination of a process that runs environments together with all its descendants, including daemons.
+
+A daemon leaves its parent, its process group and its session, and may ignore every signal but SIGKILL. Three traces
+remain: a mark in the environment variables of its program, which forks keep and programs inherit; its parent, as long
+as the parent lives; and for an orphan, the nearest ancestor that adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER). On
+systems other than Linux nothing is found and nothing is killed.
+"""
+
+import contextlib
+import ctypes
+import logging
+import multiprocessing.resource_tracker
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Literal
+
+from kubebeast_common.process.proc_table import (
+    ProcessEntry,
+    children,
+    command_line,
+    processes,
+    read_entry,
+    started_with,
+)
+from kubebeast_common.process.waiting import wait_for_end
+
+VARIABLE = "_KUBEBEAST_FAMILY"
+"""Variable that holds the marks of all families of a process, the innermost last."""
+SAFE_PATH, OURS = "PYTHONSAFEPATH", "kubebeast"
+"""Variable, and the value that is set for the start of a Python process, so that it does not import modules from the
+working directory (https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAFEPATH)."""
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PATIENCE_S = 2.0
+"""Time limit for killed processes to disappear, and for killing a process that keeps forking."""
+_SURE, _VAGUE = 0.5, 0.1
+"""Certainty added by a search without a find, if no process ended during the search, and if some did."""
+_LOOK_EVERY_S = 2.0
+_NEW_FOR_S = 1.0
+_TRACKER = b"multiprocessing.resource_tracker"
+"""Command line of a process that is not killed: it ends after its last user, and then removes leaked semaphores and
+shared memory."""
+
+logger = logging.getLogger(__name__)
+
+
+class Family:
+    """A process, its successors in the same role, and their descendants. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._mark = f"{os.environ.get(VARIABLE, '')}/{uuid.uuid4().hex}"
+        self._known: set[tuple[int, int]] = set()
+        """Pid and start time of descendants seen so far, as a program may be started without the mark."""
+        self._look_at = 0.0
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables for the start of the process."""
+        return {VARIABLE: self._mark}
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Context for the start of the process by multiprocessing's spawn; the process then calls `has_started`.
+
+        The process starts with the mark, without the working directory on its module path, and with SIGINT blocked
+        until it can handle it, because a terminal sends SIGINT to all its processes at once.
+        """
+        multiprocessing.resource_tracker.ensure_running()  # else it would start below and inherit the mark
+        variables = self.variables | ({} if os.environ.get(SAFE_PATH) else {SAFE_PATH: OURS})
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def look(self, pid: int) -> None:
+        """Records the descendants of the process, at most once in _LOOK_EVERY_S seconds. Call it often."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_EVERY_S
+        living = {(entry.pid, entry.started) for entry in map(read_entry, [pid for pid, _ in self._known]) if entry}
+        known = self._known & living  # including daemons, which are no longer below the process
+        roots = [pid, *(pid for pid, _ in known)]
+        self._known = known | {(entry.pid, entry.started) for root in roots for entry in _below(root) if entry}
+
+    def kill(self, orphans: Iterable[int] = ()) -> None:
+        """Kills the process, if it is alive, and all its descendants. orphans are its known orphans, if any.
+
+        Blocks until all are gone, for at most two seconds, and logs a warning with the number of survivors.
+        """
+        known, self._known = self._known, set()
+        known |= {(entry.pid, entry.started) for entry in map(read_entry, orphans) if entry}
+        _kill(lambda: _marked(self._mark, known))
+
+
+def has_started() -> None:
+    """Restores signals and variables for programs that environments start. To be called in a process started within
+    `Family.starting`, once it handles SIGINT.
+    """
+    if os.environ.get(SAFE_PATH) == OURS:
+        del os.environ[SAFE_PATH]
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def adopt_orphans() -> None:
+    """Makes this process, instead of process 1, the new parent of its orphaned descendants. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Adopted:
+    """Adopted children of this process. All its other children must be passed as `own`."""
+
+    def __init__(self) -> None:
+        self._pids: set[int] = set()
+        self._older: set[int] = set()
+        """Children at an earlier call of `look`."""
+        self._age_at = 0.0
+
+    def look(self, own: set[int]) -> None:
+        """Records the adopted children and reaps those that have ended, as process 1 would. Does not block."""
+        if time.monotonic() >= self._age_at:
+            self._age_at = time.monotonic() + _NEW_FOR_S
+            self._older, self._pids = self._pids, set(children(os.getpid())) - own
+        for pid in set(children(os.getpid())) - own:
+            entry = read_entry(pid)
+            if entry is not None and not entry.is_alive:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def new(self, own: set[int]) -> set[int]:
+        """Returns children adopted in the last second or two: orphans of a process that has just ended. Some arrive
+        shortly before its end is noticed.
+        """
+        return set(children(os.getpid())) - own - self._older
+
+
+def kill_descendants() -> None:
+    """Kills all descendants of this process, including adopted ones. Blocks like `Family.kill`."""
+    _kill(lambda: _below(os.getpid()))
+
+
+def kill_own_family() -> None:
+    """Kills all descendants of this process, including daemons, if it was started within `Family.starting`. Blocks
+    like `Family.kill`.
+    """
+    kill_descendants()
+    if mark := started_with(os.getpid(), VARIABLE):
+        _kill(lambda: _marked(mark))
+
+
+def _marked(mark: str, known: Container[tuple[int, int]] = ()) -> Iterator[ProcessEntry | None]:
+    """Yields the processes with the mark or in `known` (pid, start time); None for a process that ended meanwhile."""
+    above = {os.getpid(), os.getppid()}
+    for entry in processes():
+        if entry is None or entry.is_ending:
+            yield None
+        elif entry.is_alive and entry.pid not in above:
+            marks = started_with(entry.pid, VARIABLE)
+            if (entry.pid, entry.started) in known or f"{marks}/".startswith(f"{mark}/"):
+                yield entry
+            elif marks == "" and not ((now := read_entry(entry.pid)) and now.is_alive):  # too late to see marks
+                yield None
+
+
+def _below(pid: int) -> Iterator[ProcessEntry | None]:
+    """Yields all descendants of a process, children before parents: the children of an ended process are unknown."""
+    for child in children(pid):
+        entry = read_entry(child)
+        if entry is not None:
+            yield from _below(child)
+        yield entry
+
+
+def _kill(find: Callable[[], Iterator[ProcessEntry | None]]) -> None:
+    """Kills each process as soon as it is found. find yields None for a process that ended before it was read. It may
+    be one that keeps forking, so such a search adds little certainty.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    certainty = 0.0
+    while certainty < 1.0:
+        ends = [(entry, _end(entry)) for entry in find()]
+        killed = [entry.pid for entry, end in ends if entry is not None and end == "killed"]
+        was_any_gone = any(end == "gone" for _, end in ends)
+        certainty = 0.0 if killed else certainty + (_VAGUE if was_any_gone else _SURE)
+        if killed and time.monotonic() >= deadline:
+            logger.warning("%d processes that an environment has started cannot be ended", len(killed))
+            return
+        for pid in killed:
+            wait_for_end(pid, max(0.0, deadline - time.monotonic()))
+
+
+def _end(entry: ProcessEntry | None) -> Literal["killed", "gone", "left"]:
+    """Kills a process if it is alive, may be killed and is not multiprocessing's resource tracker."""
+    if entry is None or entry.is_ending:
+        return "gone"
+    if not entry.is_alive or _TRACKER in command_line(entry.pid):
+        return "left"
+    try:
+        os.kill(entry.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return "gone"
+    except OSError:  # it belongs to another user
+        return "left"
+    return "killed"

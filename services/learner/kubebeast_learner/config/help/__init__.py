@@ -1,0 +1,1 @@
+"""Output of `--help`: the descriptions of the settings, and their layout."""

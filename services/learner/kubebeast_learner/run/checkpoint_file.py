@@ -1,0 +1,146 @@
+"""Checkpoint files, read without executing code from them; proven damage is separate from other failures.
+
+A checkpoint is an uncompressed zip archive, as torch.save writes it: `data.pkl`, which describes plain values and
+tensors, and a member for each tensor's memory. Each member has a CRC-32, and the archive ends with a list of them.
+"""
+
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from kubebeast_learner.run import weights_file
+
+FORMAT = 1
+REQUIRED_KEYS = frozenset({"format", "step", "env_spec", "config", "learner"})
+_MEMBER = b"PK\x03\x04"
+"""The first bytes of a zip archive: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7."""
+_BLOCK = 1 << 20
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that cannot be read or does not fit; the message names the file and the reason."""
+
+
+class DamagedCheckpointError(CheckpointError):
+    """A checkpoint with provably lost content, such as a wrong checksum or a missing end."""
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Reads one checkpoint onto the CPU without executing code from it.
+
+    For a weights file (.safetensors) the state has only the values for playing: step, env_spec, settings, statistics of
+    the environments and the model's weights.
+
+    Raises:
+        DamagedCheckpointError: If the damage is proven.
+        CheckpointError: If the file cannot be read for another reason, which may not exist elsewhere or later:
+            another format, missing permissions, too little memory.
+    """
+    try:
+        if path.suffix == weights_file.SUFFIX:
+            return weights_file.read(path)
+        sizes = _checked_sizes(path)
+        _require_backed(torch.load(path, map_location="meta", weights_only=True), sizes)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except DamagedCheckpointError:
+        raise
+    except Exception as error:  # files of other origin raise a dozen types
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise CheckpointError(f"checkpoint {path} cannot be read: {reason}") from error
+    if not isinstance(state, dict) or REQUIRED_KEYS - state.keys():
+        raise CheckpointError(f"checkpoint {path} is not a KubeBeast checkpoint")
+    if state["format"] != FORMAT:
+        raise CheckpointError(f"checkpoint {path} has format {state['format']!r}, this version reads {FORMAT}")
+    return state
+
+
+def _checked_sizes(path: Path) -> dict[int, int]:
+    """Returns the bytes of each member by its offset in the file, after comparing all checksums.
+
+    torch.load does not compare them. Raises DamagedCheckpointError, ValueError if torch did not write the archive, and
+    OSError if the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            if proof := _proof_of_damage(file):
+                raise DamagedCheckpointError(f"checkpoint {path} is damaged: {proof}")
+            raise ValueError("it is no zip archive")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+                _require_stored(members, file.seek(0, 2))
+                damaged = archive.testzip()
+                _require_own_byte_order(archive)
+                sizes = {_begin_of(member, file): member.file_size for member in members}
+        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
+            raise DamagedCheckpointError(f"checkpoint {path} is damaged: {error}") from error
+    if damaged is not None:
+        raise DamagedCheckpointError(f"checkpoint {path} is damaged: the checksum of {damaged} is wrong")
+    return sizes
+
+
+def _proof_of_damage(file: BinaryIO) -> str:
+    """Returns the evidence that a file without an archive was a checkpoint; "" if it may be of another kind."""
+    file.seek(0)
+    head = file.read(len(_MEMBER))
+    if head == _MEMBER:
+        return "its end is missing"
+    if not head:
+        return "it is empty"
+    file.seek(0)
+    return "" if any(map(any, iter(lambda: file.read(_BLOCK), b""))) else "it holds nothing but zeros"
+
+
+def _require_stored(members: Sequence[zipfile.ZipInfo], num_bytes: int) -> None:
+    """Raises ValueError for an archive that would be larger in memory than it is on disk."""
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{member.filename} is compressed, which nothing in a checkpoint is")
+    if sum(member.file_size for member in members) > num_bytes:
+        raise ValueError("its members are larger than the file")
+
+
+def _begin_of(member: zipfile.ZipInfo, file: BinaryIO) -> int:
+    """Returns the offset of a member's content, which follows its header, name and extra field (4.3.7)."""
+    file.seek(member.header_offset + 26)
+    name_size, extra_size = struct.unpack("<2H", file.read(4))
+    return member.header_offset + 30 + int(name_size) + int(extra_size)
+
+
+def _require_own_byte_order(archive: zipfile.ZipFile) -> None:
+    """Raises ValueError for another byte order: torch would swap bytes in memory before the tensors are checked."""
+    for name in archive.namelist():
+        if name.endswith("/byteorder") and archive.read(name).decode(errors="replace") != sys.byteorder:
+            raise ValueError("it is of a machine with another byte order")
+
+
+def _require_backed(state: object, sizes: Mapping[int, int]) -> None:
+    """Raises ValueError if a tensor's memory differs in size from its data in the file: torch would read beyond it.
+
+    `state` is loaded without memory, on the meta device. `sizes` is the result of _checked_sizes.
+    """
+    for tensor in _tensors(state):
+        if tensor.layout != torch.strided:
+            raise ValueError(f"it holds a tensor of the layout {tensor.layout}")
+        storage = tensor.untyped_storage()
+        held = sizes.get(getattr(storage, "_checkpoint_offset", -1), 0)
+        if held != storage.nbytes():
+            raise ValueError(f"a tensor of {storage.nbytes()} bytes has {held} of them in the file")
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, torch.Tensor):
+            yield item
+        elif isinstance(item, Mapping):
+            pending += item.values()
+        elif isinstance(item, (list, tuple, set)):
+            pending += item

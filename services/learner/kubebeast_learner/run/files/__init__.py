@@ -1,0 +1,1 @@
+"""Growing files of a run, and the handling of writes that fail."""

@@ -1,0 +1,117 @@
+"""All descendants of a process end with it, even if they try to escape."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.chaos.simulators import WAYS, alive, started
+from kubebeast_common.process.family import Family
+
+STARTS = """
+import os, sys
+from pathlib import Path
+from harness.chaos.simulators import WAYS, started
+folder = Path(sys.argv[1])
+WAYS[sys.argv[2]](folder)
+while not started(folder):
+    pass
+print("started", flush=True)
+sys.stdin.read()
+"""
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@contextmanager
+def starting(family: Family, folder: Path, way: str) -> Iterator["subprocess.Popen[str]"]:
+    """Starts a process of the family that has started another one and that ends with its standard input."""
+    words = [sys.executable, "-c", STARTS, str(folder), way]
+    with subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env={**os.environ, **family.variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "started\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_that_a_process_has_started_is_killed_with_it(tmp_path: Path, way: str) -> None:
+    family = Family()
+    with starting(family, tmp_path, way) as process:
+        family.look(process.pid)
+        family.kill()
+        assert process.wait(60.0) != 0
+    assert started(tmp_path) and not alive(tmp_path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_orphans_of_a_process_that_died_are_killed(tmp_path: Path, way: str) -> None:
+    family = Family()
+    with starting(family, tmp_path, way) as process:
+        family.look(process.pid)
+        process.kill()
+        process.wait(60.0)
+        while not alive(tmp_path):  # a process that keeps forking is seldom seen
+            pass
+        family.kill()
+    assert not alive(tmp_path)
+
+
+def test_another_family_lives_on(tmp_path: Path) -> None:
+    mine, other = Family(), Family()
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+    with starting(mine, tmp_path / "mine", "daemon"), starting(other, tmp_path / "other", "daemon") as process:
+        mine.kill()
+        assert not alive(tmp_path / "mine") and alive(tmp_path / "other") and process.poll() is None
+        other.kill()
+    assert not alive(tmp_path / "other")
+
+
+def test_a_family_within_another_one_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outer = Family()
+    for name, value in outer.variables.items():
+        monkeypatch.setenv(name, value)
+    inner = Family()
+    with starting(inner, tmp_path, "daemon"):
+        outer.kill()
+    assert not alive(tmp_path)
+
+
+def test_variables_and_signals_are_as_before_once_a_process_was_started() -> None:
+    before = dict(os.environ)
+    with Family().starting():
+        assert dict(os.environ) != before
+    assert dict(os.environ) == before
+
+
+def test_an_adopted_process_that_ended_is_no_zombie_and_children_of_ones_own_are_left() -> None:
+    code = """
+import json, os, subprocess, time
+from kubebeast_common.process.family import Adopted, adopt_orphans
+from kubebeast_common.process.proc_table import children
+adopt_orphans()
+own = subprocess.Popen(["true"])
+subprocess.run(["sh", "-c", "(exec sleep 0.2) & exit 0"], check=True)
+adopted = Adopted()
+assert len(adopted.new({own.pid})) == 1
+while len(children(os.getpid())) > 1:
+    adopted.look({own.pid})
+print(json.dumps(own.wait()))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(result.stdout) == 0

@@ -1,0 +1,109 @@
+"""Prose is plain American technical English: the rates of words that mark a clumsy sentence have bounds."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.repository.documents import DOCUMENTS, ROOT, name, prose
+
+MARKS = {
+    "what": r"what(?:ever)?",
+    "where": r"where(?:ver|by)?",
+    "who": r"who(?:ever|m|se)?|nobody|somebody|anybody|everybody",
+    "tell": r"tells?|told|telling|says?|said|saying|hears?|heard|hearing",
+    "if": r"if",
+}
+MOST_PER_1000 = {"what": 2.0, "where": 2.0, "who": 0.5, "tell": 0.5}
+"""Largest rates. Cures: "if" for a condition, a noun for a clause, "send", "log", "receive" or "report" for speech."""
+FEWEST_IFS_PER_1000 = 1.0
+FEWEST_WORDS = 300
+"""Smallest text that is checked: in shorter ones, a single word exceeds a bound."""
+DOCUMENTS_OF_THE_PRESENT = [document for document in DOCUMENTS if document.name != "CHANGELOG.md"]
+PACKAGES = [
+    *(path for path in sorted((ROOT / "services").glob("*/kubebeast_*")) if path.name != "kubebeast_learner"),
+    *sorted(path for path in (ROOT / "services/learner/kubebeast_learner").iterdir() if list(path.glob("*.py"))),
+    *(ROOT / name for name in ("benchmarks", "checks", "deploy", "examples", "harness")),
+    *sorted(path for path in (ROOT / "tests").iterdir() if list(path.rglob("*.py"))),
+]
+"""Folders with docstrings that keep the bounds, each folder by itself."""
+CPP_FOLDERS = [
+    *sorted(path for path in (ROOT / "native/src/core").iterdir()),
+    *(ROOT / "native" / name for name in ("src", "client", "fuzz")),
+]
+"""Folders whose comments keep the bounds, each for itself."""
+CLUMSY_START = re.compile(r"(?:Of|What|Which|Whether|How|Where|Who|When|Why)\b")
+
+
+def words(text: str) -> list[str]:
+    without_code = re.sub(r"`[^`]*`", "", text)
+    return re.findall(r"\b[A-Za-z][\w'-]*", re.sub(r"\]\([^)]*\)", "]", without_code))
+
+
+def rate(mark: str, found: list[str]) -> float:
+    """Returns the rate per 1 000 words."""
+    matching = sum(re.fullmatch(MARKS[mark], word, flags=re.IGNORECASE) is not None for word in found)
+    return round(1000 * matching / len(found), 1)
+
+
+def faults(text: str) -> dict[str, float]:
+    """Returns the rates per 1 000 words that are out of bounds; none for a short text."""
+    found = words(text)
+    if len(found) < FEWEST_WORDS:
+        return {}
+    rates = {mark: rate(mark, found) for mark in MARKS}
+    high = {mark: rates[mark] for mark, most in MOST_PER_1000.items() if rates[mark] > most}
+    return high if rates["if"] >= FEWEST_IFS_PER_1000 else {**high, "if": rates["if"]}
+
+
+def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yields place and text of all string statements: docstrings of modules, classes, functions and fields."""
+    for path in sorted(folder.rglob("*.py")):
+        if path.name.endswith(("_pb2.py", "_pb2_grpc.py")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value.value
+
+
+@pytest.mark.parametrize("document", DOCUMENTS_OF_THE_PRESENT, ids=name)
+def test_documents_are_in_plain_words(document: Path) -> None:
+    assert faults(prose(document)) == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name)
+def test_docstrings_are_in_plain_words(package: Path) -> None:
+    found = dict(docstrings(package))
+
+    assert found
+    assert faults("\n".join(found.values())) == {}
+    assert [place for place, text in found.items() if CLUMSY_START.match(text.lstrip())] == []
+
+
+@pytest.mark.parametrize("folder", CPP_FOLDERS, ids=name)
+def test_comments_of_cpp_are_in_plain_words(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.suffix in (".h", ".cc", ".c")]
+    comments = [line for path in files for line in re.findall(r"//(.*)", path.read_text(encoding="utf-8"))]
+
+    assert comments
+    assert faults("\n".join(comments)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "clumsy"),
+    [
+        ("If a pod ends, its stream ends. " * 100, set()),
+        ("What a pod tells is where it ends, if nobody waits. " * 100, {"tell", "what", "where", "who"}),
+        ("A pod ends. " * 200, {"if"}),
+        ("What a pod tells. ", set()),
+        ("If a pod ends, `what` [it](what/where) sends ends. " * 100, set()),
+    ],
+)
+def test_clumsy_prose_is_found(text: str, clumsy: set[str]) -> None:
+    assert set(faults(text)) == clumsy
