@@ -1,6 +1,7 @@
 #include "stream/stream_registry.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -21,7 +22,7 @@ StreamRegistry::StreamRegistry(Limits limits, std::optional<EnvSpec> expected, s
       opening_env_(std::move(opening_env)),
       spec_(std::move(expected)),
       free_slots_(limits.max_envs) {
-  std::iota(free_slots_.begin(), free_slots_.end(), 0);
+  std::iota(free_slots_.begin(), free_slots_.end(), 0);  // a heap, as it is sorted
 }
 
 absl::Status StreamRegistry::Add(const std::shared_ptr<ActorStream>& stream) {
@@ -62,8 +63,12 @@ absl::StatusOr<std::vector<std::int32_t>> StreamRegistry::Admit(const Hello& hel
     spec_ = hello.spec;
     changed_.NotifyAll();
   }
-  std::vector<std::int32_t> slots(free_slots_.end() - hello.num_envs, free_slots_.end());
-  free_slots_.resize(free_slots_.size() - hello.num_envs);
+  std::vector<std::int32_t> slots(hello.num_envs);
+  for (std::int32_t& slot : slots) {
+    std::pop_heap(free_slots_.begin(), free_slots_.end(), std::greater<>());
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
   return slots;
 }
 
@@ -87,7 +92,10 @@ absl::Status StreamRegistry::CheckSpec(const EnvSpec& spec) const {
 
 void StreamRegistry::ReleaseSlots(const std::vector<std::int32_t>& slots) {
   const MutexLock lock(mutex_);
-  free_slots_.insert(free_slots_.end(), slots.begin(), slots.end());
+  for (const std::int32_t slot : slots) {
+    free_slots_.push_back(slot);
+    std::push_heap(free_slots_.begin(), free_slots_.end(), std::greater<>());
+  }
 }
 
 absl::StatusOr<EnvSpec> StreamRegistry::WaitEnvSpec(Clock::time_point deadline) const {

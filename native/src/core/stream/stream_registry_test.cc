@@ -34,6 +34,15 @@ TEST_F(StreamRegistryTest, SlotsAreUniqueAndBounded) {
   EXPECT_NE(status.message().find("num_envs 1 does not fit: 0 of 5"), absl::string_view::npos) << status;
 }
 
+// What is kept for each slot on a GPU grows with the largest one.
+TEST_F(StreamRegistryTest, SlotsAreTheSmallestFreeOnes) {
+  EXPECT_EQ(*registry_.Admit(MakeHello(2)), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(*registry_.Admit(MakeHello(2)), (std::vector<std::int32_t>{2, 3}));
+  registry_.ReleaseSlots({1, 0});
+  registry_.ReleaseSlots({3});
+  EXPECT_EQ(*registry_.Admit(MakeHello(3)), (std::vector<std::int32_t>{0, 1, 3}));
+}
+
 TEST_F(StreamRegistryTest, ReleasedSlotsAreGivenOutAgain) {
   const auto slots = registry_.Admit(MakeHello(5));
   ASSERT_TRUE(slots.ok());
