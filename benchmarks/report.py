@@ -34,19 +34,32 @@ def print_table(title: str, rows: Sequence["DataclassInstance"]) -> None:
     console.print(table)
 
 
+def read_json(benchmark: str, settings: "DataclassInstance") -> dict[str, Any] | None:
+    """Returns the results of this day and machine that `write_json` has written with the same settings, if any."""
+    path = path_of(benchmark)
+    document = json.loads(path.read_text()) if path.exists() else {}
+    has_same_settings = document.get("settings") == json.loads(json.dumps(dataclasses.asdict(settings), default=_plain))
+    results: dict[str, Any] | None = document["results"] if has_same_settings else None
+    return results
+
+
 def write_json(benchmark: str, settings: "DataclassInstance", results: dict[str, Any]) -> Path:
     """Writes results/<benchmark>-<hardware>-<date>.json and returns its path; a result of the same day is replaced."""
-    description = machine.describe()
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{benchmark}-{machine.slug()}-{description['date']}.json"
+    path = path_of(benchmark)
     document = {
         "benchmark": benchmark,
-        "machine": description,
+        "machine": machine.describe(),
         "settings": dataclasses.asdict(settings),
         "results": results,
     }
     path.write_text(json.dumps(document, indent=2, default=_plain) + "\n")
     return path
+
+
+def path_of(benchmark: str) -> Path:
+    """Returns the file of a benchmark's results of this day on this machine."""
+    return RESULTS / f"{benchmark}-{machine.slug()}-{machine.describe()['date']}.json"
 
 
 def _cell(value: object) -> str:

@@ -2,13 +2,14 @@
 
     python -m benchmarks.gpu --seconds 10 --processes 12 --envs 384
     python -m benchmarks.gpu --pong --processes 12 --envs 384
-    python -m benchmarks.gpu --networks deep --compiles off --label deep-eager
+    python -m benchmarks.gpu --loads null --networks deep --precisions bf16 --compiles on off --label deep
     python -m benchmarks.gpu --tiny
 
-Runs real learners one after the other, with different networks, precisions and compiler settings, under two loads:
-recorded frames from clients that compute nothing, which isolate the learner, and real games of env-servers on this
-machine. Times and shares are the learner's own metrics over the window; the driver reports the use of the GPU. Without
-a GPU, everything runs on the CPU.
+Runs real learners one after the other, with different networks, precisions, compiler settings and CUDA graphs, under
+two loads: recorded frames from clients that compute nothing, which isolate the learner, and real games of env-servers
+on this machine. Times and shares are the learner's own metrics over the window; the driver reports the use of the GPU. Without
+a GPU, everything runs on the CPU. Each learner's result is written as it comes; the same command goes on with those
+that are missing.
 """
 
 import os
@@ -23,6 +24,7 @@ from benchmarks.gpu import pong
 from benchmarks.gpu.loads import measure
 from benchmarks.gpu.picture import draw_pong, draw_shares
 from benchmarks.gpu.settings import Settings, variants
+from benchmarks.gpu.window import Row, Shares
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,20 +35,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure_all(settings: Settings, load_before: float) -> Path:
-    rows, shares = [], []
+    """Measures all learners and writes each result as it comes; goes on after the ones that were written before."""
+    written = report.read_json(settings.name, settings) or {"rows": [], "shares": [], "load_before": load_before}
+    rows, shares = [Row(**each) for each in written["rows"]], [Shares(**each) for each in written["shares"]]
     with tempfile.TemporaryDirectory() as name:
         recording = Path(name, "frames.npy")
         frames.record(recording, num_envs=settings.envs_per_client)
         for number, variant in enumerate(variants(settings)):
+            if str(variant) in [each.variant for each in shares]:
+                continue
             folder = Path(name, str(number))
             folder.mkdir()
             print(f"measuring {variant}", flush=True)
-            measured = measure(variant, settings, folder, recording)
-            rows.append(measured[0])
-            shares.append(measured[1])
+            row, share = measure(variant, settings, folder, recording)
+            rows.append(row)
+            shares.append(share)
+            report.write_json(settings.name, settings, written | {"rows": rows, "shares": shares})
     report.print_table(f"learners on {settings.device}, {settings.seconds:g} s each", rows)
-    results = {"rows": rows, "shares": shares, "load_before": load_before}
-    path = report.write_json(settings.name, settings, results)
+    path = report.path_of(settings.name)
     draw_shares(rows, shares, path.with_suffix(".png"), f"{settings.envs} environments, {settings.processes} processes")
     return path
 

@@ -36,7 +36,10 @@ class Settings:
     networks: tuple[Network, ...] = ("shallow", "deep", "lstm")
     """Networks; lstm is the shallow one with an LSTM."""
     precisions: tuple[str, ...] = _values_of("precision")
-    compiles: tuple[str, ...] = _values_of("compile")
+    compiles: tuple[str, ...] = ("off",)
+    """Values of --compile; beside graphs, compilers save little and take their time."""
+    graphs: tuple[str, ...] = _values_of("cuda_graphs")
+    """Values of --cuda-graphs; "on" has no effect without a GPU."""
     device: str = "auto"
     """Device of the learner."""
     env: str = "PongNoFrameskip-v4"
@@ -72,6 +75,7 @@ class Settings:
             networks=("shallow",),
             precisions=("fp32",),
             compiles=("off",),
+            graphs=("off",),
             processes=1,
             envs=4,
             unroll_length=3,
@@ -103,9 +107,11 @@ class Variant:
     network: Network
     precision: str
     compile: str
+    graphs: str
 
     def __str__(self) -> str:
-        return f"{self.load}, {self.network}, {self.precision}" + ", compiled" * (self.compile == "on")
+        extras = ", compiled" * (self.compile == "on") + ", graphs" * (self.graphs == "on")
+        return f"{self.load}, {self.network}, {self.precision}{extras}"
 
     def flags(self, settings: Settings) -> list[str]:
         """Returns the flags of the learner."""
@@ -113,6 +119,7 @@ class Variant:
             *NETWORKS[self.network],
             f"--precision={self.precision}",
             f"--compile={self.compile}",
+            f"--cuda-graphs={self.graphs}",
             f"--device={settings.device}",
             f"--unroll-length={settings.unroll_length}",
             f"--batch-size={settings.batch_size}",
@@ -120,6 +127,6 @@ class Variant:
 
 
 def variants(settings: Settings) -> Iterator[Variant]:
-    axes: Any = (settings.loads, settings.networks, settings.precisions, settings.compiles)
-    for load, network, precision, compile in itertools.product(*axes):
-        yield Variant(load=load, network=network, precision=precision, compile=compile)
+    axes: Any = (settings.loads, settings.networks, settings.precisions, settings.compiles, settings.graphs)
+    for load, network, precision, compile, graphs in itertools.product(*axes):
+        yield Variant(load=load, network=network, precision=precision, compile=compile, graphs=graphs)

@@ -21,6 +21,7 @@ class Row:
     network: str
     precision: str
     compile: str
+    graphs: str
     steps_per_s: float
     updates_per_s: float
     gpu_busy_percent: float | str
@@ -65,6 +66,7 @@ def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: 
         network=variant.network,
         precision=variant.precision,
         compile=variant.compile,
+        graphs=variant.graphs,
         steps_per_s=_growth(before, now, "kubebeast_learner_step") / seconds,
         updates_per_s=_growth(before, now, "kubebeast_updates_total") / seconds,
         gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",

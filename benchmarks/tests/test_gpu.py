@@ -1,5 +1,6 @@
 """The benchmark of GPUs at its smallest size, on a CPU."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,11 +8,11 @@ import pytest
 
 from benchmarks import report
 from benchmarks.gpu import busy
-from benchmarks.gpu.__main__ import main
+from benchmarks.gpu.__main__ import main, measure_all
 from benchmarks.gpu.pong import Point, point_of, summary, thinned
 from benchmarks.gpu.settings import Settings, Variant, variants
 from benchmarks.gpu.transfers import transfers
-from benchmarks.gpu.window import is_full, shares
+from benchmarks.gpu.window import Row, Shares, is_full, shares
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics
 
 
@@ -52,7 +53,7 @@ def test_shares_are_of_the_time_of_each_thread_and_of_all_streams() -> None:
     before = page(10, waited_s=1.0, optimizer_s=5.0, model_s=3.0, env_s=7.0, action_s=2.0)
     now = page(30, waited_s=1.5, optimizer_s=6.0, model_s=4.0, env_s=10.0, action_s=3.0)
 
-    found = shares(Variant(load="null", network="shallow", precision="fp32", compile="off"), before, now)
+    found = shares(Variant(load="null", network="shallow", precision="fp32", compile="off", graphs="off"), before, now)
 
     assert (found.learner["waiting"], found.learner["optimizer"]) == pytest.approx((0.25, 0.5))
     assert found.inference["model"] == pytest.approx(0.25)
@@ -70,8 +71,35 @@ def test_all_values_of_the_learners_settings_are_measured() -> None:
     found = list(variants(Settings()))
 
     assert {variant.precision for variant in found} == {"fp32", "bf16"}
-    assert {variant.compile for variant in found} == {"on", "off"}
+    assert {variant.graphs for variant in found} == {"on", "off"}
     assert len(found) == len(set(found)) == 2 * 3 * 2 * 2
+
+
+def test_a_measurement_that_was_cut_off_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rented machine may be gone before the last learner has been measured."""
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.gpu.__main__.draw_shares", lambda *arguments: None)
+    measured: list[str] = []
+
+    def measure(variant: Variant, *settings: object) -> tuple[Row, Shares]:
+        if variant.network == "deep" and not measured.count("null, deep, fp32"):
+            measured.append(str(variant))
+            raise KeyboardInterrupt
+        measured.append(str(variant))
+        numbers = {field.name: 1.0 for field in dataclasses.fields(Row)} | dataclasses.asdict(variant)
+        return Row(**numbers), Shares(variant=str(variant), learner={}, inference={}, streams={})
+
+    monkeypatch.setattr("benchmarks.gpu.__main__.measure", measure)
+    settings = Settings(loads=("null",), networks=("shallow", "deep"), precisions=("fp32",), graphs=("off",))
+    with pytest.raises(KeyboardInterrupt):
+        measure_all(settings, 0.0)
+    path = measure_all(settings, 0.0)
+
+    assert measured == ["null, shallow, fp32", "null, deep, fp32", "null, deep, fp32"]
+    shares = json.loads(path.read_text())["results"]["shares"]
+    assert [each["variant"] for each in shares] == ["null, shallow, fp32", "null, deep, fp32"]
+    measure_all(dataclasses.replace(settings, seconds=2.0), 0.0)
+    assert len(measured) == 5  # other settings are another measurement
 
 
 @pytest.mark.parametrize("settings", [{"pong_seconds": 481.0}, {"pong_seconds": 0.0}, {"envs": 3, "processes": 4}])
