@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
 
 
+NO_SLOT = -1
+"""Slot of rows that are padding; tables of slots have a place for it."""
+
+
 def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]) -> bool:
     """Returns True if the native pool should send each frame once, for stacks made on the device.
 
@@ -24,7 +28,7 @@ def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]
 
 
 class FrameTable:
-    """The newest frames of every slot, for each leaf that is a stack of k. Thread-safe.
+    """The newest frames of every slot, and of NO_SLOT, for each leaf that is a stack of k. Thread-safe.
 
     A slot is in one batch at a time, and free again after the answer to its batch, which waits for a GPU; the first
     row of an episode brings its whole stack. So a slot can pass to another environment without notice.
@@ -32,49 +36,76 @@ class FrameTable:
 
     def __init__(self, observation: Sequence[LeafSpec], device: torch.device) -> None:
         self._device = device
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        """Held by the thread that starts work on the table, so that no other one moves it."""
         self._stacked = [index for index, leaf in enumerate(observation) if leaf.frame_stack > 1]
         self._rings = [
-            torch.empty(0, *observation[index].row_shape, dtype=getattr(torch, observation[index].dtype), device=device)
+            torch.zeros(1, *observation[index].row_shape, dtype=getattr(torch, observation[index].dtype), device=device)
             for index in self._stacked
         ]
-        """[slots, k, *shape] per stacked leaf; a slot's newest frame replaces its oldest one."""
-        self._steps = torch.zeros(0, dtype=torch.int64, device=device)
-        """[slots]: steps since the first row of the episode; modulo k, the index of the oldest frame."""
+        """[1 + slots, k, *shape] per stacked leaf; a slot's newest frame replaces its oldest one."""
+        self._steps = torch.zeros(1, dtype=torch.int64, device=device)
+        """[1 + slots]: steps since the first row of the episode; modulo k, the index of the oldest frame."""
 
     def __len__(self) -> int:
         """Number of slots with room in the table."""
-        return len(self._steps)
+        return len(self._steps) - 1
 
     def observe(self, batch: "InferenceBatch") -> list[Tensor]:
         """Returns the observation of a batch of single frames on the device, [N, *row_shape] per leaf; keeps them.
 
         Asynchronous on a GPU, on the current stream; waits for the GPU if a slot lies beyond all earlier ones.
         """
-        with self._lock:
-            self._make_room(int(batch.slots.max()) + 1)
-            slots = to_device(batch.slots, self._device).long()
-            first = to_device(batch.slots[batch.is_first], self._device).long()
-            self._steps[slots] += 1
-            self._steps[first] = 0
-            steps = self._steps[slots]
-            observation = [to_device(leaf, self._device) for leaf in batch.observation]
-            for index, ring in zip(self._stacked, self._rings, strict=True):
-                k = ring.shape[1]
-                ring[slots, (steps - 1) % k] = observation[index]
-                ring[first] = to_device(batch.first_stacks[index], self._device)
-                oldest_first = (steps.unsqueeze(1) + torch.arange(k, device=self._device)) % k
-                observation[index] = ring[slots.unsqueeze(1), oldest_first]
-            return observation
+        with self.lock:
+            self.make_room(batch)
+            self.begin_episodes(batch)
+            slots, is_first = to_device(batch.slots, self._device).long(), to_device(batch.is_first, self._device)
+            return self.advance(slots, is_first, [to_device(leaf, self._device) for leaf in batch.observation])
 
-    def _make_room(self, num_slots: int) -> None:
+    def has_room(self, batch: "InferenceBatch") -> bool:
+        """Returns True if `make_room` has nothing to do."""
+        return int(batch.slots.max()) < len(self)
+
+    def make_room(self, batch: "InferenceBatch") -> None:
+        """Moves the table, after waiting for the device, if it has no room for the slots of a batch. Needs the lock."""
+        num_slots = int(batch.slots.max()) + 1
         if num_slots <= len(self):
             return
         added = max(num_slots, 2 * len(self)) - len(self)
         self._wait_for_all_streams()  # other threads' streams may still write to the source
+        replaced = self._steps, self._rings  # memory that another stream gets as soon as it is free
         self._steps = torch.cat([self._steps, self._steps.new_zeros(added)])
         self._rings = [torch.cat([ring, ring.new_zeros(added, *ring.shape[1:])]) for ring in self._rings]
         self._wait_for_all_streams()  # and go on with the copies
+        del replaced
+
+    def begin_episodes(self, batch: "InferenceBatch") -> None:
+        """Takes the stacks that begin episodes in a batch, before `advance`. Needs the lock."""
+        if not batch.is_first.any():
+            return
+        first = to_device(batch.slots[batch.is_first], self._device).long() - NO_SLOT
+        for index, ring in zip(self._stacked, self._rings, strict=True):
+            ring[first] = to_device(batch.first_stacks[index], self._device)
+
+    def advance(self, slots: Tensor, is_first: Tensor, newest: Sequence[Tensor]) -> list[Tensor]:
+        """Keeps the newest frames of a batch and returns its stacks, [N, *row_shape] per leaf; other leaves unchanged.
+
+        Its kernels depend on the number of rows alone. Needs the lock.
+
+        Args:
+            slots: int64 [N], on the device, as the others.
+            is_first: bool [N].
+            newest: [N, *shape] per leaf.
+        """
+        places, leaves = slots - NO_SLOT, list(newest)
+        steps = torch.where(is_first, 0, self._steps[places] + 1)
+        self._steps[places] = steps
+        for index, ring in zip(self._stacked, self._rings, strict=True):
+            k = ring.shape[1]
+            ring[places, (steps - 1) % k] = leaves[index]  # in a first row, that is the newest frame of its stack
+            oldest_first = (steps.unsqueeze(1) + torch.arange(k, device=self._device)) % k
+            leaves[index] = ring[places.unsqueeze(1), oldest_first]
+        return leaves
 
     def _wait_for_all_streams(self) -> None:
         if self._device.type == "cuda":

@@ -10,7 +10,12 @@ from contextlib import contextmanager
 
 import torch
 
-from kubebeast_learner.algorithm.precision import PrecisionChoice, low_precision_dtype, use_channels_last
+from kubebeast_learner.algorithm.precision import (
+    PrecisionChoice,
+    compute_in_float32,
+    low_precision_dtype,
+    use_channels_last,
+)
 from kubebeast_learner.models import Model
 
 
@@ -100,6 +105,7 @@ class _Replica:
 
 def make_replica(source: Model, precision: PrecisionChoice, device: torch.device) -> Model:
     """Returns a copy of `source` for inference on `device`, with its low_precision_part in the chosen precision."""
+    compute_in_float32()
     replica = copy.deepcopy(source).eval().requires_grad_(False)
     replica.zero_grad()
     if replica.low_precision_part is not None:
@@ -111,6 +117,6 @@ def make_replica(source: Model, precision: PrecisionChoice, device: torch.device
 @torch.no_grad()
 def copy_weights(source: Model, replica: Model) -> None:
     """Copies parameters and buffers of `source` into its replica; asynchronously if that is on a GPU."""
-    for name in ("parameters", "buffers"):
-        for mine, new in zip(getattr(replica, name)(), getattr(source, name)(), strict=True):
-            mine.copy_(new, non_blocking=mine.is_cuda)
+    mine, new = ([*model.parameters(), *model.buffers()] for model in (replica, source))
+    if mine:
+        torch._foreach_copy_(mine, new, non_blocking=mine[0].is_cuda)

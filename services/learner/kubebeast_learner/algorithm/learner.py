@@ -1,6 +1,5 @@
 """The learner: one update of the model for one batch of unrolls."""
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kubebeast_learner.algorithm.execution.compiled import CompiledOrEager
+from kubebeast_learner.algorithm.execution.update_graphs import UpdateGraphs
 from kubebeast_learner.algorithm.loss_choice import make_loss
 from kubebeast_learner.algorithm.losses import LossOutput, policy_lag
-from kubebeast_learner.algorithm.optimizers import load_state, make_optimizer
+from kubebeast_learner.algorithm.optimizers import has_device_skip, load_state, make_optimizer, step_unless
 from kubebeast_learner.algorithm.precision import (
     CompileChoice,
     PrecisionChoice,
+    choose_fastest_convolutions,
+    compute_in_float32,
     low_precision_dtype,
     should_compile,
     use_channels_last,
@@ -26,17 +29,20 @@ from kubebeast_learner.algorithm.skipped import DivergedError as DivergedError
 from kubebeast_learner.algorithm.skipped import SkippedUpdates
 from kubebeast_learner.algorithm.statistics import Statistics
 from kubebeast_learner.config import LossConfig, OptimizerConfig
+from kubebeast_learner.machine.cuda_graph import Recorder, eager
 from kubebeast_learner.models import Model
-from kubebeast_learner.models.core import keep_cores_eager
 from kubebeast_learner.models.finite import MADE_NOT_FINITE
 from kubebeast_learner.profiling.phases import PhaseTimes
 from kubebeast_learner.ranks.gradients import SummedGradients
 from kubebeast_learner.ranks.group import ending_waits, sum_over_ranks
 from kubebeast_learner.ranks.turns import WHOLE, Share
 
-_log = logging.getLogger(__name__)
-
 _Forward = Callable[[Rollout, Tensor], LossOutput]
+
+_SCALARS = (*(name for name in LossOutput._fields if name != "value_targets"), "num_fresh", "policy_lag")
+_NUM_SCALARS = len(_SCALARS)
+_CLIP_EPSILON = 1e-6
+"""Added to the norm by torch.nn.utils.clip_grads_with_norm_."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +91,7 @@ class Learner:
         device: torch.device | str = "cpu",
         precision: PrecisionChoice = "auto",
         compile: CompileChoice = "auto",
+        recorder: Recorder | None = None,
     ) -> None:
         """Builds the optimizer and the loss, and moves the model to `device`.
 
@@ -95,13 +102,15 @@ class Learner:
             total_steps: env-steps over which learning rate and entropy cost follow their schedules.
             device: device of the weights and of the batches.
             precision: arithmetic of the model's low_precision_part; auto is bfloat16 if it is worthwhile.
-            compile: use of torch.compile; auto compiles on a GPU unless the model is recurrent.
+            compile: use of torch.compile; auto compiles on a GPU without a recorder unless the model is recurrent.
+            recorder: records updates that have no other rank, to start each by one call; None for eager updates.
 
         Raises:
             ConfigError: if a user's optimizer or loss cannot be loaded or does not take its options.
         """
         self.device = torch.device(device)
         self.model = model
+        compute_in_float32()
         use_channels_last(model, self.device)
         model.train()
         self.optimizer = make_optimizer(model.parameters(), optimizer)
@@ -119,9 +128,17 @@ class Learner:
         self._entropy_cost = torch.zeros((), device=self.device)
         self._low_precision_dtype = low_precision_dtype(precision, model, self.device)
         self._forward: _Forward = self._forward_eager
-        if should_compile(compile, model, self.device):
-            self._forward = _CompiledOrEager(self._forward_eager)
+        uses_graphs = recorder is not None and has_device_skip(self.optimizer)
+        if should_compile(compile, model, self.device, uses_graphs=uses_graphs):
+            self._forward = CompiledOrEager(self._forward_eager, model)
         self._gradients = SummedGradients(model, self._forward)
+        self._graphs = None
+        if recorder is not None and uses_graphs:
+            choose_fastest_convolutions()
+            self._graphs = UpdateGraphs(self._update_on_device, recorder)
+        self._changed_by_statistics = [*model.buffers(), *(model.popart.parameters() if model.popart else ())]
+        self._learning_rate = torch.zeros((), device=self.device)
+        self._version_on_device = torch.zeros((), dtype=torch.int64, device=self.device)
 
     @property
     def num_skipped(self) -> int:
@@ -147,37 +164,20 @@ class Learner:
         learning_rate = learning_rate_at(step, self._total_steps, self._optimizer_config)
         entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
         self._entropy_cost.fill_(entropy_cost)
-        self.optimizer.zero_grad()
-        self._skipped.keep_buffers()
-        fresh = slice(rollout.batch_size - rollout.num_replayed)
-        with ending_waits(self.device):
-            with self.phases.measure("forward"):
-                self._statistics.begin(rollout, fresh, self._value_targets)
-                rollout = self._with_value_scale(rollout)
-                loss = self._gradients(rollout, self._entropy_cost)
-            with self.phases.measure("backward"):
-                weight = share.valid if self._loss_config.loss_reduction == "mean" else 1.0
-                self._gradients.backward(weight * loss.total)
-                gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
-                grad_norm = nn.utils.get_total_norm(gradients)
-                lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], self.version)
-                scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
-                of_own = self._statistics.extremes(rollout, fresh, loss.value_targets)
-                of_all = _of_global_batch(scalars, weight, share)
-                numbers = torch.stack([*of_all, grad_norm, *of_own]).tolist()
-
-        (*losses, num_transitions, mean_lag), (norm, *extremes) = numbers[: len(scalars)], numbers[len(scalars) :]
-        skipped = not (math.isfinite(losses[0]) and math.isfinite(norm))
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        numbers = self._update_by_graph(rollout, learning_rate) if share is WHOLE else None
+        if numbers is None:
+            numbers = self._update_eagerly(rollout, share)
+        losses, norm, extremes = numbers[:_NUM_SCALARS], numbers[_NUM_SCALARS], numbers[_NUM_SCALARS + 1 :]
+        skipped = not _is_finite(numbers)
         if skipped:
             self._skipped.add(rollout, losses[0], norm)
         else:
-            with self.phases.measure("optimizer"):
-                if norm > self._max_grad_norm:
-                    nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
-                self._step(learning_rate)
-                self._statistics.take(rollout, fresh, loss.value_targets)
+            self.version += 1
+            self._skipped.end_row()
             self._statistics.say(extremes)
-        values = dict(zip(loss.scalars(), losses, strict=True))
+        values = dict(zip(_SCALARS, losses, strict=True))
         return UpdateStats(
             total_loss=values["total"],
             pg_loss=values["pg_loss"],
@@ -187,8 +187,8 @@ class Learner:
             mean_rho=values["mean_rho"],
             clipped_rho=values["clipped_rho"],
             grad_norm=norm,
-            policy_lag=mean_lag,
-            num_transitions=0 if skipped else int(num_transitions),
+            policy_lag=values["policy_lag"],
+            num_transitions=0 if skipped else int(values["num_fresh"]),
             learning_rate=learning_rate,
             entropy_cost=entropy_cost,
             version=self.version,
@@ -217,6 +217,72 @@ class Learner:
         self.version = int(state["version"])
         self._skipped.end_row()
 
+    def _update_eagerly(self, rollout: Rollout, share: Share) -> list[float]:
+        """Makes an update whose optimizer waits for the numbers; returns those of `_differentiate`."""
+        self.optimizer.zero_grad()
+        self._skipped.keep_buffers()
+        fresh = _fresh(rollout)
+        with ending_waits(self.device), eager(self.device):
+            with self.phases.measure("forward"):
+                self._statistics.begin(rollout, fresh, self._value_targets)
+                rollout = self._with_value_scale(rollout)
+                loss = self._gradients(rollout, self._entropy_cost)
+            with self.phases.measure("backward"):
+                grad_norm, on_device = self._differentiate(loss, rollout, self.version, share)
+                numbers: list[float] = on_device.tolist()
+        if not _is_finite(numbers):
+            self._skipped.restore_buffers()
+            return numbers
+        with self.phases.measure("optimizer"):
+            if numbers[_NUM_SCALARS] > self._max_grad_norm:
+                nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
+            self.optimizer.step()
+            self._statistics.take(rollout, fresh, loss.value_targets)
+        return numbers
+
+    def _update_by_graph(self, rollout: Rollout, learning_rate: float) -> list[float] | None:
+        """Makes an update by a graph, if there is one for the batch; returns the numbers of `_differentiate`."""
+        if self._graphs is None or not self._statistics.has_begun:
+            return None
+        self._learning_rate.fill_(learning_rate)
+        self._version_on_device.fill_(self.version)
+        with self.phases.measure("backward"):
+            return self._graphs.run(rollout)
+
+    def _update_on_device(self, rollout: Rollout) -> Tensor:
+        """Makes an update without waiting for the device; returns the numbers of `_differentiate`.
+
+        Changes nothing if the loss or the gradient is not finite.
+        """
+        self.optimizer.zero_grad()
+        kept = [tensor.detach().clone() for tensor in self._changed_by_statistics]
+        rollout = self._with_value_scale(rollout)
+        loss = self._gradients(rollout, self._entropy_cost)
+        grad_norm, numbers = self._differentiate(loss, rollout, self._version_on_device, WHOLE)
+        is_bad = ~(loss.total.isfinite() & grad_norm.isfinite())
+        if math.isfinite(self._max_grad_norm):
+            scale = (self._max_grad_norm / (grad_norm + _CLIP_EPSILON)).clamp(max=1.0)
+            torch._foreach_mul_(_gradients_of(self.model), torch.where(grad_norm > self._max_grad_norm, scale, 1.0))
+        step_unless(is_bad, self.optimizer, self._learning_rate)
+        self._statistics.take(rollout, _fresh(rollout), loss.value_targets)
+        for tensor, before in zip(self._changed_by_statistics, kept, strict=True):
+            tensor.detach().copy_(torch.where(is_bad, before, tensor.detach()))
+        return numbers
+
+    def _differentiate(
+        self, loss: LossOutput, rollout: Rollout, version: int | Tensor, share: Share
+    ) -> tuple[Tensor, Tensor]:
+        """Leaves the gradients of `loss` in the weights; returns their norm and all numbers of the update: the scalars
+        of the global batch named in _SCALARS, the norm, and the extremes of the statistics.
+        """
+        fresh, part = _fresh(rollout), share.valid if self._loss_config.loss_reduction == "mean" else 1.0
+        self._gradients.backward(part * loss.total)
+        grad_norm = nn.utils.get_total_norm(_gradients_of(self.model))
+        lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], version)
+        scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
+        of_own = self._statistics.extremes(rollout, fresh, loss.value_targets)
+        return grad_norm, torch.stack([*_of_global_batch(scalars, part, share), grad_norm, *of_own])
+
     def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
         low_precision = self._low_precision_dtype != torch.float32
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=low_precision):
@@ -225,13 +291,6 @@ class Learner:
 
     def _value_targets(self, rollout: Rollout) -> Tensor | None:
         return self._forward_eager(rollout, self._entropy_cost).value_targets
-
-    def _step(self, learning_rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
-        self.optimizer.step()
-        self.version += 1
-        self._skipped.end_row()
 
     def _with_value_scale(self, rollout: Rollout) -> Rollout:
         """Adds sigma of each unroll's task, if values are normalized."""
@@ -243,6 +302,20 @@ class Learner:
         )
 
 
+def _fresh(rollout: Rollout) -> slice:
+    """Returns the unrolls that were not replayed."""
+    return slice(rollout.batch_size - rollout.num_replayed)
+
+
+def _gradients_of(model: Model) -> list[Tensor]:
+    return [weight.grad for weight in model.parameters() if weight.grad is not None]
+
+
+def _is_finite(numbers: Sequence[float]) -> bool:
+    """Returns True if loss and gradient norm are finite, by the numbers of an update."""
+    return math.isfinite(numbers[0]) and math.isfinite(numbers[_NUM_SCALARS])
+
+
 def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share) -> Sequence[Tensor]:
     """Reduces the scalars of a rank's batch, those of LossOutput and then those of its fresh unrolls, to the scalars
     of the global batch.
@@ -252,25 +325,3 @@ def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share
         weights = [loss_weight] * 4 + [share.valid] * 3 + [1.0, 1.0, share.fresh]
         stacked = sum_over_ranks(stacked * stacked.new_tensor(weights))
     return stacked.unbind()
-
-
-class _CompiledOrEager:
-    """A compiled function that turns eager, with one warning, if its first call cannot be compiled."""
-
-    def __init__(self, function: _Forward) -> None:
-        keep_cores_eager()
-        self._eager = function
-        self._function = torch.compile(function, dynamic=False)
-        self._proven = False
-
-    def __call__(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
-        if self._proven:
-            return self._function(rollout, entropy_cost)
-        try:
-            result = self._function(rollout, entropy_cost)
-        except Exception as error:  # the compiler's own errors have no common base
-            result = self._eager(rollout, entropy_cost)
-            _log.warning("torch.compile failed, the update runs without it: %s", str(error).partition("\n")[0])
-            self._function = self._eager
-        self._proven = True
-        return result

@@ -159,7 +159,7 @@ def clip_rewards(rewards: Tensor, clipping: Literal["abs_one", "soft_asymmetric"
     return rewards
 
 
-def policy_lag(policy_version: Tensor, valid: Tensor, version: int) -> Tensor:
+def policy_lag(policy_version: Tensor, valid: Tensor, version: int | Tensor) -> Tensor:
     """Returns the mean number of updates from the weights that acted to `version`, over valid transitions: scalar."""
     lags = (version - policy_version).masked_fill(~valid, 0)
     return lags.sum(dtype=torch.float32) / valid.sum().clamp(min=1)

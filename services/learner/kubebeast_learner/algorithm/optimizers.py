@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from kubebeast_learner.algorithm.rmsprop import RMSprop
 from kubebeast_learner.config import ConfigError, OptimizerConfig
@@ -30,6 +30,30 @@ def make_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig) 
         momentum=config.momentum,
         foreach=True,
     )
+
+
+def has_device_skip(optimizer: torch.optim.Optimizer) -> bool:
+    """Returns True if `step_unless` takes this optimizer: Adam, and RMSProp without momentum."""
+    if isinstance(optimizer, RMSprop):
+        return optimizer.is_fused
+    return type(optimizer) is torch.optim.Adam
+
+
+def step_unless(is_bad: Tensor, optimizer: torch.optim.Optimizer, learning_rate: Tensor) -> None:
+    """Makes a step with `learning_rate`, float32, unless `is_bad`, bool; both are scalars on the device of the weights.
+
+    Does not wait for the device, as the fused kernels read both, in the way of torch.amp.GradScaler.
+    """
+    kept = [dict(group) for group in optimizer.param_groups]
+    for group in optimizer.param_groups:
+        group.update(lr=learning_rate, capturable=True)
+    optimizer.found_inf = is_bad.float()  # type: ignore[attr-defined]
+    try:
+        optimizer.step()
+    finally:
+        del optimizer.found_inf  # type: ignore[attr-defined]
+        for group, before in zip(optimizer.param_groups, kept, strict=True):
+            group.update(lr=before["lr"], capturable=before["capturable"])
 
 
 def check_optimizer(config: OptimizerConfig, model: nn.Module) -> None:

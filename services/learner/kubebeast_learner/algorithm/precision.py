@@ -9,6 +9,7 @@ from kubebeast_learner.models.base import Model
 
 PrecisionChoice = Literal["auto", "fp32", "bf16"]
 CompileChoice = Literal["auto", "on", "off"]
+GraphsChoice = Literal["auto", "on", "off"]
 
 
 def low_precision_dtype(choice: PrecisionChoice, model: Model, device: torch.device) -> torch.dtype:
@@ -21,13 +22,41 @@ def low_precision_dtype(choice: PrecisionChoice, model: Model, device: torch.dev
     return torch.bfloat16 if choice == "bf16" or has_bf16_arithmetic(device) else torch.float32
 
 
-def should_compile(choice: CompileChoice, model: Model, device: torch.device) -> bool:
+def should_compile(choice: CompileChoice, model: Model, device: torch.device, *, uses_graphs: bool = False) -> bool:
     """Returns True if the update should be compiled.
 
-    auto: on a GPU, since fusion saves many small kernels, unless the core is recurrent, which runs eagerly in any case.
-    On a CPU the models' own layout and in-place operations leave nothing to gain.
+    auto: on a GPU without graphs, since fusion saves many small kernels, unless the core is recurrent, which runs
+    eagerly in any case. Graphs save the starts of all kernels, and need no minutes for a compiler. On a CPU the models'
+    own layout and in-place operations leave nothing to gain.
     """
-    return choice == "on" or (choice == "auto" and device.type == "cuda" and model.core_state_size == 0)
+    is_useful = device.type == "cuda" and not uses_graphs and model.core_state_size == 0
+    return choice == "on" or (choice == "auto" and is_useful)
+
+
+def should_use_graphs(choice: GraphsChoice, device: torch.device, *, is_built_in: bool) -> bool:
+    """Returns True if updates and inference should run as CUDA graphs.
+
+    auto: on a GPU, unless code of the user's own takes part, which may do something on the host in every call that a
+    graph would not repeat.
+    """
+    return device.type == "cuda" and (choice == "on" or (choice == "auto" and is_built_in))
+
+
+def compute_in_float32() -> None:
+    """Keeps GPUs from computing what is float32 in TensorFloat-32, which has 10 bits for the mantissa, in this process.
+
+    PyTorch allows it for convolutions and LSTMs by default. bfloat16 is the choice for more speed.
+    """
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def choose_fastest_convolutions() -> None:
+    """Makes a GPU try all algorithms for the first convolution of every shape, in this process.
+
+    For graphs, whose shapes are few: https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.benchmark
+    """
+    torch.backends.cudnn.benchmark = True
 
 
 def has_bf16_arithmetic(device: torch.device) -> bool:

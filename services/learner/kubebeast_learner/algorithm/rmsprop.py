@@ -19,10 +19,20 @@ class RMSprop(torch.optim.RMSprop):
     takes three times as long if averages have become denormal, as those of units that never fire do.
     """
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        """Takes the arguments of torch.optim.RMSprop."""
+        super().__init__(*arguments, **settings)
+        self._steps: dict[torch.device, Tensor] = {}
+
+    @property
+    def is_fused(self) -> bool:
+        """True if a step is one operation."""
+        return not any(group["momentum"] or group["centered"] for group in self.param_groups)
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes one step for the parameters with a gradient; returns the result of `closure`, if there is one."""
-        if closure is not None or any(group["momentum"] or group["centered"] for group in self.param_groups):
+        if closure is not None or not self.is_fused:
             return super().step(closure)
         for group in self.param_groups:
             self._fused_step(group)
@@ -37,8 +47,9 @@ class RMSprop(torch.optim.RMSprop):
             exp_avgs=gradients,  # with beta1 = 0 their average is the newest, written in place
             exp_avg_sqs=[self._square_avg(parameter) for parameter in parameters],
             max_exp_avg_sqs=[],
-            state_steps=[torch.full((), _STEP, device=parameter.device) for parameter in parameters],
+            state_steps=[self._step_on(parameter.device) for parameter in parameters],
             fused=True,
+            found_inf=getattr(self, "found_inf", None),  # as torch.optim.Adam takes it from a GradScaler
             amsgrad=False,
             beta1=0.0,
             beta2=group["alpha"],
@@ -47,6 +58,12 @@ class RMSprop(torch.optim.RMSprop):
             eps=group["eps"],
             maximize=group["maximize"],
         )
+
+    def _step_on(self, device: torch.device) -> Tensor:
+        """Returns _STEP on a device; float32 does not change by adding 1 to it."""
+        if device not in self._steps:
+            self._steps[device] = torch.full((), _STEP, device=device)
+        return self._steps[device]
 
     def _square_avg(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]

@@ -159,6 +159,14 @@ def to_host(*tensors: Tensor) -> list[Tensor]:
     waited for together, once.
     """
     copies = [tensor.detach().contiguous().to("cpu", non_blocking=True) for tensor in tensors]
-    for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
-        torch.cuda.current_stream(device).synchronize()
+    for device in {tensor.device for tensor in tensors}:
+        wait_for_stream(device)
     return copies
+
+
+def wait_for_stream(device: torch.device) -> None:
+    """Waits for the work on the current stream of a GPU, without using a core meanwhile."""
+    if device.type == "cuda":
+        event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(device))
+        event.synchronize()

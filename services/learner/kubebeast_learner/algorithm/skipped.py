@@ -44,14 +44,17 @@ class SkippedUpdates:
         """Ends the row of skipped updates, after a successful one."""
         self._in_a_row = 0
 
+    def restore_buffers(self) -> None:
+        """Restores what `keep_buffers` has saved."""
+        for buffer, kept in zip(self._buffers, self._kept, strict=True):
+            buffer.copy_(kept)
+
     def add(self, rollout: Rollout, total_loss: float, grad_norm: float) -> None:
-        """Counts a skipped update and restores the buffers of the model.
+        """Counts a skipped update.
 
         Raises DivergedError if no further update can help, ModelSpecError if the policy that acted had no action to
         choose.
         """
-        for buffer, kept in zip(self._buffers, self._kept, strict=True):
-            buffer.copy_(kept)
         require_choice(rollout.policy_logits, rollout.valid)
         self.count += 1
         self._in_a_row += 1

@@ -25,6 +25,11 @@ class Statistics:
         self._began_now: Tensor | None = None
         self._said: set[str] = set()
 
+    @property
+    def has_begun(self) -> bool:
+        """True if `begin` has nothing more to do."""
+        return self._has_begun and self._began_now is None
+
     @torch.no_grad()
     def begin(self, rollout: Rollout, fresh: slice, value_targets: Callable[[Rollout], Tensor | None]) -> None:
         """Adds the value targets of a task's first batch with a reward, before it is trained on: until then sigma is 1,

@@ -64,7 +64,10 @@ class RunConfig:
     profile: bool = False
     """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Use of torch.compile for the update: auto compiles on a GPU for models without an LSTM; a CPU gains nothing."""
+    """Use of torch.compile for the update: auto compiles on a GPU if there are no CUDA graphs and no LSTM; a CPU gains
+    nothing."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Use of CUDA graphs for updates and inference on a GPU: auto uses them unless code of your own takes part."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the convolutional networks: auto is bf16 if the hardware supports it."""
 
@@ -97,6 +100,13 @@ class TrainingConfig:
     def steps_per_batch(self) -> int:
         """Env-steps that a training batch counts for if no episode ends in it."""
         return self.rollout.unroll_length * self.replay.num_fresh(self.rollout.batch_size)
+
+    @property
+    def user_code(self) -> list[tuple[str, str]]:
+        """Pairs of setting and module:object for all code of the user's own."""
+        names = [("model", self.model.model), ("loss", self.loss.loss), ("optimizer", self.optimizer.optimizer)]
+        names += [("encoder", name) for name in self.model.encoders.values()]
+        return [(setting, name) for setting, name in names if ":" in name]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

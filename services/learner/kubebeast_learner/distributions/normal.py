@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
@@ -88,7 +87,7 @@ class SquashedNormal(Normal):
     def entropy(self, logits: Tensor) -> Tensor:
         """Returns the entropy of the normal plus the mean of log(1 - tanh^2), by Gauss-Hermite quadrature."""
         mean, log_std = _split(logits)
-        nodes, weights = (torch.tensor(values, dtype=mean.dtype, device=mean.device) for values in _quadrature())
+        nodes, weights = _quadrature(mean.device, mean.dtype)
         points = mean.unsqueeze(-1) + log_std.exp().unsqueeze(-1) * nodes
         return Normal.entropy(self, logits) + (_log_slope(points) * weights).sum(dim=(-2, -1))
 
@@ -108,8 +107,15 @@ def _log_slope(x: Tensor) -> Tensor:
     return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
-@cache
-def _quadrature() -> tuple[tuple[float, ...], tuple[float, ...]]:
+_quadratures: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
+
+
+def _quadrature(device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Returns nodes and weights of the mean over a standard normal (numpy.polynomial.hermite_e.hermegauss)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NUM_NODES)
-    return tuple(nodes.tolist()), tuple((weights / weights.sum()).tolist())
+    # A dictionary, not functools.cache, at which compiled graphs break.
+    if (device, dtype) not in _quadratures:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NUM_NODES)
+        with torch.inference_mode(False):  # a tensor of inference mode would not do for training
+            pair = tuple(torch.tensor(each, dtype=dtype, device=device) for each in (nodes, weights / weights.sum()))
+        _quadratures[device, dtype] = pair[0], pair[1]
+    return _quadratures[device, dtype]

@@ -36,16 +36,22 @@ class LSTMCore(Core):
 
     def forward(self, features: Tensor, is_first: Tensor, core_state: CoreState) -> tuple[Tensor, CoreState]:
         """See `Core.forward`; core_state is (h, c). The rows between two starts of episodes run as one sequence."""
-        num_rows = features.shape[0]
-        later_starts = is_first[1:].any(dim=1).nonzero().flatten().tolist() if num_rows > 1 else []
-        starts = [0, *(row + 1 for row in later_starts)]
+        starts = _starts_of_sequences(is_first)
         outputs = []
-        for start, end in zip(starts, [*starts[1:], num_rows], strict=True):
+        for start, end in zip(starts, [*starts[1:], len(is_first)], strict=True):
             ended = is_first[start].view(1, -1, 1)
             h, c = (tensor.masked_fill(ended, 0.0) for tensor in core_state)
             output, core_state = self.lstm(features[start:end], (h, c))
             outputs.append(output)
         return torch.cat(outputs), core_state
+
+
+def _starts_of_sequences(is_first: Tensor) -> list[int]:
+    """Returns the rows of [T, B] before which a state may be zeroed, row 0 included."""
+    if is_first.is_cuda and torch.cuda.is_current_stream_capturing():
+        return list(range(len(is_first)))  # a graph has to do for all batches
+    later = is_first[1:].any(dim=1).nonzero().flatten().tolist() if len(is_first) > 1 else []
+    return [0, *(row + 1 for row in later)]
 
 
 def keep_cores_eager() -> None:

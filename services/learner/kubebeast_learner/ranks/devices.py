@@ -19,10 +19,11 @@ def choose_device(name: str, place: Place = ALONE, setting: str = "device") -> t
         name = f"cuda:{place.local_rank}"
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        placed = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:  # torch built without CUDA raises AssertionError
         raise ConfigError(f"{setting} = {name!r}: {error}") from error
-    return device
+    # PyTorch takes cuda for the current device, which another setting may change, and not for the equal of cuda:0.
+    return placed if device.type == "cuda" else device
 
 
 def choose_inference_devices(names: Sequence[str], place: Place = ALONE) -> list[torch.device]:

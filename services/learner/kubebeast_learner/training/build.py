@@ -9,8 +9,10 @@ from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer
+from kubebeast_learner.algorithm.precision import should_use_graphs
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config.plugins import load_object
+from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.models import Model, ModelSpecError, describe_inputs, make_model
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.ranks.devices import choose_device
@@ -27,11 +29,8 @@ def load_user_code(config: TrainingConfig) -> None:
 
     Raises ConfigError if one of them cannot be loaded.
     """
-    names = [("model", config.model.model), ("loss", config.loss.loss), ("optimizer", config.optimizer.optimizer)]
-    names += [("encoder", name) for name in config.model.encoders.values()]
-    for setting, name in names:
-        if ":" in name:
-            load_object(setting, name)
+    for setting, name in config.user_code:
+        load_object(setting, name)
 
 
 def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, *, is_named: bool = True) -> Model:
@@ -77,6 +76,7 @@ def assemble_learner(
     run = config.run
     device = choose_device(run.device, place)
     model = model or assemble_model(config, spec, place)
+    uses_graphs = should_use_graphs(run.cuda_graphs, device, is_built_in=not config.user_code)
     learner = Learner(
         model,
         config.optimizer,
@@ -85,6 +85,7 @@ def assemble_learner(
         device=device,
         precision=run.precision,
         compile="off" if run.compile == "auto" and not place.is_alone else run.compile,
+        recorder=GraphRecorder(device) if uses_graphs and place.is_alone else None,
     )
     if saved is not None:
         _restore(config, spec, learner, *saved)

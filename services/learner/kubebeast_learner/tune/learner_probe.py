@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
-from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout, with_single_frames

@@ -94,3 +94,12 @@ def test_frames_come_once_where_learner_and_inference_each_have_a_gpu(
     learner: str, inference: list[str], expected: bool
 ) -> None:
     assert takes_single_frames(torch.device(learner), [torch.device(name) for name in inference]) is expected
+
+
+def test_six_games_of_atari_take_less_than_two_megabytes() -> None:
+    screen = Leaf("", "uint8", (84, 84), 4, 0)
+    table = FrameTable([screen], torch.device("cpu"))
+    frames = np.zeros((6, 84, 84), np.uint8)
+    stacks = np.zeros((6, 4, 84, 84), np.uint8)
+    table.observe(SingleFrames(np.arange(6, dtype=np.int32), np.ones(6, np.bool_), [frames], [stacks]))  # type: ignore[arg-type]
+    assert sum(ring.nbytes for ring in table._rings) < 2e6

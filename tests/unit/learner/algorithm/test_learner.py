@@ -1,16 +1,12 @@
 """The learner makes exact updates, skips broken ones, and keeps its state, precision and compilation."""
 
-import functools
 import logging
-import subprocess
-import sys
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch._inductor import config as inductor
 
 from kubebeast_learner.algorithm.learner import MAX_SKIPPED_UPDATES, DivergedError, Learner
 from kubebeast_learner.algorithm.precision import low_precision_dtype, should_compile
@@ -20,12 +16,6 @@ from kubebeast_learner.models import Model, ModelSpecError, make_model
 from tests.unit.learner.algorithm.learning_data import FRAMES, VECTOR, discrete, loss_of, make_mlp, random_rollout
 
 TOTAL_STEPS = 1000
-CHEAP_COMPILER = {
-    "compile_threads": 1,  # further ones would be processes, each of which imports torch
-    "cpp.simdlen": 1,  # else it first compiles programs that detect the CPU's features
-    "aot_inductor.debug_compile": True,  # -O0
-}
-"""Options of the default backend that shorten compilation; the results stay the same."""
 
 
 def make_learner(
@@ -283,58 +273,3 @@ def test_precision_and_compile_follow_the_model_and_the_device() -> None:
     ]  # fmt: skip
     assert should_compile("on", mlp, cpu)
     assert not should_compile("off", mlp, cuda)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-def test_compiled_update_equals_the_eager_one_and_is_compiled_once() -> None:
-    torch.compiler.reset()
-    loss = LossConfig(entropy_cost=0.1, entropy_schedule="cosine")
-    eager, compiled = (make_learner(loss=loss, compile=compile) for compile in ("off", "on"))
-    for seed in (1, 2, 3):
-        with inductor.patch(CHEAP_COMPILER):
-            expected, actual = (
-                learner.update(random_rollout(2, 2, seed=seed), 100 * seed) for learner in (eager, compiled)
-            )
-        assert actual.total_loss == pytest.approx(expected.total_loss, rel=1e-4)
-    torch.testing.assert_close(weights(compiled), weights(eager), rtol=1e-4, atol=1e-6)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
-
-
-def test_a_compiled_update_leaves_the_memory_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.compiler.reset()
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    model = make_mlp(use_lstm=True)
-    eager, compiled = (make_learner(model=deepcopy(model), compile=compile) for compile in ("off", "on"))
-    for seed in (1, 2, 3):
-        for learner in (eager, compiled):
-            learner.update(random_rollout(seed=seed, core_state=model.initial_state(4)), 0)
-    torch.testing.assert_close(weights(compiled), weights(eager))
-    (break_reason,) = torch._dynamo.utils.counters["graph_break"]
-    assert "torch.compiler.disable" in break_reason
-
-
-def test_a_process_that_acts_does_not_load_the_compiler() -> None:
-    code = "import sys, kubebeast_learner.actors.mono.actor_process; sys.exit('torch._dynamo' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
-
-
-def test_without_a_working_compiler_the_update_runs_eagerly(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def no_compiler(function: object, **options: object) -> object:
-        def fail(rollout: Rollout, entropy_cost: torch.Tensor) -> object:
-            raise RuntimeError("no C++ compiler\nlong explanation")
-
-        return fail
-
-    monkeypatch.setattr(torch, "compile", no_compiler)
-    eager, learner = make_learner(compile="off"), make_learner(compile="on")
-    with caplog.at_level(logging.WARNING):
-        for each in (eager, learner):
-            each.update(random_rollout(), 0)
-            each.update(random_rollout(), 0)
-    torch.testing.assert_close(weights(learner), weights(eager), rtol=0, atol=0)
-    assert [record.getMessage() for record in caplog.records] == [
-        "torch.compile failed, the update runs without it: no C++ compiler"
-    ]

@@ -1,12 +1,14 @@
 """The user chooses the device, and inference computes the same numbers on each."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.actors.core_states import CoreStateTable
+from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.rollout import to_host
 from kubebeast_learner.config import ConfigError
@@ -51,10 +53,15 @@ def test_learners_of_a_machine_deal_out_the_devices_of_inference(names: tuple[st
 
 def test_cuda_is_the_gpu_of_the_local_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [Place(rank=2 + index, num_ranks=4, local_rank=index, num_local_ranks=2) for index in range(2)]
-    monkeypatch.setattr(torch, "empty", lambda size, device: None)  # checks that the device exists
+    current = torch.device("cuda:5")
+
+    def tensor_on(device: torch.device) -> SimpleNamespace:
+        return SimpleNamespace(device=current if str(device) == "cuda" else device)
+
+    monkeypatch.setattr(torch, "empty", lambda size, device: tensor_on(device))
 
     assert [choose_device("cuda", place) for place in places] == [torch.device("cuda:0"), torch.device("cuda:1")]
-    assert choose_device("cuda") == torch.device("cuda")
+    assert choose_device("cuda") == current  # the equal of the device that tensors name
     assert choose_device("cuda:1", places[0]) == torch.device("cuda:1")
     for index, place in enumerate(places):
         assert choose_inference_devices(["cuda"], place) == [torch.device(f"cuda:{index}")]

@@ -11,12 +11,14 @@ from kubebeast_common.access.addresses import bindable
 from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.pool.stream_log import StreamLog
 from kubebeast_learner.actors.base import ActorsError
+from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
-from kubebeast_learner.actors.inference import CoreStateTable, InferenceWorker
+from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
 from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.algorithm.precision import should_use_graphs
 from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
 from kubebeast_learner.config import ConfigError, FleetTrainingConfig
 from kubebeast_learner.config.pool import expanded
@@ -87,6 +89,7 @@ class RemoteActors:
         core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
         single_frames = takes_single_frames(device, devices)
         frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
+        graphs, is_built_in = self._config.run.cuda_graphs, not self._config.user_code
         num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not repeat its earlier samples.
         first_seed = (self._config.run.seed << 32) + version * num_workers
@@ -98,6 +101,7 @@ class RemoteActors:
                 frames=frames,
                 device=devices[index % len(devices)],
                 seed=first_seed + index,
+                use_graphs=len(devices) == 1 and should_use_graphs(graphs, devices[0], is_built_in=is_built_in),
             )
             for index in range(num_workers)
         ]

@@ -76,11 +76,25 @@ def _gpus(num_devices: int) -> dict[str, Labelled]:
     total: dict[tuple[str, ...], float] = {}
     busy: dict[tuple[str, ...], float] = {}
     for index in range(num_devices):
-        free_bytes, total_bytes = torch.cuda.mem_get_info(index)
         label = (str(index),)
-        used[label], total[label] = float(total_bytes - free_bytes), float(total_bytes)
+        if (memory := _memory(index)) is not None:
+            used[label], total[label] = memory
         try:
             busy[label] = torch.cuda.utilization(index) / 100
         except Exception:  # no nvidia-ml-py, or a driver without utilization, e.g. of a MIG slice: NVML's errors have
             continue  # no other common base
     return {"gpu_used": used, "gpu_total": total, "gpu_busy": busy}
+
+
+def _memory(index: int) -> tuple[float, float] | None:
+    """Returns the used and all memory of a GPU in bytes; None if only a context on it, hundreds of MB, could find out.
+
+    A process that computes on one GPU of several has a context there alone.
+    """
+    total_bytes = float(torch.cuda.get_device_properties(index).total_memory)
+    try:
+        return float(torch.cuda.device_memory_used(index)), total_bytes
+    except Exception:  # as of utilization
+        if torch.cuda.memory_reserved(index) == 0:
+            return None
+        return total_bytes - torch.cuda.mem_get_info(index)[0], total_bytes

@@ -1,0 +1,192 @@
+"""A step of the model for a batch of rows as one CUDA graph: a copy in, one start and a copy out.
+
+Started operation by operation, a step of a small network costs the host ten times as long as the GPU, and holds the
+interpreter's lock, for which the learner waits.
+"""
+
+import contextlib
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from kubebeast_learner.actors.core_states import CoreStateTable
+from kubebeast_learner.actors.frame_table import NO_SLOT, FrameTable
+from kubebeast_learner.actors.runner import Answer, act, states_at_starts
+from kubebeast_learner.actors.weights import copy_weights
+from kubebeast_learner.algorithm.precision import use_channels_last
+from kubebeast_learner.algorithm.rollout import to_host, wait_for_stream
+from kubebeast_learner.machine.cuda_graph import GraphRecorder, Recorder, recording
+from kubebeast_learner.machine.packed_tensors import PackedTensors
+from kubebeast_learner.models import Model, ModelInputs
+
+if TYPE_CHECKING:
+    from kubebeast_native import InferenceBatch
+
+_MIN_ROWS = 8
+
+
+def bucket_of(num_rows: int) -> int:
+    """Returns the number of rows to which a batch is padded: a power of two, or one and a half times that."""
+    size = _MIN_ROWS
+    while size < num_rows:
+        size = size * 3 // 2 if size & (size - 1) == 0 else size // 3 * 4
+    return size
+
+
+class GraphRunner:
+    """Runs the model by one graph for each bucket of rows, recorded when it is needed first. Implements Runner.
+
+    The graphs read weights of this runner's own, which are copied from each new version.
+    """
+
+    def __init__(
+        self,
+        device: torch.device,
+        generator: torch.Generator,
+        core_states: CoreStateTable | None = None,
+        frames: FrameTable | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """generator: source of the action sampling, on `device`, as is the table of core states. recorder: None for
+        CUDA graphs.
+        """
+        self._device, self._generator = device, generator
+        self._recorder = recorder or GraphRecorder(device, [generator])
+        self._core_states, self._frames = core_states, frames
+        self._model: Model | None = None
+        self._version = -1
+        self._steps: dict[int, _Step] = {}
+        self._size_of_frames = -1
+
+    def run(self, batch: "InferenceBatch", model: Model, version: int) -> Answer:
+        """See `Runner.run`. Raises CaptureError if the model cannot be recorded; the batch is then unanswered."""
+        self._load(model, version)
+        rows = self._rows(batch)
+        step = self._start(batch, rows)
+        if step is None:
+            with recording():
+                step = self._start(batch, rows, may_record=True)
+        assert step is not None, "may_record"
+        answer = step.answer(len(rows[0]))
+        if answer.core_state is None:
+            wait_for_stream(self._device)
+            return answer
+        return answer._replace(core_state=to_host(states_at_starts(answer.core_state, batch))[0])
+
+    def _start(self, batch: "InferenceBatch", rows: Sequence[Tensor], *, may_record: bool = False) -> "_Step | None":
+        """Starts the step of a batch; None if it has to be recorded, or the table of frames moved, and may not be."""
+        size, frames = bucket_of(len(rows[0])), self._frames
+        with contextlib.nullcontext() if frames is None else frames.lock:
+            if frames is not None:
+                if not may_record and not frames.has_room(batch):
+                    return None
+                frames.make_room(batch)
+                if len(frames) != self._size_of_frames:  # the graphs have its old addresses
+                    self._steps.clear()
+                    self._size_of_frames = len(frames)
+            if size not in self._steps:
+                if not may_record:
+                    return None
+                self._steps[size] = self._recorded(rows, size)
+            if frames is not None:
+                frames.begin_episodes(batch)
+            step = self._steps[size]
+            step.fill(rows)
+            step.start()
+            return step
+
+    def _recorded(self, rows: Sequence[Tensor], size: int) -> "_Step":
+        assert self._model is not None, "_load comes first"
+        step = _Step(self._model, rows, size, self._device, self._generator, self._core_states, self._frames)
+        step.record(self._recorder)
+        return step
+
+    def _load(self, model: Model, version: int) -> None:
+        if self._model is None:
+            with torch.inference_mode(False):
+                self._model = copy.deepcopy(model)
+                use_channels_last(self._model, self._device)
+        elif version == self._version:
+            return
+        copy_weights(model, self._model)
+        self._version = version
+
+    def _rows(self, batch: "InferenceBatch") -> list[Tensor]:
+        """Returns the rows on the host in the order of `_Step`: [N, ...] each."""
+        assert self._model is not None, "_load comes first"
+        last_action = self._model.distribution.from_leaves(batch.last_actions)
+        arrays = (batch.slots, batch.is_first, batch.rewards, batch.task, *batch.observation)
+        slots, *others = map(torch.as_tensor, arrays)
+        return [slots.long(), last_action, *others]
+
+
+class _Step:
+    """A step for a fixed number of rows, at fixed addresses. Padding has no slot."""
+
+    def __init__(
+        self,
+        model: Model,
+        rows: Sequence[Tensor],
+        size: int,
+        device: torch.device,
+        generator: torch.Generator,
+        core_states: CoreStateTable | None,
+        frames: FrameTable | None,
+    ) -> None:
+        self._model, self._device, self._generator = model, device, generator
+        self._core_states, self._frames = core_states, frames
+        self._inputs = PackedTensors([(each.dtype, (size, *each.shape[1:])) for each in rows], device)
+        distribution = model.distribution
+        layouts = [
+            (distribution.action_dtype, (size, *distribution.action_shape)),
+            (torch.float32, (size, distribution.record_size)),
+            (torch.float32, (size,)),
+        ]
+        self._outputs = PackedTensors(layouts, device)
+        self._core_state: Tensor | None = None
+        self._start: Callable[[], None] = self._run
+        self._num_filled = 0
+        self._inputs.host[0].fill_(NO_SLOT)
+
+    def record(self, recorder: Recorder) -> None:
+        """Records the step, after one of padding alone. Raises CaptureError."""
+        self._run()
+        self._start = recorder.record(self._run)
+
+    def fill(self, rows: Sequence[Tensor]) -> None:
+        """Puts N rows in, and padding after them."""
+        num_rows = len(rows[0])
+        for mine, new in zip(self._inputs.host, rows, strict=True):
+            mine[:num_rows].copy_(new)
+        self._inputs.host[0][num_rows : self._num_filled].fill_(NO_SLOT)
+        self._num_filled = num_rows
+
+    def start(self) -> None:
+        self._start()
+
+    def answer(self, num_rows: int) -> Answer:
+        """Returns the first rows: outputs on the host, complete once the stream is done, and states on the device."""
+        action, record, baseline = (output[:num_rows] for output in self._outputs.host)
+        return Answer(action, record, baseline, None if self._core_state is None else self._core_state[:num_rows])
+
+    def _run(self) -> None:
+        self._inputs.start_upload()
+        slots, last_action, is_first, rewards, task, *leaves = self._inputs.device
+        if self._frames is not None:
+            observation = tuple(leaf.unsqueeze(0) for leaf in self._frames.advance(slots, is_first, leaves))
+        else:
+            observation = self._model.with_frames_first((leaf.unsqueeze(0) for leaf in leaves), axis=2)
+        inputs = ModelInputs(
+            observation=observation,
+            reward=rewards.unsqueeze(0),
+            last_action=last_action.unsqueeze(0),
+            is_first=is_first.unsqueeze(0),
+            task=task.unsqueeze(0) if self._model.num_tasks > 1 else None,
+        )
+        *outputs, self._core_state = act(self._model, inputs, self._generator, self._core_states, slots)
+        for mine, new in zip(self._outputs.device, outputs, strict=True):
+            mine.copy_(new)
+        self._outputs.start_download()

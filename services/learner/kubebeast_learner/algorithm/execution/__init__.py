@@ -1,0 +1,1 @@
+"""Ways to run an update: compiled, or as a CUDA graph."""

@@ -1,0 +1,44 @@
+"""torch.compile for the forward and backward pass of an update, with eager code in reserve."""
+
+import logging
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from kubebeast_learner.algorithm.losses import LossOutput
+from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.models import Model
+from kubebeast_learner.models.core import keep_cores_eager
+
+_log = logging.getLogger(__name__)
+
+
+class CompiledOrEager:
+    """A compiled loss that turns eager, with one warning, if its forward or backward pass cannot be compiled."""
+
+    def __init__(self, loss: Callable[[Rollout, Tensor], LossOutput], model: Model) -> None:
+        """loss: a loss of `model` with a gradient in its total."""
+        keep_cores_eager()
+        self._eager, self._model = loss, model
+        self._function = torch.compile(loss, dynamic=False)
+        self._is_proven = False
+
+    def __call__(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
+        """Returns the loss. The first call compiles, and runs a backward pass of its own, which compiles the rest."""
+        if not self._is_proven:
+            self._prove(rollout, entropy_cost)
+        return self._function(rollout, entropy_cost)
+
+    def _prove(self, rollout: Rollout, entropy_cost: Tensor) -> None:
+        kept = [buffer.clone() for buffer in self._model.buffers()]
+        weights = [weight for weight in self._model.parameters() if weight.requires_grad]
+        try:
+            # The loss that the backward pass then uses up is not the caller's.
+            torch.autograd.grad(self._function(rollout, entropy_cost).total, weights, allow_unused=True)
+        except Exception as error:  # the compiler's own errors have no common base
+            _log.warning("torch.compile failed, the update runs without it: %s", str(error).partition("\n")[0])
+            self._function = self._eager
+        for buffer, before in zip(self._model.buffers(), kept, strict=True):
+            buffer.copy_(before)
+        self._is_proven = True
