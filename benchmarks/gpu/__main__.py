@@ -7,9 +7,9 @@
 
 Runs real learners one after the other, with different networks, precisions, compiler settings and CUDA graphs, under
 two loads: recorded frames from clients that compute nothing, which isolate the learner, and real games of env-servers
-on this machine. Times and shares are the learner's own metrics over the window; the driver reports the use of the GPU. Without
-a GPU, everything runs on the CPU. Each learner's result is written as it comes; the same command goes on with those
-that are missing.
+on this machine. Times and shares are the learner's own metrics over the window; the driver reports the use of the GPU.
+Without a GPU, everything runs on the CPU. Each learner's result is written as it comes; the same command goes on with
+those that are missing.
 """
 
 import os

@@ -123,8 +123,10 @@ void Places::Stop(State& state) {
 
 Clock::time_point Places::DueOf(const State& state) const {
   const Clock::duration patience = patience_.With(state.lane, state.size, lanes_[state.lane].num_away > 0);
-  const bool is_endless = patience > Clock::time_point::max() - state.since;
-  return is_endless ? Clock::time_point::max() : state.since + patience;
+  // Subtracting a time before the epoch, which is the start of the machine, would overflow.
+  const Clock::time_point since = std::max(state.since, Clock::time_point());
+  const bool is_endless = patience > Clock::time_point::max() - since;
+  return is_endless ? Clock::time_point::max() : since + patience;
 }
 
 }  // namespace kubebeast
