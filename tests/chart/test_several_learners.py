@@ -162,6 +162,10 @@ def test_a_pause_should_take_all_learners_away() -> None:
     [
         ({"learner": {"replicas": 2, "command": ["mine"]}}, "learner.command is another trainer"),
         ({"learner": {"replicas": 2, "enabled": False, "address": "a:1"}}, "learner.enabled is false"),
+        (
+            {"learner": {"gpu": {"count": 2}, "enabled": False, "address": "a:1"}},
+            "learner.gpu.count is 2, but learner.enabled is false",
+        ),
         (TWO | {"demo": {"enabled": True}}, "demo.enabled supports only one learner"),
         (TWO | {"envservers": {"peers": {"env": "Catch"}}}, '"demo-peers", which is taken'),
         ({"learner": {"replicas": 0}}, "replicas"),

@@ -77,14 +77,15 @@ the first pod, which stays the first rank. A pod that is not there within last_c
 {{- define "kubebeast.ranks.check" -}}
 {{- if include "kubebeast.learner.isSeveral" . -}}
 {{- with .Values.learner -}}
+{{- $several := gt (int .replicas) 1 | ternary (printf "learner.replicas is %v" .replicas) (printf "learner.gpu.count is %v" .gpu.count) -}}
 {{- if .command -}}
 {{- fail (printf "learner.replicas is %v, but learner.command is another trainer: its pods would not know about each other" .replicas) -}}
 {{- end -}}
 {{- if not .enabled -}}
-{{- fail (printf "learner.replicas is %v, but learner.enabled is false: this release has no learner" .replicas) -}}
+{{- fail (printf "%s, but learner.enabled is false: this release has no learner" $several) -}}
 {{- end -}}
 {{- if $.Values.demo.enabled -}}
-{{- fail (printf "demo.enabled supports only one learner, but learner.replicas is %v" .replicas) -}}
+{{- fail (printf "demo.enabled supports only one learner, but %s" $several) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

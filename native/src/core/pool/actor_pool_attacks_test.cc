@@ -30,8 +30,6 @@ struct Flood {
   std::string name;
   std::string first;
   std::function<std::string(std::uint32_t piece)> piece;
-  // Counter of its refusal.
-  std::string counter = "connections_bytes";
 };
 
 void PrintTo(const Flood& flood, std::ostream* out) { *out << flood.name; }
@@ -71,12 +69,11 @@ std::vector<Flood> Floods() {
       {"UnknownFrames", "", same(Frame(static_cast<Type>(77), 0, 0, std::string(16, 'x')))},
       {"EmptyData", Frame(Type::kHeaders, http2::kEndHeaders, 1, http2::Headers(http2::kAct)),
        same(Frame(Type::kData, 0, 1))},
-      {"RapidReset", "", calls(http2::kAct, Type::kReset, cancel, 0), "connections_calls"},
-      {"RapidResetOfHealth", "", calls(http2::kHealthCheck, Type::kReset, cancel, 0), "connections_calls"},
-      {"HealthChecks", "", calls(http2::kHealthCheck, Type::kData, empty_message, http2::kEndStream),
-       "connections_calls"},
-      {"UnknownMethods", "", calls("/a/b", Type::kData, empty_message, http2::kEndStream), "connections_calls"},
-      {"ActsWithoutToken", "", calls(http2::kAct, Type::kData, empty_message, http2::kEndStream), "connections_calls"},
+      {"RapidReset", "", calls(http2::kAct, Type::kReset, cancel, 0)},
+      {"RapidResetOfHealth", "", calls(http2::kHealthCheck, Type::kReset, cancel, 0)},
+      {"HealthChecks", "", calls(http2::kHealthCheck, Type::kData, empty_message, http2::kEndStream)},
+      {"UnknownMethods", "", calls("/a/b", Type::kData, empty_message, http2::kEndStream)},
+      {"ActsWithoutToken", "", calls(http2::kAct, Type::kData, empty_message, http2::kEndStream)},
   };
 }
 

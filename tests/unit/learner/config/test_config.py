@@ -136,6 +136,8 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
         (PoolConfig, {"inference_device": "cpu,auto"}, "inference_device = 'cpu,auto': must be auto, or devices"),
         (PoolConfig, {"inference_device": "cpu, cpu"}, "inference_device = 'cpu, cpu': names a device twice"),
         (RanksConfig, {"share_timeout_s": 300.0}, "share_timeout_s = 300.0: must be less than rank_timeout_s"),
+        (RunConfig, {"savedir": Path("file:///runs")}, "savedir = 'file:/runs': is a URL: only paths of mounted"),
+        (RunConfig, {"savedir": Path("s3://bucket/runs")}, "savedir = 's3:/bucket/runs': is a URL"),
         (RunConfig, {"xpid": "a/b"}, "xpid = 'a/b': must be a plain name"),
         (RunConfig, {"xpid": "ü" * 127}, "xpid = .*: must be printable and of at most 253 bytes"),
         (RunConfig, {"xpid": "a\nb"}, "xpid = .*: must be printable"),
