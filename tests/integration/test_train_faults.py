@@ -125,14 +125,14 @@ def test_a_start_that_fails_leaves_no_folder_and_not_the_latest(tmp_path: Path) 
 
 
 def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed: list[psutil.Process] = []
+    others, killed = set(children(os.getpid(), ENV_SERVER)), list[psutil.Process]()
     returned_at: list[int] = []
 
     def kill_one_and_wait_for_its_return(snapshot: Snapshot) -> bool:
         if not killed and snapshot.streams == 2:
-            killed.append(children(os.getpid(), ENV_SERVER)[0])
+            killed.extend(set(children(os.getpid(), ENV_SERVER)) - others)
             killed[0].kill()
-        if snapshot.actor_restarts == 1 and snapshot.streams == 2:
+        if snapshot.actor_restarts >= 1 and snapshot.streams == 2:
             returned_at.append(snapshot.step)
         return bool(returned_at) and snapshot.step > returned_at[0]
 

@@ -28,7 +28,7 @@ class Sizes(gymnasium.Env):
         return self.observe(), 1.0 if int(action) == int(self.is_large) else -1.0, False, self.num_steps >= 10, {}
     def observe(self):
         return np.array([1005.0 if self.is_large else 995.0], np.float32)
-gymnasium.register("Sizes-v0", entry_point=Sizes)
+gymnasium.register("LargeOrSmall-v0", entry_point=Sizes)
 """
 WRAPPER = "gymnasium.wrappers:NormalizeObservation"
 NUM_STEPS = 20_000
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def flags(num_steps: int) -> list[str]:
     learning = ["--model=mlp", "--hidden-sizes", "16", "--learning-rate=0.01", "--unroll-length=5", "--batch-size=8"]
-    return ["--env=sizes_env:Sizes-v0", f"--wrappers={WRAPPER}", f"--total-steps={num_steps}", *learning]
+    return ["--env=sizes_env:LargeOrSmall-v0", f"--wrappers={WRAPPER}", f"--total-steps={num_steps}", *learning]
 
 
 def test_mono_saves_them_and_an_evaluation_plays_by_them(folder: Path) -> None:

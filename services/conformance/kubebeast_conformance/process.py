@@ -4,7 +4,10 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
+
+PATIENCE_S, POLL_S = 2.0, 0.01
 
 
 class Process:
@@ -27,7 +30,14 @@ class Process:
             return None
 
     def kill(self) -> None:
-        """Sends SIGKILL to all processes of the session and blocks until the command has ended. Idempotent."""
+        """Sends SIGKILL to all processes of the session and blocks until the command and, for at most PATIENCE_S
+        seconds, its children have ended: a child may have a port that the next process listens on. Idempotent.
+        """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            deadline = time.monotonic() + PATIENCE_S
+            while time.monotonic() < deadline:
+                os.killpg(self._process.pid, 0)
+                time.sleep(POLL_S)
         self._process.wait()

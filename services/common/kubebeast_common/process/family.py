@@ -37,7 +37,7 @@ working directory (https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAF
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_S = 2.0
 """Time limit for killed processes to disappear, and for killing a process that keeps forking."""
-_SURE, _VAGUE = 0.5, 0.1
+_SURE, _VAGUE = 0.5, 0.04
 """Certainty added by a search without a find, if no process ended during the search, and if some did."""
 _LOOK_EVERY_S = 2.0
 _NEW_FOR_S = 1.0
