@@ -23,6 +23,7 @@ from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.config.sources import as_settings
+from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.timer import Timer
@@ -266,7 +267,7 @@ class Training:
         size, device = self._config.rollout, learner.device
         what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {device}"
         with naming_what_to_lower(what, "batch_size", "unroll_length", "the size of the model"):
-            with learner.phases.measure("to_device"):
+            with learner.phases.measure("to_device"), eager(device):
                 rollout = rollout.to(device).stacked()
             update = learner.update(rollout, self._stats.step, turn.share)
         if update.skipped and self._replay is not None:
@@ -334,7 +335,7 @@ class Training:
             logger.error("%s", reason)
             return
         try:
-            with self._monitor.saving():
+            with self._monitor.saving(), eager(learner.device):
                 path = self._store.save(state)
             num_bytes = path.stat().st_size
         except OSError as error:
