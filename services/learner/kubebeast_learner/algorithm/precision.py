@@ -5,11 +5,11 @@ from typing import Literal
 import torch
 from torch import nn
 
+from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.models.base import Model
 
 PrecisionChoice = Literal["auto", "fp32", "bf16"]
 CompileChoice = Literal["auto", "on", "off"]
-GraphsChoice = Literal["auto", "on", "off"]
 
 
 def low_precision_dtype(choice: PrecisionChoice, model: Model, device: torch.device) -> torch.dtype:
@@ -33,13 +33,14 @@ def should_compile(choice: CompileChoice, model: Model, device: torch.device, *,
     return choice == "on" or (choice == "auto" and is_useful)
 
 
-def should_use_graphs(choice: GraphsChoice, device: torch.device, *, is_built_in: bool) -> bool:
-    """Returns True if updates and inference should run as CUDA graphs.
+def should_use_graphs(config: TrainingConfig, device: torch.device) -> bool:
+    """Returns True if updates and inference on `device` should run as CUDA graphs.
 
     auto: on a GPU, unless code of the user's own takes part, which may do something on the host in every call that a
     graph would not repeat.
     """
-    return device.type == "cuda" and (choice == "on" or (choice == "auto" and is_built_in))
+    choice = config.run.cuda_graphs
+    return device.type == "cuda" and (choice == "on" or (choice == "auto" and not config.user_code))
 
 
 def compute_in_float32() -> None:

@@ -76,7 +76,7 @@ def assemble_learner(
     run = config.run
     device = choose_device(run.device, place)
     model = model or assemble_model(config, spec, place)
-    uses_graphs = should_use_graphs(run.cuda_graphs, device, is_built_in=not config.user_code)
+    uses_graphs = should_use_graphs(config, device)
     learner = Learner(
         model,
         config.optimizer,

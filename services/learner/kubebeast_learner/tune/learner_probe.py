@@ -15,7 +15,7 @@ from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout, with_single_frames
-from kubebeast_learner.algorithm.precision import PrecisionChoice
+from kubebeast_learner.algorithm.precision import PrecisionChoice, should_use_graphs
 from kubebeast_learner.algorithm.rollout import map_tensors
 from kubebeast_learner.config import TrainConfig
 from kubebeast_learner.models import Model
@@ -68,7 +68,7 @@ def measure(config: TrainConfig, spec: EnvSpec, setup: Setup, seconds: float) ->
     try:
         weights = WeightPublisher(learner.model, device=learner.device, precision=setup.precision)
         update = _measure_update(config, spec, learner, weights, share_s)
-        inference = {rows: _measure_inference(spec, learner, weights, rows, share_s) for rows in ROWS}
+        inference = {rows: _measure_inference(config, spec, learner, weights, rows, share_s) for rows in ROWS}
     finally:
         torch.set_num_threads(threads)
     return LearnerCost(
@@ -102,13 +102,22 @@ def _measure_update(
     return time_calls(update, seconds)
 
 
-def _measure_inference(spec: EnvSpec, learner: Learner, weights: WeightPublisher, rows: int, seconds: float) -> Call:
+def _measure_inference(
+    config: TrainConfig, spec: EnvSpec, learner: Learner, weights: WeightPublisher, rows: int, seconds: float
+) -> Call:
     model, device = learner.model, learner.device
     single_frames = takes_single_frames(device, [device])
     pool = _EndlessRows(made_up_batch(spec, model, rows, single_frames=single_frames), seconds)
     frames = FrameTable(spec.observation, device) if single_frames else None
     core_states = CoreStateTable(model, rows, device) if model.core_state_size else None
-    worker = InferenceWorker(pool, weights, core_states=core_states, frames=frames, device=device)
+    worker = InferenceWorker(
+        pool,
+        weights,
+        core_states=core_states,
+        frames=frames,
+        device=device,
+        use_graphs=should_use_graphs(config, device),
+    )
     pool.worker = worker
     worker.start()
     worker.join()

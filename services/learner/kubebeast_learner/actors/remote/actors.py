@@ -89,7 +89,6 @@ class RemoteActors:
         core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
         single_frames = takes_single_frames(device, devices)
         frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
-        graphs, is_built_in = self._config.run.cuda_graphs, not self._config.user_code
         num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not repeat its earlier samples.
         first_seed = (self._config.run.seed << 32) + version * num_workers
@@ -101,7 +100,7 @@ class RemoteActors:
                 frames=frames,
                 device=devices[index % len(devices)],
                 seed=first_seed + index,
-                use_graphs=len(devices) == 1 and should_use_graphs(graphs, devices[0], is_built_in=is_built_in),
+                use_graphs=len(devices) == 1 and should_use_graphs(self._config, devices[0]),
             )
             for index in range(num_workers)
         ]
