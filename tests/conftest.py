@@ -14,6 +14,16 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """Under `nohup pytest`, the processes that tests start would else inherit an ignored SIGHUP."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Moves the modules that are marked slow to the front: begun at the end, one would run while other workers idle."""
+
+    def begins_later(item: pytest.Item) -> bool:
+        module = item.getparent(pytest.Module)
+        return module is None or all(mark.name != "slow" for mark in module.own_markers)
+
+    items.sort(key=begins_later)
+
+
 @pytest.fixture(scope="module", params=["native", "grpcio"])
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """Sets the transport of the streams that env-servers dial, in this process and in processes that it starts."""

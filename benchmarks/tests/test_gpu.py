@@ -16,7 +16,6 @@ from benchmarks.gpu.window import Row, Shares, is_full, shares
 from kubebeast_learner.observe.scrape import Scrape, parse_metrics
 
 
-@pytest.mark.timeout(180)
 def test_every_load_trains_a_learner_and_its_times_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     main(["--tiny"])

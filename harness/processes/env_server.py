@@ -13,7 +13,7 @@ from typing import Any, Self
 from harness.chaos import flaky_env, serial_env
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 60.0
+WAIT_S = 300.0
 REFUSED = 3
 """Exit status of an env-server that a learner has rejected."""
 

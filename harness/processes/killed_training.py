@@ -14,7 +14,7 @@ from pathlib import Path
 
 INTERVAL_S = 0.6
 """Interval of checkpoints."""
-WAIT_S = 180.0
+WAIT_S = 300.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

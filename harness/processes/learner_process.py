@@ -19,7 +19,7 @@ from harness.processes import warm_start
 from harness.processes.env_server import ROOT
 from harness.processes.small_volume import SmallVolume
 
-WAIT_S = 120.0
+WAIT_S = 300.0
 """Timeout of operations that take a learner seconds, such as importing torch."""
 XPID = "run"
 

@@ -11,7 +11,7 @@ from harness.ports import free_port
 from harness.processes import warm_start
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 110.0
+TIMEOUT_S = 300.0
 
 
 Rank = subprocess.Popen[str] | warm_start.Process

@@ -12,7 +12,7 @@ import torch
 
 from harness.processes import warm_start
 
-TIMEOUT_S = 180
+TIMEOUT_S = 300
 FLAGS = [
     "--env=CartPole-v1",
     "--num-actors=4",

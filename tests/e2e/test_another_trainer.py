@@ -8,8 +8,6 @@ import pytest
 from tests.e2e.cluster import eventually, is_ready, num_restarts
 from tests.e2e.release import READY_S, ROOT, Release
 
-pytestmark = pytest.mark.timeout(900)
-
 PROGRAM = ROOT / "examples" / "fleet_ppo.py"
 CODE = "trainer"
 ENVS_PER_STREAM, NUM_STREAMS = 2, 2

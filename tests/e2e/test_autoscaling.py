@@ -13,8 +13,6 @@ from tests.e2e.cluster import Namespace, eventually, run
 from tests.e2e.external_metrics import GROUP, METRIC, PORT, VERSION
 from tests.e2e.release import READY_S, Release
 
-pytestmark = pytest.mark.timeout(600)
-
 ADAPTER = "external-metrics"
 API_SERVICE = f"{VERSION}.{GROUP}"
 READERS = "kubebeast-e2e-external-metrics"

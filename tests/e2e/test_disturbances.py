@@ -8,8 +8,6 @@ import pytest
 from tests.e2e.cluster import eventually, is_ready, num_restarts, run
 from tests.e2e.release import READY_S, Release, check_books
 
-pytestmark = pytest.mark.timeout(900)
-
 STREAMS_BACK_S = 30.0
 """Longest time from a learner that is ready again to the streams of all env-servers."""
 WINDOW_S = 8.0

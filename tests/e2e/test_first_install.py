@@ -11,8 +11,6 @@ import yaml
 from tests.e2e.cluster import Namespace, eventually, is_ready, num_restarts
 from tests.e2e.release import READY_S, SCENARIOS, Release
 
-pytestmark = pytest.mark.timeout(900)
-
 TOTAL_STEPS = 40_000
 LEARNT = 0.0
 """Better than chance, which returns about -0.6. Trainings reach it after some 7 600 steps; 40 000 are eight standard

@@ -9,8 +9,6 @@ from harness.certificates import issue, make_ca
 from tests.e2e.cluster import eventually
 from tests.e2e.release import READY_S, Release
 
-pytestmark = pytest.mark.timeout(600)
-
 TOKEN = "a-token-of-these-tests"
 SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}}
 

@@ -9,8 +9,6 @@ import pytest
 from tests.e2e.cluster import Namespace, run
 from tests.e2e.release import CHART
 
-pytestmark = pytest.mark.timeout(300)
-
 SERVER_SIDE, CLIENT_SIDE = "true", "false"
 """Methods by which helm applies a manifest: on the server, the default of Helm 4, and by three-way merge, the only one
 of Helm 3.

@@ -2,12 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.e2e.cluster import eventually, num_restarts
 from tests.e2e.release import READY_S, Metrics, Release, check_books
-
-pytestmark = pytest.mark.timeout(900)
 
 NUM_STREAMS = 4
 """Streams of a pod: with 3 pods, one in 2048 fleets would leave a learner without any."""

@@ -5,14 +5,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.chart.umbrella import NAME, umbrella
 from tests.e2e.cluster import Namespace, eventually, is_ready
 from tests.e2e.release import CHART, READY_S, SCENARIOS, Release, image_values
-
-pytestmark = pytest.mark.timeout(900)
 
 PREVIOUS = Path(__file__).parent / "data" / "kubebeast-0.2.0.tgz"
 FLEETS = {"red": 1, "blue": 2}

@@ -9,8 +9,6 @@ import yaml
 from tests.e2e.cluster import Namespace
 from tests.e2e.release import SCENARIOS, Release, check_books
 
-pytestmark = pytest.mark.timeout(900)
-
 DATA = Path(__file__).parent / "data"
 """kubebeast-VERSION.tgz is `git archive` of deploy/helm/kubebeast of that version. The images are the present ones: the
 tests are about the chart.

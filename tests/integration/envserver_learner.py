@@ -26,7 +26,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from kubebeast_protos.v1 import actor_pool_pb2_grpc as pb_grpc
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 
 
 Answer = Callable[[pb.Hello, pb.Observations], pb.ActResponse | None]

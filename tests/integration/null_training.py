@@ -22,7 +22,7 @@ HANDSHAKE_TIMEOUT_MS = 3000
 STEP_TIMEOUT_MS = 3000
 MAX_MESSAGE_BYTES = 1 << 16
 MAX_ENVS_PER_STREAM = 8
-WAIT_S = 30.0
+WAIT_S = 300.0
 
 
 def hello(**changes: object) -> pb.ActRequest:

@@ -15,8 +15,6 @@ from tests.integration.chaos import storm
 from tests.integration.chaos.native_training import NativeTraining
 from tests.integration.chaos.storm import Fault, Target
 
-pytestmark = pytest.mark.timeout(180)
-
 NUM_PLACES = 3
 NUM_ENVS = 2
 BATCHES_BETWEEN_EVENTS = 60

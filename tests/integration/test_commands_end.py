@@ -8,11 +8,9 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from harness.processes.training_process import TIMEOUT_S, command, run, training_command
+from harness.processes.training_process import command, run, training_command
 from kubebeast_learner.config import ModelConfig
 from tests.unit.learner.play.playing import write_run
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 LEAVES = """
 import atexit, multiprocessing, os, signal, sys, threading

@@ -15,9 +15,8 @@ from harness.processes.learner_process import LearnerProcess
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from tests.integration.envserver_learner import ROOT
 
-TIMEOUT_S = 200
+TIMEOUT_S = 300.0
 
-pytestmark = pytest.mark.timeout(TIMEOUT_S + 60)
 
 LONG = {"a slow welcome", "keepalive"}
 """Checks of an env-server that take a minute each."""

@@ -16,8 +16,6 @@ from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import ROOT, learner, running
 
-pytestmark = pytest.mark.timeout(TIMEOUT_S)
-
 ways = pytest.mark.parametrize("way", WAYS)
 
 

@@ -14,8 +14,6 @@ import pytest
 from harness.processes import warm_start
 from harness.processes.training_process import TIMEOUT_S, command, environment, run, training_command
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 KWARGS = {"sutton_barto_reward": False}
 WRAPPER = "gymnasium.wrappers:FlattenObservation"
 TIME_LIMIT = 5

@@ -14,8 +14,6 @@ from harness.processes.training_process import TIMEOUT_S, command, environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
-
 
 def kubebeast(folder: Path, savedir: Path, name: str, *flags: str) -> subprocess.CompletedProcess[str]:
     """Runs the command in `folder`, so that modules there are found."""

@@ -22,7 +22,7 @@ from tests.unit.learner.observe.fleet.fleet_objects import (
     warning,
 )
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "fleet"]
 LEARNER_METRICS = (
     '# TYPE kubebeast_steps counter\nkubebeast_steps_total{outcome="sampled"} 90\n'

@@ -8,7 +8,7 @@ import pytest
 from harness.ports import free_address
 from harness.processes.fleet_trainers import EnvServers, lines_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 NUM_ENVS = 4
 BOUND = 60.0

@@ -22,8 +22,6 @@ from harness.processes.training_process import (
 )
 from kubebeast_learner.run.scores import NAME, read_scores
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 MANY_STEPS = 1_000_000
 TRAINING = ["--model=mlp", "--recipe=none"]
 FLAGS = ["--follow", "--xpid=run", "--episodes=2", "--http-address=127.0.0.1:0"]

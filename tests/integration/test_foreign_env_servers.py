@@ -23,7 +23,7 @@ from tests.integration.envserver_learner import ROOT
 from tests.integration.playing_pool import PlayingPool
 
 EXAMPLES = ROOT / "examples"
-TIMEOUT_S = 240
+TIMEOUT_S = 300.0
 INSTALL_TIMEOUT_S = 300
 OURS, THEIRS = "kubebeast_envserver.catch:Catch-v0", "Catch-v0"
 LEARNER = ("--recipe=Catch", "--compile=off", "--seed=1", "--log-interval-s=1", "--checkpoint-interval-minutes=0.02")

@@ -26,8 +26,6 @@ from harness.processes.training_process import (
 )
 from kubebeast_learner.run.log_table import read_log
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 OFTEN = ("--model=mlp", "--recipe=none", "--total-steps=1000000000", "--checkpoint-interval-minutes=0.005")
 Entry = dict[str, Any]
 

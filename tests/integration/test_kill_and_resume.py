@@ -6,8 +6,6 @@ import pytest
 
 from harness.processes.killed_training import kill_and_resume
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @pytest.mark.parametrize("command", ["train", "mono"])
 def test_a_killed_run_goes_on_from_its_newest_checkpoint(tmp_path: Path, command: str) -> None:

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.ports import free_port
 from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, environment, was_successful
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 FLAGS = ["--xpid=run", "--address=127.0.0.1:0", "--http-address=127.0.0.1:0", "--total-steps=1000000000"]
 FLAGS += ["--unroll-length=10", "--batch-size=4", "--model=mlp", "--compile=off", "--progress=json"]

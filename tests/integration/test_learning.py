@@ -11,7 +11,7 @@ from harness.processes.training_process import TIMEOUT_S, command, environment
 from kubebeast_learner.config.recipes import choose_recipe
 from tests.integration.stepwise_training import steps_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 CATCH = "kubebeast_envserver.catch:Catch-v0"
 LEARNT = 0.8

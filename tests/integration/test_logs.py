@@ -17,8 +17,6 @@ from harness.processes.training_process import run as run_command
 from tests.child_processes import SPAWNED, children
 from tests.integration.envserver_learner import learner, running
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 LEARNER = [
     "--xpid=run",
     "--address=127.0.0.1:0",

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.processes.training_process import TIMEOUT_S, command, rows, run
+from harness.processes.training_process import command, rows, run
 from tests.integration.masked_game import LENGTH, NUM_ACTIONS
 from tests.integration.stepwise_training import steps_until
-
-pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
 GAME, MODELS = "tests.integration.masked_game", "tests.integration.masking_models"
 PLACES = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}

@@ -14,8 +14,6 @@ import pytest
 from harness.processes.training_process import TIMEOUT_S, environment, rows, run, snapshots, training_command
 from tests.child_processes import SPAWNED, children
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 WITHOUT_NATIVE_CODE = """
 import sys
 for name in ("grpc", "kubebeast_native", "kubebeast_protos"):

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, run, training_command
+from harness.processes.training_process import checkpoint_steps, command, run, training_command
 from kubebeast_learner.run.finite import not_finite_in
-
-pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
 
 both = pytest.mark.parametrize("name", ["train", "mono"])
 

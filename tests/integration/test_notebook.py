@@ -38,7 +38,6 @@ def test_only_the_cell_that_installs_the_package_is_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_it_trains_an_agent_that_plays_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

@@ -13,10 +13,7 @@ from harness.processes.training_process import TIMEOUT_S, environment, training_
 from kubebeast_learner.machine.priority import ENVIRONMENTS, INFERENCE
 from tests.child_processes import ENV_SERVER, SPAWNED, children
 
-pytestmark = [
-    pytest.mark.timeout(2 * TIMEOUT_S),
-    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a whole process's"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a whole process's")
 
 
 def nice_values(pid: int) -> list[int]:

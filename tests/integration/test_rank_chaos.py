@@ -15,7 +15,7 @@ from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, rows
 from tests.integration.chaos import storm
 from tests.integration.chaos.storm import Fault, Target
 
-pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 NUM_RANKS = 2
 PLACES_EACH = 2

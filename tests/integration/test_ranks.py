@@ -16,7 +16,7 @@ from harness.processes.rank_training import EnvServer, Ranks
 from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, rows
 from kubebeast_envserver.stream.learners import Learner, by_preference
 
-pytestmark = [pytest.mark.timeout(3 * TIMEOUT_S), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_ranks_go_on_from_the_checkpoint_whenever_one_was_killed(tmp_path: Path) -> None:

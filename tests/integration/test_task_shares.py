@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from harness.processes.learner_process import LearnerProcess
-from harness.processes.training_process import TIMEOUT_S, command, rows, run, was_successful
+from harness.processes.training_process import command, rows, run, was_successful
 from tests.integration.paced_tasks import FAST, FAST_RETURN, SLOW, SLOW_RETURN
 from tests.integration.test_learner_command import Learner, env_server, learner
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 SHARES = f"--task-shares={FAST}=1,{SLOW}=2"
 UNROLL_LENGTH = 5

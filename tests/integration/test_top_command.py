@@ -20,7 +20,7 @@ from tests.integration.fleet_api_server import api_server, write_kubeconfig
 from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod, stateful_set, warning
 from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 LEAVE_SCREEN = "\x1b[?1049l"
 """https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, DECRST 1049"""
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "top"]

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from harness.ports import free_address
-from harness.processes.training_process import TIMEOUT_S, run, training_command, was_successful
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
+from harness.processes.training_process import run, training_command, was_successful
 
 PHASES = ["env", "queue", "inference.gather", "inference.model", "reply"]
 

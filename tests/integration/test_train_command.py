@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, run, training_command
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
+from harness.processes.training_process import checkpoint_steps, command, run, training_command
 
 
 @pytest.mark.parametrize("flag", ["--num-inference-threads=2", "--inference-device=cpu,cpu:0"])

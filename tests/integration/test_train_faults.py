@@ -32,8 +32,6 @@ from kubebeast_learner.run.stats import Snapshot
 from kubebeast_learner.training import process
 from tests.child_processes import ENV_SERVER, children
 
-pytestmark = pytest.mark.timeout(180)
-
 
 class Watcher:
     """A progress display that checks every snapshot and asks the run to stop once `is_done` is true."""

@@ -27,8 +27,6 @@ from harness.processes.training_process import (
 )
 from tests.child_processes import SPAWNED, children
 
-pytestmark = pytest.mark.timeout(4 * TIMEOUT_S)
-
 both = pytest.mark.parametrize("name", ["train", "mono"])
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, command, run
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
+from harness.processes.training_process import checkpoint_steps, command, run
 
 CATCH = "kubebeast_envserver.catch:Catch-v0"
 

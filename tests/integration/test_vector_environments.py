@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.chaos.books import imbalance
-from harness.processes.training_process import TIMEOUT_S, command, rows, run
+from harness.processes.training_process import command, rows, run
 from kubebeast_envserver.stream.exit_code import ExitCode
 from tests.integration.envserver_learner import running, wait_for_log
 from tests.integration.playing_pool import WELL_SPEC, PlayingPool
@@ -33,7 +33,6 @@ def test_a_vector_that_fails_plays_again_and_the_books_balance(mode: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(2 * TIMEOUT_S)
 @pytest.mark.parametrize("name", ["train", "mono"])
 def test_environments_of_a_vector_may_have_processes_of_their_own(name: str, tmp_path: Path) -> None:
     processes = {"train": "--num-servers=1", "mono": "--num-actor-processes=1"}[name]

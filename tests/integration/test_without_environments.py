@@ -10,8 +10,6 @@ import pytest
 
 from harness.processes.training_process import TIMEOUT_S, checkpoint_steps, environment, run
 
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-
 WITHOUT_ENVIRONMENTS = """
 import sys
 for name in ("gymnasium", "kubebeast_envserver"):

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.training_process import TIMEOUT_S, run, training_command
+from harness.processes.training_process import run, training_command
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.play.evaluate import evaluate
 from kubebeast_learner.play.export_description import describe
 from kubebeast_learner.play.trained_model import load_trained
-
-pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 
 MODULE = """
 import gymnasium

@@ -5,13 +5,9 @@ The order of the file matters: the run is healthy first.
 
 import math
 
-import pytest
-
 from tests.monitoring.catalogue import is_elsewhere, metric_names, panel_queries
 from tests.monitoring.prometheus import Sample
 from tests.monitoring.site import STEP_MS, Site
-
-pytestmark = pytest.mark.timeout(180)
 
 LIMIT_S = 60.0
 

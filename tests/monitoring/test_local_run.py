@@ -10,9 +10,7 @@ from harness.ports import free_port
 from harness.processes.training_process import environment, training_command
 from tests.monitoring.prometheus import Prometheus
 
-pytestmark = pytest.mark.timeout(180)
-
-WAIT_S = 90.0
+WAIT_S = 300.0
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from harness.chaos import serials
 from harness.chaos.books import imbalance
 
 NUM_ACTIONS = 2
-WAIT_S = 60.0
+WAIT_S = 300.0
 
 
 class NativeTraining:

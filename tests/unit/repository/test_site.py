@@ -9,8 +9,6 @@ import pytest
 
 from tests.unit.repository.documents import DOCUMENTS, ROOT, links, name, resolves
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -12,7 +12,7 @@ import pytest
 from kubebeast_envserver.stream import learners
 from kubebeast_envserver.stream.learners import PATIENCE_S, Learner, Learners, UnresolvedError, by_preference
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 STREAMS = [f"stream-{index}" for index in range(64)]
 
 

@@ -23,7 +23,7 @@ from kubebeast_learner.actors.remote.local_fleet import FleetError, LocalFleet, 
 from kubebeast_learner.config import LocalFleetConfig
 from tests.child_processes import ENV_SERVER, children
 
-WAIT_S = 60
+WAIT_S = 300
 
 
 @dataclass

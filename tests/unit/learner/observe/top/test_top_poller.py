@@ -15,7 +15,7 @@ from kubebeast_learner.observe.top.poller import Looks, Poller, take
 from tests.unit.learner.observe.fleet.fleet_objects import pod_state
 from tests.unit.learner.observe.top.top_learner import metrics, old_metrics, stream, streams_page
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 
 
 class ScriptedSource:
