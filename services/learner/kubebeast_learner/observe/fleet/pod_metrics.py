@@ -16,7 +16,8 @@ ROUND_TIMEOUT_S = 5.0
 _PLAYED, _SAMPLED = "kubebeast_envserver_env_steps_total", "kubebeast_steps_total"
 _CONNECTED, _STREAMS = "kubebeast_envserver_streams_connected", "kubebeast_streams"
 _STEP, _TOTAL_STEPS = "kubebeast_learner_step", "kubebeast_learner_total_steps"
-WANTED = frozenset({_PLAYED, _SAMPLED, _CONNECTED, _STREAMS, _STEP, _TOTAL_STEPS})
+_FREE_BYTES = "kubebeast_run_free_bytes"
+WANTED = frozenset({_PLAYED, _SAMPLED, _CONNECTED, _STREAMS, _STEP, _TOTAL_STEPS, _FREE_BYTES})
 """Metrics kept of a page, since there may be thousands of pages."""
 
 Endpoint = tuple[str, int | None]
@@ -102,6 +103,7 @@ def make_reading(before: Scrape | None, now: Scrape | None) -> Reading:
         steps_per_second=speed,
         step=metrics.count(_STEP),
         total_steps=metrics.count(_TOTAL_STEPS),
+        free_bytes=metrics.count(_FREE_BYTES),
         rank=metrics.rank,
     )
 

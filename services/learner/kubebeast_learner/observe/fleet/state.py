@@ -6,6 +6,9 @@ from typing import Any
 
 from kubebeast_learner.observe.numbers import total
 
+LEARNER_VALUES = "rank", "step", "total_steps", "free_bytes"
+"""Fields of Reading that --json adds for a learner."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
@@ -18,6 +21,8 @@ class Reading:
     step: int | None = None
     """Env-steps that a learner has trained on."""
     total_steps: int | None = None
+    free_bytes: int | None = None
+    """Free bytes on the volume of a learner's run."""
     rank: str = ""
     """Rank of a learner among several; "" for a single one."""
 
@@ -114,15 +119,15 @@ def as_json(state: FleetState) -> dict[str, Any]:
     """Returns the output of --json: namespace, notes, and two lists; null for an unknown value.
 
     pods: pod, release, node, status, problem, ready, restarts, last_exit, age_s, streams, steps_per_second.
-    learners: the keys of pods, and rank, step and total_steps, for each learner; a pod may have several.
+    learners: the keys of pods, and rank, step, total_steps and free_bytes (on the run's volume), for each learner; a
+    pod may have several.
     groups: group, release, deployment, desired, ready, problem, restarts, streams, steps_per_second, pods.
     """
     names = ("group", "release", "deployment", "desired", "ready", "problem", "restarts", "streams", "steps_per_second")
     return {
         "namespace": state.namespace,
         "learners": [
-            _pod(pod) | {name: getattr(pod.reading, name) for name in ("rank", "step", "total_steps")}
-            for pod in state.learners
+            _pod(pod) | {name: getattr(pod.reading, name) for name in LEARNER_VALUES} for pod in state.learners
         ],
         "groups": [
             {name: getattr(group, name) for name in names} | {"pods": [_pod(pod) for pod in group.pods]}

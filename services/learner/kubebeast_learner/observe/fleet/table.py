@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
+from rich.filesize import decimal
 from rich.text import Text
 
 from kubebeast_learner.observe.fleet.state import FleetState, GroupState, PodState
@@ -44,6 +45,8 @@ def _learners_row(learners: Sequence[PodState], state: FleetState) -> Cells:
     first = max(learners, key=lambda pod: pod.reading.step or 0)
     step, total_steps = first.reading.step, first.reading.total_steps
     progress = "" if step is None or total_steps is None else f"step {step:,} of {total_steps:,}"
+    if first.reading.free_bytes is not None:
+        progress += f"  {decimal(first.reading.free_bytes)} free"
     name = "learner" if len(learners) == 1 else f"{len(learners)} learners"
     title = {"name": _title(name + _of_release(first.release, state), progress)}
     if len(learners) == 1:

@@ -3,6 +3,7 @@
 import datetime
 
 from rich.console import Group, RenderableType
+from rich.filesize import decimal
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -145,7 +146,9 @@ def _values(view: View) -> list[tuple[str, str]]:
         ("entropy in nats", number_text(view.policy_entropy_nats, ".3f")),
         ("checkpoint age", age),
         ("steps dropped", number_text(view.steps_dropped)),
-        ("GPU memory", f"{sum(used) / GIB:.1f} GiB") if used else ("episodes", number_text(view.episodes)),
+        ("episodes", number_text(view.episodes)),
+        ("free on run's volume", "-" if view.run_free_bytes is None else decimal(view.run_free_bytes)),
+        ("GPU memory", f"{sum(used) / GIB:.1f} GiB" if used else "-"),
     ]
 
 

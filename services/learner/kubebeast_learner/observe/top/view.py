@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.filesize import decimal
+
 from kubebeast_learner.observe.numbers import mean
 from kubebeast_learner.observe.scrape import Metrics, growth, quantiles, rate
 from kubebeast_learner.observe.top.poller import Look, Looks
@@ -10,6 +12,9 @@ from kubebeast_learner.observe.top.ranks import RankRow, starved_ranks
 from kubebeast_learner.observe.top.rows import EnvServer, make_rows
 from kubebeast_learner.observe.top.tasks import TaskRow, task_rows
 from kubebeast_learner.observe.top.verdict import Verdict, demand_ratio, judge, make_loads
+
+ALMOST_FULL_BYTES = 256 << 20
+"""Free space below which a volume with less than a tenth left counts as almost full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,9 @@ class View:
     rho_clipped_ratio: float | None
     policy_entropy_nats: float | None
     checkpoint_age_s: float | None
+    run_free_bytes: int | None
+    """Free bytes for the learner on the volume of the run's folder."""
+    run_volume_bytes: int | None
     steps_dropped: int | None
     """Dropped env-steps since the learner's process started, for any reason."""
     troubles: dict[str, int]
@@ -149,13 +157,15 @@ def make_view(looks: Looks) -> View:
         rho_clipped_ratio=metrics.value("kubebeast_rho_clipped_ratio"),
         policy_entropy_nats=metrics.value("kubebeast_policy_entropy_nats"),
         checkpoint_age_s=metrics.value("kubebeast_checkpoint_age_seconds"),
+        run_free_bytes=metrics.count("kubebeast_run_free_bytes"),
+        run_volume_bytes=metrics.count("kubebeast_run_volume_bytes"),
         steps_dropped=_dropped(metrics),
         troubles=_troubles(metrics),
         gpus=_gpus(metrics),
         tasks=task_rows(before, now),
         ranks=list(now.ranks),
         env_servers=rows,
-        notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *now.notes],
+        notes=[*([f"not up to date: {looks.problem}"] if looks.problem else []), *_shortage(metrics), *now.notes],
     )
 
 
@@ -214,6 +224,15 @@ def _dropped(metrics: Metrics) -> int | None:
     outcomes = metrics.by_label("kubebeast_steps_total", "outcome")
     dropped = [count for outcome, count in outcomes.items() if outcome.startswith("dropped_")]
     return round(sum(dropped)) if dropped else None
+
+
+def _shortage(metrics: Metrics) -> list[str]:
+    """Returns a warning under the conditions of the alert KubeBeastVolumeFilling that need no history."""
+    free, size = metrics.value("kubebeast_run_free_bytes"), metrics.value("kubebeast_run_volume_bytes")
+    checkpoint = metrics.value("kubebeast_checkpoint_bytes") or 0.0
+    if free is None or size is None or (free >= 10 * checkpoint and (free >= 0.1 * size or free >= ALMOST_FULL_BYTES)):
+        return []
+    return [f"the run's volume is almost full: {decimal(round(free))} of {decimal(round(size))} are free"]
 
 
 def _gpus(metrics: Metrics) -> list[Gpu]:

@@ -36,9 +36,10 @@ def test_of_a_learners_steps_the_sampled_ones_count() -> None:
         "# TYPE kubebeast_learner_step gauge\nkubebeast_learner_step 1000\n"
         "# TYPE kubebeast_learner_total_steps gauge\nkubebeast_learner_total_steps 5e6\n"
         "# TYPE kubebeast_streams gauge\nkubebeast_streams 3\n"
+        "# TYPE kubebeast_run_free_bytes gauge\nkubebeast_run_free_bytes 7e9\n"
     )
     before = '# TYPE kubebeast_steps counter\nkubebeast_steps_total{outcome="sampled"} 40\n'
-    expected = Reading(streams=3, steps_per_second=25.0, step=1000, total_steps=5_000_000)
+    expected = Reading(streams=3, steps_per_second=25.0, step=1000, total_steps=5_000_000, free_bytes=7 * 10**9)
     assert make_reading(page(10.0, before), page(12.0, text)) == expected
 
 

@@ -12,7 +12,10 @@ from kubebeast_learner.observe.fleet.table import draw
 from kubebeast_learner.observe.numbers import age_text
 from tests.unit.learner.observe.fleet.fleet_objects import pod_state
 
-LEARNER = pod_state("kb-learner-0", reading=Reading(streams=2, steps_per_second=1234.4, step=1000, total_steps=50_000))
+LEARNER = pod_state(
+    "kb-learner-0",
+    reading=Reading(streams=2, steps_per_second=1234.4, step=1000, total_steps=50_000, free_bytes=12_500_000_000),
+)
 SERVING = pod_state("kb-envserver-a", reading=Reading(streams=2, steps_per_second=1200.0))
 BROKEN = pod_state(
     "kb-envserver-b", is_ready=False, status="CrashLoopBackOff", restarts=7, last_exit="OOMKilled", metrics_port=None
@@ -43,7 +46,7 @@ def test_every_learner_group_and_pod_has_a_row() -> None:
     assert lines(FLEET) == [
         ["namespace", "train"],
         ["name", "status", "restarts", "last", "exit", "streams", "steps/s", "node", "age"],
-        ["learner", "step", "1,000", "of", "50,000"],
+        ["learner", "step", "1,000", "of", "50,000", "12.5", "GB", "free"],
         ["kb-learner-0", "ready", "0", "2", "1,234", "node1", "90s"],
         ["envserver", "deployment", "kb-envserver", "1/2", "ready", "7", "2", "1,200"],
         ["kb-envserver-a", "ready", "0", "2", "1,200", "node1", "90s"],
@@ -58,7 +61,7 @@ def test_the_spread_of_streams_over_learners_is_shown() -> None:
         for name, streams, rank in (("kb-learner-0", 5, "0"), ("kb-learner-0", 3, "1"), ("kb-peers-0", 4, "2"))
     ]
     assert lines(replace(FLEET, learners=ranks))[2:6] == [
-        ["3", "learners", "step", "1,000", "of", "50,000", "12", "3,703"],
+        ["3", "learners", "step", "1,000", "of", "50,000", "12.5", "GB", "free", "12", "3,703"],
         ["kb-learner-0", "rank", "0", "ready", "0", "5", "1,234", "node1", "90s"],
         ["kb-learner-0", "rank", "1", "ready", "0", "3", "1,234", "node1", "90s"],
         ["kb-peers-0", "rank", "2", "ready", "0", "4", "1,234", "node1", "90s"],

@@ -140,6 +140,26 @@ def test_gpus_are_told_apart() -> None:
     assert (second.device, second.memory_used_bytes) == ("1", None)
 
 
+@pytest.mark.parametrize(
+    ("free", "size", "checkpoint", "is_noted"),
+    [
+        (9_000_000, 10**12, 1_000_000, True),
+        (200 << 20, 10**12, 1_000_000, True),
+        (200 << 20, 1 << 30, 1_000_000, False),
+        (300 << 20, 10**12, 1_000_000, False),
+    ],
+    ids=["a few checkpoints", "nearly nothing", "a fifth of a small volume", "enough"],
+)
+def test_a_volume_that_is_almost_full_is_noted(free: int, size: int, checkpoint: int, is_noted: bool) -> None:
+    view = view_of(
+        None,
+        scrape(old_metrics(run_free_bytes=free, run_volume_bytes=size, checkpoint_bytes=checkpoint)),
+    )
+
+    assert view.run_free_bytes == free and view.run_volume_bytes == size
+    assert [note for note in view.notes if "almost full" in note] == view.notes[: int(is_noted)]
+
+
 def test_numbers_that_json_has_no_word_for_are_unknown() -> None:
     view = view_of(None, scrape(old_metrics(episode_return_mean=math.nan, learner_starved_ratio=math.inf)))
     assert (view.episode_return_mean, view.starved_ratio) == (None, None)
