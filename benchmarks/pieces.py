@@ -12,8 +12,8 @@ from multiprocessing.synchronize import Barrier
 import numpy as np
 import torch
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import interleaved, made_up_rollout

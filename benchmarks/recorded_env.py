@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks import frames
 from benchmarks.cell import Cell
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.config import TransportName
 from kubebeast_envserver.rows.rows import Array, StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.stream.session import Identity, Session
 from kubebeast_envserver.stream.transport import open_stream
 

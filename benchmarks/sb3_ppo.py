@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
-from kubebeast_learner.run.log import RunLog
+from kubebeast_runs.log import RunLog
 
 NUM_ENVS = 8
 ROLLOUT_STEPS = 2048

@@ -17,7 +17,9 @@ FOLDERS = {
     "envserver": "services/envserver",
     "fleet": "services/fleet",
     "native": "native",
+    "observe": "services/observe",
     "protos": "protos",
+    "runs": "services/runs",
 }
 """Of the distributions that others need, by their names after "kubebeast-"."""
 

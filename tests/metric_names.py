@@ -2,7 +2,7 @@
 
 from kubebeast_common.metrics import sample_names
 from kubebeast_envserver.metrics import ENVSERVER
-from kubebeast_learner.observe.metrics import ROWS
+from kubebeast_learner.metrics import ROWS
 from kubebeast_learner.play.follow.metrics import EVALUATION
 
 PROCESS = frozenset(

@@ -15,7 +15,7 @@ from benchmarks.gpu.window import Row, Shares, is_full, row, shares
 from benchmarks.processes import loading
 from harness.ports import free_port
 from harness.processes.learner_process import LearnerProcess
-from kubebeast_learner.observe.scrape import Scrape, parse_metrics
+from kubebeast_observe.scrape import Scrape, parse_metrics
 
 FIRST_UPDATES = 3
 """Updates before the warm-up; they compile and allocate."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from benchmarks.cell import Cell
 from benchmarks.gpu.settings import NETWORKS, Network
 from benchmarks.recorded_env import action_leaves, observation_leaves
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.made_up import made_up_rollout, with_single_frames
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, make_model

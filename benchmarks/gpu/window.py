@@ -5,8 +5,8 @@ import dataclasses
 from benchmarks.gpu.busy import GpuUse
 from benchmarks.gpu.settings import Settings, Variant
 from benchmarks.gpu.transfers import transfers
-from kubebeast_learner.observe.scrape import Scrape, growth, quantiles
 from kubebeast_learner.profiling.phases import PHASES
+from kubebeast_observe.scrape import Scrape, growth, quantiles
 
 INFERENCE_PHASES = ("gather", "model", "reply")
 STREAM_STATES = ("env", "action", "parked")

@@ -28,7 +28,7 @@ from benchmarks.ranks.updates import NULL_ENV
 from harness.ports import free_ports
 from harness.processes.env_server import EnvServer
 from harness.processes.rank_process import outputs, start_ranks
-from kubebeast_learner.observe.scrape import parse_metrics
+from kubebeast_observe.scrape import parse_metrics
 
 START_S = 60.0
 """Timeout of the first updates of a training."""

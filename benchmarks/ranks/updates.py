@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import make_vector_env
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import made_up_rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig

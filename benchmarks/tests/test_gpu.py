@@ -13,7 +13,7 @@ from benchmarks.gpu.pong import Point, point_of, summary, thinned
 from benchmarks.gpu.settings import Settings, Variant, variants
 from benchmarks.gpu.transfers import transfers
 from benchmarks.gpu.window import Row, Shares, is_full, shares
-from kubebeast_learner.observe.scrape import Scrape, parse_metrics
+from kubebeast_observe.scrape import Scrape, parse_metrics
 
 
 def test_every_load_trains_a_learner_and_its_times_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

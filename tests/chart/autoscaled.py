@@ -1,6 +1,6 @@
 """A simulated fleet that scales by the demand ratio: learner, inference, pods that start slowly, an autoscaler.
 
-The ratio is that of kubebeast_learner.observe.top.verdict, over series as Prometheus would have them; the algorithm is
+The ratio is that of kubebeast_observe.top.verdict, over series as Prometheus would have them; the algorithm is
 that of a HorizontalPodAutoscaler:
 https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubebeast_learner.observe.top.verdict import demand_ratio, make_loads
+from kubebeast_observe.top.verdict import demand_ratio, make_loads
 
 SCRAPE_S = 15
 SYNC_S = 15

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubebeast_learner.observe.fleet.errors import ROLE
+from kubebeast_observe.errors import ROLE
 from tests.chart.chart import Manifests, Object, environment, render, render_error
 
 ISSUED = {"enabled": True, "certManager": {"enabled": True, "issuerRef": {"name": "training-ca"}}}

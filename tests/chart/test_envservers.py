@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver.config import parse
 from tests.chart.chart import Object, container, environment, render, render_error
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubebeast_learner.cli import COMMANDS
-from kubebeast_learner.config.command_line import Voice, parse
+from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.parsing import Voice, parse
 from kubebeast_learner.config.sources import layer_flags
 from tests.chart.chart import Object, container, environment, notes, render, render_error
 
@@ -44,7 +44,7 @@ def test_there_should_be_one_and_never_two_at_a_time() -> None:
 def test_the_process_should_follow_the_run_of_the_learner(xpid: str) -> None:
     template = pod({"xpid": xpid}, config={"episodes": 50, "mode": "sample"})
     name, *flags = container(template)["args"]
-    command = COMMANDS[name]
+    command = find_commands()[name]
 
     layered = layer_flags(command.config_type, flags, environment(template))
     config = parse(Voice(name, "text"), name, command.config_type, layered, command.has_sources)

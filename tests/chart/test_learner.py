@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from kubebeast_learner.cli import COMMANDS
+from kubebeast_common.cli.command import find_commands
 from kubebeast_learner.config.sources import layer_flags
 from tests.chart.chart import CHART, Object, container, render
 
@@ -56,7 +56,7 @@ def test_the_learner_should_accept_its_settings_file(tmp_path: Any) -> None:
     text = settings_text({"total_steps": 50_000_000, "use_lstm": True, "hidden_sizes": [128, 64], "compile": "on"})
     (tmp_path / "learner.yaml").write_text(text)
 
-    flags = layer_flags(COMMANDS["learner"].config_type, [f"--config={tmp_path / 'learner.yaml'}"], {}).flags
+    flags = layer_flags(find_commands()["learner"].config_type, [f"--config={tmp_path / 'learner.yaml'}"], {}).flags
 
     assert {"--total-steps=50000000", "--use-lstm", "--compile=on", "--linger", "--savedir=/runs"} <= set(flags)
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dashboard.verdict import TEXTS
-from kubebeast_learner.observe.top.verdict import EMPTY_SHARES, demand_ratio, judge, make_loads
+from kubebeast_observe.top.verdict import EMPTY_SHARES, demand_ratio, judge, make_loads
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
 from tests.dashboard_queries import queries
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_learner.config import LearnerConfig
-from kubebeast_learner.config.sources import setting_types
 from tests.chart.chart import CHART, render, render_error
 
 ENTRY = {"env": "x"}

@@ -12,9 +12,9 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kubebeast_learner.observe.top.poller import Poller
-from kubebeast_learner.observe.top.source import DirectSource
-from kubebeast_learner.observe.top.view import make_view
+from kubebeast_observe.top.poller import Poller
+from kubebeast_observe.top.source import DirectSource
+from kubebeast_observe.top.view import make_view
 
 GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 METRIC = "kubebeast_learner_demand_ratio"

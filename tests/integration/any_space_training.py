@@ -9,9 +9,9 @@ import torch
 from _pytest.mark.structures import ParameterSet
 
 from harness.processes.training_process import rows
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import Actor, ActorTask
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DISTRIBUTIONS = ("protos", "services/common", "services/envserver", "services/learner")
+DISTRIBUTIONS = (
+    *("protos", "services/common", "services/envserver", "services/learner", "services/observe"),
+    "services/runs",
+)
 INSTALL_TIMEOUT_S = 900
 
 

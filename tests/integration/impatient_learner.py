@@ -2,7 +2,7 @@
 
 import sys
 
-from kubebeast_learner.cli import main
+from kubebeast_common.cli.main import main
 from kubebeast_learner.training import monitor
 
 monitor.FIRST_UPDATE_S = 60.0

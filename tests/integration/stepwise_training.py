@@ -12,9 +12,10 @@ from pathlib import Path
 
 import torch
 
+from kubebeast_common.cli.settings import section_from_settings
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import Actor, ActorTask
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
@@ -28,7 +29,6 @@ from kubebeast_learner.config import (
     RolloutConfig,
     RunConfig,
 )
-from kubebeast_learner.config.sources import section_from_settings
 from kubebeast_learner.models import make_model
 
 RECENT_EPISODES = 100

@@ -76,7 +76,7 @@ def test_an_environment_may_change_the_working_directory(folder: Path, name: str
 def test_an_export_ends_although_a_model_leaves_a_thread(folder: Path) -> None:
     thread = "threading.Thread(target=threading.Event().wait).start()"
     words = ["--savedir=logs", "--xpid=run", "--format=torchscript", "--out=model.pt"]
-    program = f"import threading; {thread}; from kubebeast_learner.console import main; main()"
+    program = f"import threading; {thread}; from kubebeast_common.cli.console import main; main()"
     process = run([sys.executable, "-c", program, "export", *words])
     assert process.returncode == 0, process.stderr
     assert (folder / "model.pt").exists()

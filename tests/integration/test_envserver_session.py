@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kubebeast_common.backoff import Backoff
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver.rows.rows import EnvironmentFailure, StepRows
 from kubebeast_envserver.stream.exit_code import ExitCode
 from kubebeast_envserver.stream.session import Identity, Session

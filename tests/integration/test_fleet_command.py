@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.integration.fleet_api_server import USER, ApiServer, api_server
-from tests.unit.learner.observe.fleet.fleet_objects import (
+from tests.unit.observe.fleet.fleet_objects import (
     autoscaler,
     deployment,
     env_server_metrics,

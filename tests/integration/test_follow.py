@@ -20,7 +20,7 @@ from harness.processes.training_process import (
     run,
     training_command,
 )
-from kubebeast_learner.run.scores import NAME, read_scores
+from kubebeast_runs.scores import NAME, read_scores
 
 MANY_STEPS = 1_000_000
 TRAINING = ["--model=mlp", "--recipe=none"]

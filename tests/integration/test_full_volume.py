@@ -24,7 +24,7 @@ from harness.processes.training_process import (
     training_command,
     was_successful,
 )
-from kubebeast_learner.run.log_table import read_log
+from kubebeast_runs.log_table import read_log
 
 OFTEN = ("--model=mlp", "--recipe=none", "--total-steps=1000000000", "--checkpoint-interval-minutes=0.005")
 Entry = dict[str, Any]

@@ -18,7 +18,7 @@ WITHOUT_NATIVE_CODE = """
 import sys
 for name in ("grpc", "kubebeast_native", "kubebeast_protos"):
     sys.modules[name] = None  # an import of it raises
-from kubebeast_learner.cli import main
+from kubebeast_common.cli.main import main
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """

@@ -17,8 +17,8 @@ import pytest
 
 from harness.processes.training_process import environment, training_command
 from tests.integration.fleet_api_server import api_server, write_kubeconfig
-from tests.unit.learner.observe.fleet.fleet_objects import deployment, labels, pod, stateful_set, warning
-from tests.unit.learner.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
+from tests.unit.observe.fleet.fleet_objects import deployment, labels, pod, stateful_set, warning
+from tests.unit.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
 TIMEOUT_S = 300.0
 LEAVE_SCREEN = "\x1b[?1049l"

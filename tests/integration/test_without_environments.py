@@ -14,7 +14,7 @@ WITHOUT_ENVIRONMENTS = """
 import sys
 for name in ("gymnasium", "kubebeast_envserver"):
     sys.modules[name] = None  # an import of it raises
-from kubebeast_learner.cli import main
+from kubebeast_common.cli.main import main
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
@@ -61,8 +61,8 @@ def test_a_learner_trains_on_env_servers_elsewhere_and_its_run_is_looked_at(
 def test_a_fleet_is_watched_without_environments(command: str) -> None:
     code = WITHOUT_ENVIRONMENTS.partition("if __name__")[0] + (
         "from importlib import import_module\n"
-        "from kubebeast_learner.cli import COMMANDS\n"
-        f"import_module(COMMANDS[{command!r}].target.partition(':')[0])\n"
+        "from kubebeast_common.cli.command import find_commands\n"
+        f"import_module(find_commands()[{command!r}].target.partition(':')[0])\n"
     )
     process = run([sys.executable, "-c", code])
     assert process.returncode == 0, process.stderr

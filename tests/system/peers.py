@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows import row_builder
 from kubebeast_envserver.rows.action_mask import ActionMask, find_action_mask
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.stream import session
 from kubebeast_envserver.stream.codec import check_welcome, encode_observations
 from kubebeast_protos.v1 import actor_pool_pb2 as pb

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 
-from kubebeast_learner.observe.top.verdict import EMPTY_SHARES, MIN_LOAD, OLD_UPDATES, Stage
+from kubebeast_observe.top.verdict import EMPTY_SHARES, MIN_LOAD, OLD_UPDATES, Stage
 
 RELEASE = "cluster, namespace, job"
 """Labels that identify a release; `cluster` exists if one Prometheus stores several clusters."""
@@ -61,7 +61,7 @@ and count by ({by}) ({share} > {EMPTY_SHARES:g})"""
 
 
 def stage_loads(window: str = WINDOW, of: str = OF) -> dict[Stage, str]:
-    """The load of every stage, no sample if it is unknown: make_loads of kubebeast_learner.observe.top.verdict."""
+    """The load of every stage, no sample if it is unknown: make_loads of kubebeast_observe.top.verdict."""
     return {
         "cpu": f"rate(kubebeast_machine_cpu_seconds_total{of}[{window}]) / kubebeast_machine_cpus{of}",
         "inference": f"kubebeast_inference_busy_ratio{of}",
@@ -78,7 +78,7 @@ def busiest(loads: Mapping[Stage, str], by: str = RELEASE) -> str:
 
 def demand(window: str = WINDOW, by: str = RELEASE, of: str = OF) -> str:
     """The number of present fleets that could be used, 0 at the end: demand_ratio of
-    kubebeast_learner.observe.top.verdict.
+    kubebeast_observe.top.verdict.
     """
     is_unfinished = f"(kubebeast_learner_step{of} < bool kubebeast_learner_total_steps{of})"
     fleets = f"""\

@@ -1,7 +1,7 @@
 """The verdict of `kubebeast top` as one PromQL expression with a number for each verdict."""
 
 from dashboard.promql import OF, busiest, demand, of_release, parked_share, rank_ratio, stage_loads
-from kubebeast_learner.observe.top.verdict import LIMIT, LIMITS, PARKED, STARVED
+from kubebeast_observe.top.verdict import LIMIT, LIMITS, PARKED, STARVED
 
 TEXTS = {
     "finished": ("Finished", "blue"),
@@ -15,11 +15,11 @@ TEXTS = {
     "queue": ("The full queue holds streams back", "orange"),
     "balanced": ("Balanced", "green"),
 }
-"""Text and color by the code of kubebeast_learner.observe.top.verdict; their positions are the numbers."""
+"""Text and color by the code of kubebeast_observe.top.verdict; their positions are the numbers."""
 
 
 def verdict() -> str:
-    """The first condition that holds is the verdict, in the order of kubebeast_learner.observe.top.verdict.judge."""
+    """The first condition that holds is the verdict, in the order of kubebeast_observe.top.verdict.judge."""
     loads = {stage: f"clamp_max({of_release(load)}, 1)" for stage, load in stage_loads().items()}
     starved, parked = of_release(f"kubebeast_learner_starved_ratio{OF}"), of_release(parked_share())
     waits = f"({starved} >= {STARVED} or {parked} >= {PARKED})"

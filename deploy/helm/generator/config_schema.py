@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from kubebeast_common.cli.help.documentation import docstrings
+from kubebeast_common.cli.settings import JsonObject
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import EvalConfig, LearnerConfig
-from kubebeast_learner.config.checks import JsonObject
-from kubebeast_learner.config.help.documentation import docstrings
 from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]

@@ -8,6 +8,9 @@ from typing import Any
 
 from kubebeast_common.variables import PREFIX
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""Scheme of a URL (RFC 3986, 3.1). One slash suffices, because Path collapses two."""
+
 
 class ConfigError(Exception):
     """An invalid configuration value. The message has the field, the value and the reason.
@@ -35,6 +38,14 @@ def require_positive(config: object, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         require(value is None or value > 0, name, value, "must be positive")
+
+
+def require_local(config: object, *names: str) -> None:
+    """Raises ConfigError if a path is a URL, which would become a folder of that name. None is valid."""
+    for name in names:
+        value = getattr(config, name)
+        is_url = value is not None and _URL.match(str(value)) is not None
+        require(not is_url, name, str(value), "is a URL: only paths of mounted file systems can be read and written")
 
 
 def read_file(path: Path, names: Collection[str]) -> dict[str, object]:

@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 from kubebeast_common.access.addresses import MAX_PORT, absolute_socket, is_host_ports
 from kubebeast_common.access.proxy import ProxyUse
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.env_config import Wrapper, parse_wrappers
 from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.settings import (
     ConfigError,
@@ -23,6 +22,7 @@ from kubebeast_common.settings import (
     require_at_least,
     require_positive,
 )
+from kubebeast_common.spec.env_config import Wrapper, parse_wrappers
 
 Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
 CompressionName = Literal["lz4", "none"]

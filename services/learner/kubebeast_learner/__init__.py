@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kubebeast_common.spec.env_spec import EnvSpec
     from kubebeast_learner.actors.base import Actors, ActorsError
-    from kubebeast_learner.actors.env_spec import EnvSpec
     from kubebeast_learner.actors.mono.actors import MonoActors
     from kubebeast_learner.config import (
         ActorProcessesConfig,
@@ -31,7 +31,7 @@ else:
             return import_module("importlib.metadata").version("kubebeast-learner")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'config')}"), name)
+        return getattr(import_module(_ELSEWHERE.get(name, f"{__name__}.config")), name)
 
 
 __all__ = [
@@ -53,9 +53,9 @@ __all__ = [
 __version__: str
 
 _ELSEWHERE = {
-    "Actors": "actors.base",
-    "ActorsError": "actors.base",
-    "EnvSpec": "actors.env_spec",
-    "MonoActors": "actors.mono.actors",
+    "Actors": "kubebeast_learner.actors.base",
+    "ActorsError": "kubebeast_learner.actors.base",
+    "EnvSpec": "kubebeast_common.spec.env_spec",
+    "MonoActors": "kubebeast_learner.actors.mono.actors",
 }
 """Modules of the names that are not of `config`."""

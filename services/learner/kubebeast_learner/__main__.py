@@ -5,6 +5,6 @@ import sys
 # Python puts the working directory first, and its files could shadow modules of the standard library.
 sys.path += [] if sys.flags.safe_path else [sys.path.pop(0)]
 
-from kubebeast_learner.console import main
+from kubebeast_common.cli.console import main
 
 main()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers, parse_wrappers
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper, format_wrappers, parse_wrappers
 from kubebeast_envserver.envs.factory import Preset, resolve_config
 
 

@@ -4,13 +4,13 @@ from dataclasses import fields
 
 import pytest
 
+from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_common.variables import PREFIX, unknown_variables
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_learner.cli import COMMANDS
-from kubebeast_learner.config.sources import setting_types
 
 ENV_SERVER = {field.name for field in fields(EnvServerConfig)}
-PROGRAMS = [ENV_SERVER, *(set(setting_types(command.config_type)) for command in COMMANDS.values())]
+PROGRAMS = [ENV_SERVER, *(set(setting_types(command.config_type)) for command in find_commands().values())]
 
 
 @pytest.mark.parametrize(

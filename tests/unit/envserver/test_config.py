@@ -8,9 +8,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from kubebeast_common.env_config import Wrapper
 from kubebeast_common.log import JsonFormatter
 from kubebeast_common.settings import ConfigError
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver.config import parse
 from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, status_error
 from kubebeast_envserver.stream.shutdown import Shutdown

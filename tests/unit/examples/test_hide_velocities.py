@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver import make_vector_env
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

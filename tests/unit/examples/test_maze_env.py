@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
-from kubebeast_learner.cli import main
+from kubebeast_common.cli.main import main
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])

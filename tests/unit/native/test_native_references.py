@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import kubebeast_native as native
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from tests.unit.native.native_client import NUM_LOGITS, PATIENCE_MS, Client, T, next_batch, outputs, roll
 from tests.unit.native.native_host import hosted
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.actors.remote import actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.algorithm.replay import ReplayBuffer

@@ -12,10 +12,10 @@ from typing import Any
 
 from torch.distributed.run import get_args_parser
 
+from kubebeast_common.cli import main as cli
+from kubebeast_common.cli.command import find_commands
 from kubebeast_conformance import __main__ as conformance
 from kubebeast_envserver import config as envserver
-from kubebeast_learner import cli
-from kubebeast_learner.cli import COMMANDS
 from tests.unit.repository.chart_values import has_path
 from tests.unit.repository.documents import ROOT
 
@@ -107,15 +107,15 @@ def complaint(words: list[str]) -> str:
 
 
 def _kubebeast(arguments: list[str]) -> str:
-    commands_before = dict(COMMANDS)
+    commands_before = dict(find_commands())
     try:
         for name, command in commands_before.items():
-            COMMANDS[name] = dataclasses.replace(command, target=f"{__name__}:{accept.__name__}")
+            find_commands()[name] = dataclasses.replace(command, target=f"{__name__}:{accept.__name__}")
         return "" if cli.main(arguments) == 0 else "refused"
     except SystemExit as exit_:
         return "" if exit_.code in (0, None) else f"exit status {exit_.code}"
     finally:
-        COMMANDS.update(commands_before)
+        find_commands().update(commands_before)
 
 
 def _envserver(arguments: list[str]) -> str:

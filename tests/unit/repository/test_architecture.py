@@ -13,6 +13,8 @@ PACKAGES = (
     "services/envserver/kubebeast_envserver",
     "services/fleet/kubebeast_fleet",
     "services/learner/kubebeast_learner",
+    "services/observe/kubebeast_observe",
+    "services/runs/kubebeast_runs",
     "native/src/core",
 )
 

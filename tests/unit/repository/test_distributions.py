@@ -51,7 +51,7 @@ def test_kubebeast_installs_all_that_trains_on_one_machine() -> None:
 
     assert project(everything)["dependencies"] == [
         f"kubebeast-envserver=={version}",
-        f"kubebeast-learner[envs,pool]=={version}",
+        f"kubebeast-learner[envs,observe,pool]=={version}",
     ]
     extras = project(everything)["optional-dependencies"].values()
     assert {Requirement(requirement).name for requirement in itertools.chain(*extras)} == {

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kubebeast_common.cli import main as cli
+from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver import config as envserver
-from kubebeast_learner import cli
-from kubebeast_learner.cli import COMMANDS
-from kubebeast_learner.config.sources import setting_types
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "from-torchbeast.md"
@@ -40,7 +40,7 @@ def defaults() -> Iterator[tuple[str, Any]]:
     """Yields name and default of every setting, once for every command that has it."""
     for field in dataclasses.fields(envserver.EnvServerConfig):
         yield field.name, field.default
-    for command in COMMANDS.values():
+    for command in find_commands().values():
         yield from _defaults(command.config_type)
 
 
@@ -74,20 +74,20 @@ def test_every_command_line_is_accepted(line: str, monkeypatch: pytest.MonkeyPat
         envserver.parse(words, {})
         return
     assert program == "kubebeast"
-    command = dataclasses.replace(COMMANDS[words[0]], target=f"{__name__}:{accept.__name__}")
-    monkeypatch.setitem(cli.COMMANDS, words[0], command)
+    command = dataclasses.replace(find_commands()[words[0]], target=f"{__name__}:{accept.__name__}")
+    monkeypatch.setitem(find_commands(), words[0], command)
     assert cli.main(words) == 0
 
 
 def test_every_command_is_shown_in_a_line_to_run() -> None:
     shown = {tuple(line.split()[:2]) for line in runnable_lines()}
     of_kubernetes = {"fleet", "fleet scale"}
-    assert {("kubebeast", name) for name in COMMANDS.keys() - of_kubernetes} <= shown
+    assert {("kubebeast", name) for name in find_commands().keys() - of_kubernetes} <= shown
     assert any(words[0] == ENVSERVER for words in shown)
 
 
 def test_every_flag_is_a_setting_of_a_command() -> None:
-    known = {name for name, _ in defaults()}.union(*(setting_types(c.config_type) for c in COMMANDS.values()))
+    known = {name for name, _ in defaults()}.union(*(setting_types(c.config_type) for c in find_commands().values()))
     known |= {"config", "recipe"}
     named = {flag.replace("-", "_") for flag in FLAG.findall(guide())}
     assert len(named) > 40

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import parse
-from kubebeast_learner.cli import COMMANDS
 from kubebeast_learner.config.recipes import choose_recipe
-from kubebeast_learner.config.sources import setting_types
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
@@ -113,6 +113,8 @@ def test_environments_are_in_the_learners_image_only_where_its_extras_name_some(
         "./services/common",
         "./services/fleet",
         "./services/learner",
+        "./services/observe",
+        "./services/runs",
     }
     assert "ale-py" not in requirements(learner)
     for extra in ("envs", "video", "atari"):
@@ -132,7 +134,7 @@ def test_the_learner_of_one_machine_gets_flags_that_exist() -> None:
     command, *flags = compose()["services"]["learner"]["command"]
     names = {flag.removeprefix("--").partition("=")[0].replace("-", "_") for flag in flags}
 
-    assert names <= set(setting_types(COMMANDS[command].config_type))
+    assert names <= set(setting_types(find_commands()[command].config_type))
 
 
 @pytest.mark.parametrize(

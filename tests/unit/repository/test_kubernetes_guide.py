@@ -2,10 +2,10 @@
 
 import re
 
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_learner.config import LearnerConfig
 from kubebeast_learner.config.recipes import RECIPES
-from kubebeast_learner.config.sources import setting_types
 from kubebeast_learner.run.stats import Snapshot
 from tests.unit.repository import shell
 from tests.unit.repository.chart_values import CHART, complaints, has_path, schema

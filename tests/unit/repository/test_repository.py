@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
-from kubebeast_learner.cli import COMMANDS
-from kubebeast_learner.config.sources import setting_types
 from tests.unit.repository.shell import make_targets
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,7 +69,7 @@ def test_every_path_that_contributors_read_exists() -> None:
 def test_every_flag_of_the_readme_is_accepted_by_its_command() -> None:
     env_server = {field.name for field in dataclasses.fields(EnvServerConfig)}
     kubebeast = {"config", "recipe", "help"}.union(
-        *(setting_types(command.config_type) for command in COMMANDS.values())
+        *(setting_types(command.config_type) for command in find_commands().values())
     )
     flags = [
         (line, flag.replace("-", "_"))

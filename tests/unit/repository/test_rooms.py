@@ -17,15 +17,19 @@ SOURCES = {
     "kubebeast_envserver": ROOT / "services" / "envserver" / "kubebeast_envserver",
     "kubebeast_fleet": ROOT / "services" / "fleet" / "kubebeast_fleet",
     "kubebeast_learner": ROOT / "services" / "learner" / "kubebeast_learner",
+    "kubebeast_observe": ROOT / "services" / "observe" / "kubebeast_observe",
+    "kubebeast_runs": ROOT / "services" / "runs" / "kubebeast_runs",
 }
 ORDER = {
     "kubebeast_conformance": "rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
-        "spec config machine profiling ranks distributions models algorithm run actors training play observe tune "
-        "commands cli completion console __main__"
+        "errors config machine profiling ranks distributions models algorithm run actors training metrics play tune "
+        "commands __main__"
     ),
+    "kubebeast_observe": "settings numbers table arrays errors scrape fleet top plot report commands",
+    "kubebeast_runs": "files lock folder log rank_log log_table scores score_log checkpoints weights",
 }
 """Packages and modules of each distribution; each may import those before it."""
 FOREIGN = {
@@ -33,10 +37,12 @@ FOREIGN = {
     "kubebeast_conformance": {"kubebeast_common"},
     "kubebeast_envserver": {"kubebeast_common"},
     "kubebeast_fleet": {"kubebeast_common"},
-    "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver"},
+    "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver", "kubebeast_runs"},
+    "kubebeast_observe": {"kubebeast_common", "kubebeast_runs"},
+    "kubebeast_runs": {"kubebeast_common"},
 }
 """Other distributions that each one may import."""
-ENVIRONMENTS = ("actors.mono", "play", "tune", "cli")
+ENVIRONMENTS = ("actors.mono", "play", "tune")
 """Packages of the learner that make environments; all others work without the env-server's package."""
 TREES = {"benchmarks": {"harness"}, "harness": set[str](), "tests": {"harness"}}
 """Folders that are not distributions, each with the other folders that it may import."""

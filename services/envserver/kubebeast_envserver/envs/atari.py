@@ -11,9 +11,9 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
 from kubebeast_common.ids.env_id import parse_env_id
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
-from kubebeast_envserver.rows.spaces import Leaf
 
 if TYPE_CHECKING:
     from kubebeast_envserver.envs.atari_py_games import AtariPyGames

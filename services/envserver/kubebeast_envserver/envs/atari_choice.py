@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from gymnasium.envs import registration
 
-from kubebeast_common.env_config import Wrapper, format_wrappers
 from kubebeast_common.ids.env_id import EnvId, parse_env_id
+from kubebeast_common.spec.env_config import Wrapper, format_wrappers
 from kubebeast_common.user_code import UserImportError, import_user_module
 from kubebeast_envserver.config import Preset
 from kubebeast_envserver.envs.joint_env import is_joint_id

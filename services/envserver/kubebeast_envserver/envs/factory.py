@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
-from kubebeast_common.env_config import EnvConfig, Wrapper
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
@@ -22,7 +23,6 @@ from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.observation_frames import ObservationFrames
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, RenderedEnv, StepRows
 from kubebeast_envserver.rows.running_statistics import Statistics, restore
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.rows.stream_status import StreamStatus
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import Space
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.user_code import describe, raise_if_interrupt
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck

@@ -6,7 +6,7 @@ from typing import Any
 
 from gymnasium import Space
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.user_code import (
     UserImportError,
     describe,

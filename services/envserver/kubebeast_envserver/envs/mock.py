@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.rows import Array, StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 
 _PERIOD = 256
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.text import printable
 from kubebeast_envserver.envs.gymnasium_env import MakeCheck, render_options
 from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv, make_joint_env

@@ -5,7 +5,8 @@ from typing import Any
 
 from gymnasium import spaces
 
-from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError, leaves_of
+from kubebeast_common.spec.leaves import Leaf
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError, leaves_of
 
 
 def space_violations(

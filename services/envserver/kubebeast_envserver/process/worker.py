@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from kubebeast_common import log
 from kubebeast_common.backoff import Retries
-from kubebeast_common.env_config import MAX_CHARACTERS
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.settings import ConfigError
+from kubebeast_common.spec.env_config import MAX_CHARACTERS
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
 from kubebeast_envserver.faults.watched_env import WatchedEnv, watched

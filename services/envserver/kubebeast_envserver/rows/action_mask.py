@@ -8,9 +8,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.actions import action_leaves_of
 from kubebeast_envserver.rows.mask_forms import MaskPlan, elements, form_of_space
-from kubebeast_envserver.rows.spaces import Array, Leaf, UnsupportedSpaceError, flatten, leaves_of
+from kubebeast_envserver.rows.spaces import Array, UnsupportedSpaceError, flatten, leaves_of
 
 PATH = "action_mask"
 """Key of the mask in an observation, as in PettingZoo and others."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from kubebeast_envserver.rows.spaces import Array, Leaf, leaves_of
+from kubebeast_common.spec.leaves import Leaf
+from kubebeast_envserver.rows.spaces import Array, leaves_of
 
 _LARGEST_BOUND = 1e30
 """Larger bounds count as none: float32's largest number often stands for no bound."""

@@ -14,7 +14,8 @@ from kubebeast_common.pool.limits import (
     MAX_MESSAGE_BYTES,
     MAX_PATH_BYTES,
 )
-from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError
+from kubebeast_common.spec.leaves import Leaf
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 
 def check_limits(observation: Sequence[Leaf], action: Sequence[Leaf], num_envs: int) -> None:

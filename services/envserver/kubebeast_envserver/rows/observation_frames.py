@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import Array, HostedEnv, StepRows, WrappedEnv
-from kubebeast_envserver.rows.spaces import Leaf
 
 
 class ObservationFrames(WrappedEnv):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.stream_status import FailureKind
 
 Array = NDArray[Any]

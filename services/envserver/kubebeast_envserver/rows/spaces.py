@@ -6,7 +6,6 @@ Models divide bytes by 255. If the bounds of a Box of bytes are smaller, it trav
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,37 +14,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from kubebeast_common.pool.limits import MAX_LEAVES
+from kubebeast_common.spec.leaves import DTYPES, Leaf
 
 Array = NDArray[Any]
-
-DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float32", "float64", "bool")
-"""Element types of the wire."""
 
 
 class UnsupportedSpaceError(ValueError):
     """A space that cannot be sent. The message contains its place, its kind and a remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """Shape and element type of one leaf, for one environment (kubebeast.v1.LeafSpec)."""
-
-    path: str
-    dtype: str
-    shape: tuple[int, ...]
-    frame_stack: int = 1
-    """If above 1, the number of frames of `shape` in a row, oldest first."""
-    num_categories: int = 0
-    """If above 0, the number of categories, 0 .. num_categories - 1."""
-    bounded: bool = False
-    """True for an action leaf of numbers in [-1, 1]."""
-    is_action_mask: bool = False
-    """True for the observation leaf that marks the allowed categories of the action leaves."""
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """Shape of one row in a model: `shape`, or `(frame_stack, *shape)` if frame_stack > 1."""
-        return (self.frame_stack, *self.shape) if self.frame_stack > 1 else self.shape
 
 
 def leaves_of(space: spaces.Space[Any], box_leaf: Callable[[str, spaces.Box], Leaf] | None = None) -> list[Leaf]:

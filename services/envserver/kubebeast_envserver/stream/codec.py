@@ -12,9 +12,9 @@ from typing import Any
 import lz4.block
 import numpy as np
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.rows import Array, StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import torch
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.seeds import derived_seed
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window

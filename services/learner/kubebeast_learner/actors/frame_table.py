@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.algorithm.rollout import to_device
-from kubebeast_learner.spec import LeafSpec
 
 if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch

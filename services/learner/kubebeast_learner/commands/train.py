@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kubebeast_common.cli.settings import as_flags
 from kubebeast_common.http_endpoint import HttpEndpoint
 from kubebeast_common.process import open_files
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.actors.base import Actors, spread
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.actors.remote.dialing import Dialer
@@ -33,8 +34,7 @@ from kubebeast_learner.config import (
     TrainConfig,
 )
 from kubebeast_learner.config.checks import require
-from kubebeast_learner.config.sources import as_flags
-from kubebeast_learner.observe.metrics import make_registry
+from kubebeast_learner.metrics import make_registry
 from kubebeast_learner.ranks.devices import choose_inference_devices
 from kubebeast_learner.ranks.launch import launch
 from kubebeast_learner.ranks.place import Place

@@ -6,6 +6,13 @@ Names are those of TorchBeast for options that both have. Validation errors cont
 from kubebeast_learner.config.checks import ConfigError
 from kubebeast_learner.config.environments import CheckEnvConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
+from kubebeast_learner.config.play import (
+    CheckpointConfig,
+    EvalConfig,
+    ExportConfig,
+    PlayConfig,
+    RenderConfig,
+)
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.running import (
@@ -22,33 +29,15 @@ from kubebeast_learner.config.running import (
     TrainingConfig,
 )
 from kubebeast_learner.config.tasks import TasksConfig
-from kubebeast_learner.config.tools import (
-    CheckpointConfig,
-    ClusterConfig,
-    CompletionConfig,
-    EvalConfig,
-    ExportConfig,
-    FleetConfig,
-    FleetScaleConfig,
-    PlayConfig,
-    PlotConfig,
-    RenderConfig,
-    ReportConfig,
-    TopConfig,
-)
 from kubebeast_learner.config.tuning import TuneConfig, TuningConfig
 
 __all__ = [
     "ActorProcessesConfig",
     "CheckEnvConfig",
     "CheckpointConfig",
-    "ClusterConfig",
-    "CompletionConfig",
     "ConfigError",
     "EvalConfig",
     "ExportConfig",
-    "FleetConfig",
-    "FleetScaleConfig",
     "FleetTrainingConfig",
     "LearnerConfig",
     "LocalEnvsConfig",
@@ -58,17 +47,14 @@ __all__ = [
     "MonoConfig",
     "OptimizerConfig",
     "PlayConfig",
-    "PlotConfig",
     "PoolConfig",
     "RanksConfig",
     "RemoteFleetConfig",
     "RenderConfig",
     "ReplayConfig",
-    "ReportConfig",
     "RolloutConfig",
     "RunConfig",
     "TasksConfig",
-    "TopConfig",
     "TrainConfig",
     "TrainingConfig",
     "TuneConfig",

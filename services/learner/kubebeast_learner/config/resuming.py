@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubebeast_common.env_config import parse_wrappers
+from kubebeast_common.spec.env_config import parse_wrappers
 from kubebeast_learner.config.checks import ConfigError
 from kubebeast_learner.config.tasks import parse_task_shares
 

@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.config.learning import BoundedActions
 from kubebeast_learner.distributions.categorical import Categorical
 from kubebeast_learner.distributions.normal import Normal, SquashedNormal
 from kubebeast_learner.distributions.part import Part
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
+from kubebeast_learner.errors import ModelSpecError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Actor-critic models. `make_model` builds one; `Model` is their common contract."""
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.factory import describe_inputs, make_model
 from kubebeast_learner.models.torsos.base import Encoder
 from kubebeast_learner.models.torsos.image import ImageLayout
-from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 __all__ = [
     "ActionDistribution",

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.base import ModelInputs
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 
 class ActionMask:

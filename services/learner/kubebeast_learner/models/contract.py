@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.config.plugins import describe
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.base import ModelInputs, ModelOutput
 from kubebeast_learner.models.core import CoreState
 from kubebeast_learner.models.dummy import dummy_inputs
-from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 T, B = 3, 2
 # Tolerances relative to the largest output. A call of another shape rounds differently, most of all in bfloat16.

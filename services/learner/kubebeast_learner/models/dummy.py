@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.base import ModelInputs
-from kubebeast_learner.spec import LeafSpec
 
 
 def dummy_inputs(

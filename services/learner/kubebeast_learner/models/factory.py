@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.learning import InputChoice
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.action_mask import ActionMask, data_leaves
 from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.base import Model
@@ -14,7 +16,6 @@ from kubebeast_learner.models.normalisation import ObservationNormaliser
 from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.models.torsos.choice import make_torso
 from kubebeast_learner.models.user import make_user_model
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 
 def make_model(

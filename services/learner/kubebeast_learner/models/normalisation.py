@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.finite import LARGEST
 from kubebeast_learner.ranks.group import sum_over_ranks
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 LIMIT = 10.0
 """Limit at which normalized numbers are clipped: rare extremes, and first rows, while the statistics are poor."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.base import Model
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 MAX_NUMBERS = 1 << 28
 """Most numbers that a leaf of a row may become in a network, with one-hot categories: 1 GiB of float32. Its product

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.action_mask import ActionMask
 from kubebeast_learner.models.base import Model, ModelInputs, ModelOutput
 from kubebeast_learner.models.contract import check_contract
 from kubebeast_learner.models.core import CoreState
-from kubebeast_learner.spec import LeafSpec, ModelSpecError
 
 
 class UserModel(Model):

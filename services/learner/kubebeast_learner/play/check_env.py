@@ -10,10 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import describe
 from kubebeast_envserver.envs.factory import Leaf, resolve_config
 from kubebeast_envserver.rows.limits import bytes_of_row
-from kubebeast_learner.actors.env_spec import describe
 from kubebeast_learner.config import CheckEnvConfig, ConfigError
 from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import ModelSpecError, describe_inputs, make_model

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from kubebeast_common.env_config import Wrapper, format_wrappers
+from kubebeast_common.spec.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
 from kubebeast_envserver.rows.advice import collected
 from kubebeast_learner.config import EvalConfig

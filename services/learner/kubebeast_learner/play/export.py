@@ -17,7 +17,8 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.config import ConfigError, ExportConfig
 from kubebeast_learner.models import Model, ModelInputs
 from kubebeast_learner.play.export_description import describe, outputs

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import find_action_meanings, find_atari
-from kubebeast_learner.actors.env_spec import Leaf
 from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import Model

@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import torch
 
-from kubebeast_common.env_config import EnvConfig, Wrapper, format_wrappers
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper, format_wrappers
+from kubebeast_common.spec.env_spec import EnvSpec, describe
 from kubebeast_envserver.envs.factory import HostedEnv, module_of, num_agents_of, resolve_config
 from kubebeast_envserver.envs.registration import name_one_environment
-from kubebeast_learner.actors.env_spec import EnvSpec, describe
 from kubebeast_learner.actors.mono.isolated_env import isolated
 from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
-from kubebeast_learner.config.tools import TRAINED
+from kubebeast_learner.config.play import TRAINED
 from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import Model, ModelInputs
 from kubebeast_learner.models.contract import require_playable

@@ -8,20 +8,20 @@ from typing import Any
 
 import torch
 
-from kubebeast_common.env_config import EnvConfig, Wrapper, parse_wrappers
+from kubebeast_common.cli.settings import section_from_settings
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper, parse_wrappers
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.user_code import message
 from kubebeast_envserver.envs.factory import resolve_config
 from kubebeast_envserver.rows.running_statistics import Statistics
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig, TasksConfig
-from kubebeast_learner.config.sources import section_from_settings
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load
-from kubebeast_learner.run.folder import folder_of
 from kubebeast_learner.training.saved_state import require_playable, taking_over
+from kubebeast_runs.folder import folder_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

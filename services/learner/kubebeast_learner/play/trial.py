@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.pool.limits import MAX_ID_CHARACTERS
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     HostedEnv,
@@ -32,7 +33,6 @@ from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
 from kubebeast_envserver.stream.codec import encode_observations, offer_compression
 from kubebeast_learner.config import CheckEnvConfig, ConfigError
-from kubebeast_learner.spec import LeafSpec
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = FaultPolicy(max_failures=3)

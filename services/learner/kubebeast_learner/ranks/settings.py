@@ -1,15 +1,8 @@
 """Comparison, before training, of settings that must be the same on all ranks."""
 
-from kubebeast_learner.config import (
-    ConfigError,
-    LossConfig,
-    ModelConfig,
-    OptimizerConfig,
-    TasksConfig,
-    TrainingConfig,
-)
+from kubebeast_common.cli.settings import as_settings, setting_types
+from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, OptimizerConfig, TasksConfig, TrainingConfig
 from kubebeast_learner.config.resuming import changes
-from kubebeast_learner.config.sources import as_settings, setting_types
 from kubebeast_learner.ranks.group import gather
 
 WHAT_IS_LEARNT = (TasksConfig, ModelConfig, LossConfig, OptimizerConfig)

@@ -17,11 +17,12 @@ from kubebeast_learner.run.checkpoint_file import FORMAT as FORMAT
 from kubebeast_learner.run.checkpoint_file import REQUIRED_KEYS, DamagedCheckpointError, load
 from kubebeast_learner.run.checkpoint_file import CheckpointError as CheckpointError
 from kubebeast_learner.run.finite import not_finite_in
+from kubebeast_runs.checkpoints import checkpoint_paths, is_file, name_of, step_of
+from kubebeast_runs.weights import NAME as WEIGHTS
 
 logger = logging.getLogger(__name__)
 
-_NAME = re.compile(r"checkpoint-(\d+)\.pt")
-_UNFINISHED = re.compile(rf"(?:checkpoint-\d{{12,}}\.pt|{re.escape(weights_file.NAME)}){re.escape(atomic_file.SUFFIX)}")
+_UNFINISHED = re.compile(rf"(?:checkpoint-\d{{12,}}\.pt|{re.escape(WEIGHTS)}){re.escape(atomic_file.SUFFIX)}")
 
 
 class CheckpointStore:
@@ -58,7 +59,7 @@ class CheckpointStore:
             raise ValueError(f"state lacks {sorted(missing)}")
         self._folder.mkdir(parents=True, exist_ok=True)
         self._remove_unfinished()
-        path = self._folder / _name_of(state["step"])
+        path = self._folder / name_of(state["step"])
         # Serialized in memory first: torch hides the operating system's reason if a write fails.
         content = io.BytesIO()
         torch.save(dict(state), content)
@@ -72,17 +73,14 @@ class CheckpointStore:
         return path
 
     def paths(self) -> list[Path]:
-        """Returns the checkpoint files, newest (highest step) first. Raises OSError if the folder cannot be listed."""
-        if not self._folder.is_dir():
-            return []
-        steps = {path: step for path in self._folder.iterdir() if (step := step_of(path)) is not None}
-        return sorted(filter(_is_file, steps), key=lambda path: steps[path], reverse=True)
+        """Returns the checkpoint files, newest first. Raises OSError if the folder cannot be listed."""
+        return checkpoint_paths(self._folder)
 
     def newest_size(self) -> int:
         """Returns the bytes of the newest checkpoint and of the weights; 0 if there are none or they cannot be read."""
         size = 0
         with contextlib.suppress(OSError):
-            for path in [*self.paths()[:1], self._folder / weights_file.NAME]:
+            for path in [*self.paths()[:1], self._folder / WEIGHTS]:
                 size += path.stat().st_size
         return size
 
@@ -126,15 +124,15 @@ class CheckpointStore:
     def _remove_old(self, step: int) -> None:
         while self._damaged:
             path, identity = self._damaged.pop()
-            if path.name == _name_of(step_of(path)) and _identity(path) == identity:
+            if path.name == name_of(step_of(path)) and _identity(path) == identity:
                 path.unlink(missing_ok=True)
-        mine = [path for path in self.paths() if path.name == _name_of(step_of(path))]
+        mine = [path for path in self.paths() if path.name == name_of(step_of(path))]
         past = [path for path in mine if path not in self._passed_over and (step_of(path) or 0) <= step]
         for old in past[self._keep :]:
             old.unlink(missing_ok=True)
 
     def _save_weights(self, state: Mapping[str, Any]) -> None:
-        path = self._folder / weights_file.NAME
+        path = self._folder / WEIGHTS
         try:
             write_atomically(path, weights_file.encode(state))
         except OSError as error:
@@ -143,7 +141,7 @@ class CheckpointStore:
     def _remove_unfinished(self) -> None:
         """Removes the files of a process that was killed during a save."""
         for path in self._folder.iterdir():
-            if _UNFINISHED.fullmatch(path.name) and _is_file(path):
+            if _UNFINISHED.fullmatch(path.name) and is_file(path):
                 path.unlink(missing_ok=True)
 
 
@@ -165,25 +163,6 @@ def _identity(path: Path) -> _Identity:
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def step_of(path: Path) -> int | None:
-    """Returns the env-steps in the name of a checkpoint; None for any other file."""
-    match = _NAME.fullmatch(path.name)
-    return int(match[1]) if match else None
-
-
-def _name_of(step: int | None) -> str:
-    """Returns the name that `save` gives a file; other names of the same step are chosen by users."""
-    return f"checkpoint-{step or 0:012d}.pt"
-
-
-def _is_file(path: Path) -> bool:
-    """Returns True if `path` opens without blocking; False for a broken link."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def rng_state() -> dict[str, Any]:

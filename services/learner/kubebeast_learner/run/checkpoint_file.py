@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import torch
 
 from kubebeast_learner.run import weights_file
+from kubebeast_runs.weights import SUFFIX
 
 FORMAT = 1
 REQUIRED_KEYS = frozenset({"format", "step", "env_spec", "config", "learner"})
@@ -43,7 +44,7 @@ def load(path: Path) -> dict[str, Any]:
             another format, missing permissions, too little memory.
     """
     try:
-        if path.suffix == weights_file.SUFFIX:
+        if path.suffix == SUFFIX:
             return weights_file.read(path)
         sizes = _checked_sizes(path)
         _require_backed(torch.load(path, map_location="meta", weights_only=True), sizes)

@@ -1,8 +1,4 @@
-"""Weights of a run as safetensors: sufficient to play with the model, but not to train it further.
-
-The metadata are text: `step`, and as JSON `env_spec` (EnvSpec.to_plain), `settings` (the model's and PLAY_SETTINGS) and
-`env_statistics` (the statistics of the environments' wrappers).
-"""
+"""Weights of a run as safetensors, written and read with their tensors; kubebeast_runs.weights describes the file."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +8,9 @@ from typing import Any
 import safetensors
 import safetensors.torch
 
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_learner.config import ModelConfig
-from kubebeast_learner.config.sources import setting_types
 
-NAME = "weights.safetensors"
-SUFFIX = ".safetensors"
 PLAY_SETTINGS = ("env", "preset", "reward_clipping")
 
 

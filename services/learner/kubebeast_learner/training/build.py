@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer

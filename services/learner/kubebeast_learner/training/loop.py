@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kubebeast_common.cli.settings import as_settings
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import empty_rollout
 from kubebeast_learner.algorithm.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
-from kubebeast_learner.config.sources import as_settings
 from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.models import Model
@@ -33,19 +33,20 @@ from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
-from kubebeast_learner.run.files.room import RoomWait
 from kubebeast_learner.run.finite import not_finite_in
-from kubebeast_learner.run.log import RunLog
-from kubebeast_learner.run.rank_log import RankLog
 from kubebeast_learner.run.stats import RunStats, Snapshot
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
+from kubebeast_learner.training.facts import describe_run
 from kubebeast_learner.training.failed_episodes import FailedEpisodes, remark
 from kubebeast_learner.training.meeting import meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
 from kubebeast_learner.training.run_folder import RunFolder
 from kubebeast_learner.training.saved_state import taking_over
+from kubebeast_runs.files.room import RoomWait
+from kubebeast_runs.log import RunLog
+from kubebeast_runs.rank_log import RankLog
 
 logger = logging.getLogger(__name__)
 
@@ -188,7 +189,7 @@ class Training:
     def _begin(self, spec: EnvSpec) -> None:
         """Begins the run: from here on it is in the folder, in TensorBoard, and the latest."""
         self._has_begun = True
-        self._run_log.record(as_settings(self._config))
+        self._run_log.record(as_settings(self._config), describe_run(self._config))
         self._run_log.note_environment(spec.env_id, spec.to_plain()["env_config"])
 
     def _room(self) -> RoomWait | None:

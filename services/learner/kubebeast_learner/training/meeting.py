@@ -5,16 +5,16 @@ import threading
 
 import torch
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.text import printable
 from kubebeast_learner.actors.base import Actors
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.models import Model
 from kubebeast_learner.ranks.group import gather, sum_over_ranks
 from kubebeast_learner.ranks.place import Place
-from kubebeast_learner.run.files.room import POLL_S, RoomWait
 from kubebeast_learner.training.build import assemble_model, load_user_code
 from kubebeast_learner.training.monitor import Monitor
+from kubebeast_runs.files.room import POLL_S, RoomWait
 
 MAX_REASON_CHARS = 1000
 """Maximum length of the reason that is sent to a refused peer: gRPC limits the size of a status."""

@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_common import log
+from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors, ActorsError
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import ConfigError, RanksConfig, RunConfig, TrainingConfig
 from kubebeast_learner.config.resuming import changes, check_resume
-from kubebeast_learner.config.sources import as_settings
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
@@ -30,15 +30,15 @@ from kubebeast_learner.ranks.group import RankLostError, first_ranks, open_group
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.settings import require_alike
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
-from kubebeast_learner.run.files.room import POLL_S
-from kubebeast_learner.run.log import RunLog, default_xpid
-from kubebeast_learner.run.rank_log import RankLog
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Mode, make_progress
 from kubebeast_learner.training.run_folder import RunFolderError
 from kubebeast_learner.training.saved_state import require_resumable, taking_over
 from kubebeast_learner.training.stopping import stop_on_signals
+from kubebeast_runs.files.room import POLL_S
+from kubebeast_runs.log import RunLog, default_xpid
+from kubebeast_runs.rank_log import RankLog
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from torch import Tensor
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.cli.settings import section_from_settings
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.user_code import message
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import ModelConfig, TasksConfig
-from kubebeast_learner.config.sources import section_from_settings
 from kubebeast_learner.run.checkpoint_file import CheckpointError
 
 MAX_COUNT = 2**53

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.config import FleetTrainingConfig, TrainingConfig
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.machine.memory import memory_bytes

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import num_agents_of
 from kubebeast_learner.actors.base import ActorsError
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import takes_single_frames
 from kubebeast_learner.actors.remote.actors import make_pool, open_pool
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet

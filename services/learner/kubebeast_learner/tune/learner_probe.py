@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.actors.core_states import CoreStateTable
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.weights import WeightPublisher

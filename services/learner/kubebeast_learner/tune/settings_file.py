@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
+from kubebeast_common.cli.settings import as_settings, setting_types
 from kubebeast_learner.config import TrainConfig
 from kubebeast_learner.config.recipes import choose_recipe
-from kubebeast_learner.config.sources import as_settings, setting_types
 from kubebeast_learner.tune.choice import MAX_BATCHES_IN_FLIGHT, Expected
 from kubebeast_learner.tune.pieces import Pieces
 

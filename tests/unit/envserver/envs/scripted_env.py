@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 
 NUM_ENVS, NUM_ACTIONS = 2, 3
 OBSERVATION, ACTION = Leaf("", "float32", (3,)), Leaf("", "int64", (), num_categories=NUM_ACTIONS)

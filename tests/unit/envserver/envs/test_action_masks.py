@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver import ActionMaskFromInfo, EnvironmentFailure, HostedEnv, Wrapper, make_vector_env
 from kubebeast_envserver.rows.advice import collected
-from kubebeast_envserver.rows.spaces import Leaf
 
 LENGTH = 4
 ENV = f"{__name__}:Chess-v0"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_common.user_code import message
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
@@ -18,7 +19,6 @@ from kubebeast_envserver.envs.factory import (
     find_action_meanings,
     make_vector_env,
 )
-from kubebeast_envserver.rows.spaces import Leaf
 
 FAULTS = "tests.integration.envserver_faults"
 SECOND_CONSTRUCTOR_WORKS = """

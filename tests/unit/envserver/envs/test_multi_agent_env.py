@@ -9,7 +9,7 @@ from pettingzoo import ParallelEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     StepRows,

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env
 from kubebeast_envserver.envs.vector_env import VectorEnvRows
 from kubebeast_envserver.rows.rows import StepRows

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubebeast_common.env_config import EnvConfig, Wrapper
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     HostedEnv,
@@ -17,7 +18,6 @@ from kubebeast_envserver.envs.factory import (
     make_vector_env,
     resolve_config,
 )
-from kubebeast_envserver.rows.spaces import Leaf
 
 MODULE = """
 import gymnasium

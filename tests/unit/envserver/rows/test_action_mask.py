@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.action_mask import ActionMask, find_action_mask
-from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 BOARD = spaces.Box(0.0, 1.0, (9,))
 BOARD_LEAF = Leaf("board", "float32", (9,))

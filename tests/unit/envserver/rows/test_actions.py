@@ -9,8 +9,8 @@ from gymnasium.vector.utils import batch_space, iterate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
-from kubebeast_envserver.rows.spaces import Leaf
 from tests.unit.envserver.rows.test_spaces import any_space
 
 HALF_OPEN = spaces.Box(np.array([0.0, -np.inf], np.float32), np.array([np.inf, 2.0], np.float32))

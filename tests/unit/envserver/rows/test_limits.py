@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from kubebeast_common.pool import limits
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.limits import bytes_of_row, check_limits, message_violation
-from kubebeast_envserver.rows.spaces import Leaf, UnsupportedSpaceError
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 ACTION = [Leaf("", "int64", (), num_categories=2)]
 CORE = Path(__file__).resolve().parents[4] / "native" / "src" / "core"

@@ -9,8 +9,9 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebeast_common.spec.leaves import DTYPES, Leaf
 from kubebeast_envserver.rows.advice import collected
-from kubebeast_envserver.rows.spaces import DTYPES, Leaf, UnsupportedSpaceError, flatten, leaves_of
+from kubebeast_envserver.rows.spaces import UnsupportedSpaceError, flatten, leaves_of
 from kubebeast_envserver.rows.texts import without_texts
 
 boxes = st.builds(

@@ -9,8 +9,9 @@ import pytest
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import Leaf, flatten
+from kubebeast_envserver.rows.spaces import flatten
 from kubebeast_envserver.stream.codec import LZ4_MIN_BYTES, encode_observations
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_envserver.stream.codec import (
     ActionLayout,
     ProtocolError,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.leaves import DTYPES, Leaf
 from kubebeast_envserver.rows.rows import StepRows
-from kubebeast_envserver.rows.spaces import DTYPES, Leaf
 from kubebeast_envserver.stream.codec import (
     MAX_DETAIL_CHARS,
     ActionLayout,

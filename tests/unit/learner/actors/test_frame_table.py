@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from kubebeast_learner.actors.env_spec import Leaf
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 
 IMAGE, SPEED = Leaf("image", "uint8", (2, 2), 4, 0), Leaf("speed", "float32", (3,), 1, 0)

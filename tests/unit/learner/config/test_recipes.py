@@ -2,9 +2,9 @@
 
 import pytest
 
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_learner.config import ConfigError, MonoConfig, TrainConfig
 from kubebeast_learner.config.recipes import RECIPES, choose_recipe
-from kubebeast_learner.config.sources import setting_types
 
 
 @pytest.mark.parametrize(

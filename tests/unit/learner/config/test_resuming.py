@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kubebeast_common.cli.settings import as_settings, setting_types
 from kubebeast_learner.config import ConfigError, LearnerConfig, ModelConfig, MonoConfig, RunConfig, TrainConfig
 from kubebeast_learner.config.resuming import FIXED, RESUMING, changes, check_resume
-from kubebeast_learner.config.sources import as_settings, setting_types
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "runs.md"
 ORIGIN = "checkpoint-7.pt"

@@ -11,7 +11,7 @@ from torch import distributions as reference
 
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.distributions.normal import LOG_STD_RANGE
-from kubebeast_learner.spec import ModelSpecError
+from kubebeast_learner.errors import ModelSpecError
 from tests.unit.learner.algorithm.learning_data import Leaf, discrete
 
 CHOICES = [Leaf((), "int64", "0", num_categories=3), Leaf((), "int64", "1", num_categories=5)]

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from kubebeast_common.env_config import EnvConfig, Wrapper
+from kubebeast_common.cli.settings import as_settings
+from kubebeast_common.spec.env_config import EnvConfig, Wrapper
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env, num_agents_of, resolve_config
-from kubebeast_envserver.rows.spaces import Leaf
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
-from kubebeast_learner.config.sources import as_settings
 from kubebeast_learner.models import make_model
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore

@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from kubebeast_envserver.rows.spaces import Leaf
-from kubebeast_learner.cli import main
+from kubebeast_common.cli.main import main
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.config import CheckEnvConfig, ConfigError, ModelConfig
 from kubebeast_learner.play.check_env import check_env, run
 from kubebeast_learner.play.trial import Trial, random_actions

@@ -13,7 +13,7 @@ import torch
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from rich.console import Console
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import ActorProcessesConfig, ConfigError, EvalConfig, ModelConfig, MonoConfig
 from kubebeast_learner.play.evaluate import Evaluation, evaluate, print_table, run

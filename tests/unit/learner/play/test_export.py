@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env
-from kubebeast_envserver.rows.spaces import Leaf
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ExportConfig, ModelConfig
 from kubebeast_learner.models import make_model
 from kubebeast_learner.play import export as export_module

@@ -14,7 +14,7 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
 from harness.processes import warm_start
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_envserver.catch import Catch
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import CheckpointConfig, EvalConfig, ExportConfig, ModelConfig

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from kubebeast_common.env_config import Wrapper
-from kubebeast_learner import cli
+from kubebeast_common.cli import main as cli
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig, ModelConfig
 from kubebeast_learner.play.evaluate import evaluate
 from kubebeast_learner.play.export_description import describe

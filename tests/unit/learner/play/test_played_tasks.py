@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kubebeast_common.env_config import EnvConfig
-from kubebeast_envserver.rows.spaces import Leaf
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.config import CheckpointConfig, ConfigError, LearnerConfig, ModelConfig, PlayConfig, TasksConfig
 from kubebeast_learner.play.export import Actor, Format, check, example_inputs, load, write
 from kubebeast_learner.play.playing import choose_env

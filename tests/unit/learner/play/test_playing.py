@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import EnvironmentFailure, StepRows
-from kubebeast_envserver.rows.spaces import Leaf
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.play.playing import PlayedEpisode, play

@@ -8,7 +8,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_learner.config import (
     ActorProcessesConfig,
     CheckpointConfig,

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import kubebeast_native as native
 from harness.ports import free_address
-from kubebeast_learner import cli
+from kubebeast_common.cli import main as cli
 from kubebeast_learner.config import ConfigError, PoolConfig
 from kubebeast_learner.profiling import tracing
 from kubebeast_learner.profiling.tracing import StepTracer, record_step

@@ -12,8 +12,9 @@ import safetensors.torch
 import torch
 
 from kubebeast_learner.run import checkpoint
-from kubebeast_learner.run.checkpoint import CheckpointStore, step_of
+from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load
+from kubebeast_runs.checkpoints import step_of
 
 
 def state(step: int, **more: Any) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from kubebeast_common.env_config import EnvConfig
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, TrainingConfig
 from kubebeast_learner.ranks.place import ALONE
 from kubebeast_learner.training.meeting import MAX_REASON_CHARS, meet_environment

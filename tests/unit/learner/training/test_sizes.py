@@ -6,7 +6,8 @@ from typing import Literal, get_args
 import pytest
 import torch
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.config import LearnerConfig, ModelConfig, PoolConfig, ReplayConfig, RolloutConfig, TrainingConfig
 from kubebeast_learner.models import ModelSpecError, make_model
 from kubebeast_learner.models.sizes import check_sizes, model_bytes

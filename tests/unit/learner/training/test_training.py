@@ -13,10 +13,10 @@ from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
 from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore
-from kubebeast_learner.run.log import RunLog
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import LATER_UPDATE_S, Monitor
 from kubebeast_learner.training.progress import JsonProgress
+from kubebeast_runs.log import RunLog
 from tests.unit.learner.algorithm.learning_data import random_rollout
 from tests.unit.learner.run.test_run_stats import Clock
 from tests.unit.learner.training.scripted_actors import BATCHES, ScriptedActors

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kubebeast_learner.actors.env_spec import EnvSpec
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.made_up import made_up_rollout
 from kubebeast_learner.config import ModelConfig, RunConfig, TrainConfig
 from kubebeast_learner.models import Model, make_model

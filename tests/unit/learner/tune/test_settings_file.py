@@ -6,9 +6,10 @@ from typing import TypeVar
 
 import pytest
 
+from kubebeast_common.cli.parsing import Voice, parse
+from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import TrainConfig, TuneConfig
-from kubebeast_learner.config.command_line import Voice, parse
-from kubebeast_learner.config.sources import as_settings, layer_flags
+from kubebeast_learner.config.sources import layer_flags
 from kubebeast_learner.tune.choice import Choice, expect
 from kubebeast_learner.tune.settings_file import chosen_settings, render
 from tests.unit.learner.tune.measured import learner, machine

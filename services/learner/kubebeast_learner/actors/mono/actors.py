@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kubebeast_common.env_config import EnvConfig
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import ActorTask, Episode
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.distributions import ActionDistribution

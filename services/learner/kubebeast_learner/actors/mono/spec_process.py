@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 from kubebeast_common.process.family import Family, kill_own_family
 from kubebeast_common.process.leaving import leave
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, num_agents_of, resolve_config
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.faults.watched_env import watched
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.own_process import LOG_NAME, begin
 from kubebeast_learner.config import ConfigError, MonoConfig
 

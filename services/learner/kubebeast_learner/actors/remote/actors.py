@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from kubebeast_common.access.addresses import bindable
-from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.pool.stream_log import StreamLog
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.core_states import CoreStateTable
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kubebeast_common.env_config import EnvConfig
 from kubebeast_common.pool.stream_log import MAX_TEXT, StreamEvent
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec, describe
 from kubebeast_common.text import printable
-from kubebeast_learner.actors.env_spec import EnvSpec, describe
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor, nn
 
-from kubebeast_learner.spec import LeafSpec
+from kubebeast_common.spec.leaves import LeafSpec
 
 
 class Torso(nn.Module):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.models.torsos.base import Torso
-from kubebeast_learner.spec import LeafSpec
 
 EMBEDDING_SIZE = 32
 """Size of the embedding of one category. Up to this many categories, one-hot is no wider and loses nothing."""

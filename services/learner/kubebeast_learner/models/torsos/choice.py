@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.config import ConfigError, ModelConfig
 from kubebeast_learner.config.checks import require
+from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.models.torsos.base import Torso
 from kubebeast_learner.models.torsos.category import CategoryTorso
 from kubebeast_learner.models.torsos.deep import DeepTorso
@@ -13,7 +15,6 @@ from kubebeast_learner.models.torsos.mlp import MLPTorso
 from kubebeast_learner.models.torsos.own import make_own_encoder
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 from kubebeast_learner.models.torsos.small import SmallTorso
-from kubebeast_learner.spec import LeafSpec, ModelSpecError, describe_leaf
 
 SMALLEST_SIDE = 3
 """Smallest height and width of an image with channels, from the 3x3 convolutions of the small network."""

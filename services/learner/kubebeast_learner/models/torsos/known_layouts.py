@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubebeast_common.ids.env_id import parse_env_id
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.config import ModelConfig
-from kubebeast_learner.spec import LeafSpec
 
 LAYOUTS = {"MinAtar": "hwc"}
 """Axes by namespace of environment ids. MinAtar's Seaquest has 10 channels of 10 x 10 cells (arXiv:1903.03176)."""

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.models.torsos.base import Torso
-from kubebeast_learner.spec import LeafSpec
 
 
 class LeavesTorso(Torso):

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.config import ConfigError, ModelConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.models.contract import all_finite
 from kubebeast_learner.models.dummy import dummy_leaf
 from kubebeast_learner.models.torsos.base import Torso
-from kubebeast_learner.spec import LeafSpec, describe_leaf
 
 T, B = 3, 2
 _TOLERANCE = 2e-2

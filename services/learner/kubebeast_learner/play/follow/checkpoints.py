@@ -4,7 +4,8 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubebeast_learner.run.checkpoint import CheckpointStore, step_of
+from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_runs.checkpoints import step_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from kubebeast_common.volume import is_full
 from kubebeast_learner.config import ConfigError, EvalConfig
 from kubebeast_learner.play.follow.follower import POLL_S, Follower
 from kubebeast_learner.play.follow.metrics import FollowMetrics
-from kubebeast_learner.run.folder import folder_of
-from kubebeast_learner.run.scores import ScoreLog
 from kubebeast_learner.training.stopping import stop_on_signals
+from kubebeast_runs.folder import folder_of
+from kubebeast_runs.score_log import ScoreLog
 
 logger = logging.getLogger(__name__)
 

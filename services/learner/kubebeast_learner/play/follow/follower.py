@@ -18,8 +18,8 @@ from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint import CheckpointError
-from kubebeast_learner.run.folder import read_meta
-from kubebeast_learner.run.scores import ScoreLog
+from kubebeast_runs.folder import read_meta
+from kubebeast_runs.score_log import ScoreLog
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_envserver import make_vector_env
 from kubebeast_envserver.envs.factory import find_action_meanings, resolve_config
 

@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from kubebeast_common.env_config import Wrapper
+from kubebeast_common.spec.env_config import Wrapper
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.advice import collected
-from kubebeast_envserver.rows.spaces import Leaf
 
 PACKAGE = {
     "__init__": """

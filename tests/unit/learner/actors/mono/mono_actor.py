@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.env_spec import EnvSpec
 from kubebeast_learner.actors.mono.actor import Actor, ActorTask
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights

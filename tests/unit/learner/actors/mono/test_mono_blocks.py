@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, write_row
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors

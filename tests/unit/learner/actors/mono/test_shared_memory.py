@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.mono import shared_memory
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.config import ConfigError, ModelConfig

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import kubebeast_native as native
-from kubebeast_common.env_config import EnvConfig
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.inference import InferenceError
 from kubebeast_learner.actors.remote import actors as remote_actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool

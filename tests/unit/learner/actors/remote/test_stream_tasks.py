@@ -4,8 +4,9 @@ import logging
 
 import pytest
 
-from kubebeast_common.env_config import EnvConfig
-from kubebeast_learner.actors.env_spec import EnvSpec, Leaf
+from kubebeast_common.spec.env_config import EnvConfig
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.remote.stream_tasks import MAX_TASKS, StreamTasks, read_env_config
 from tests.unit.common.pool.test_stream_log import Event
 

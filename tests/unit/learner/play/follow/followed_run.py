@@ -11,9 +11,10 @@ from kubebeast_common.atomic_file import SUFFIX
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.play.follow.follower import Follower
 from kubebeast_learner.play.follow.metrics import FollowMetrics
-from kubebeast_learner.run.log import RunLog
-from kubebeast_learner.run.log_table import LogTable
-from kubebeast_learner.run.scores import ScoreLog, read_scores
+from kubebeast_runs.log import RunLog
+from kubebeast_runs.log_table import LogTable
+from kubebeast_runs.score_log import ScoreLog
+from kubebeast_runs.scores import read_scores
 
 TOTAL = 100
 CONFIG = EvalConfig(follow=True, episodes=2, max_episode_steps=20)

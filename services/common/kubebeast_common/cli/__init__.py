@@ -1,0 +1,1 @@
+"""The `kubebeast` command: finds the commands of installed packages, reads their settings and runs them."""

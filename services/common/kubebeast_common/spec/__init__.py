@@ -1,0 +1,1 @@
+"""The description of an environment: its leaves, its shapes and how it is made."""

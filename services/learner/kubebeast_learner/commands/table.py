@@ -1,0 +1,79 @@
+"""The learner's commands of `kubebeast`."""
+
+from kubebeast_common.cli.command import Command
+from kubebeast_learner.config import (
+    CheckEnvConfig,
+    EvalConfig,
+    ExportConfig,
+    LearnerConfig,
+    MonoConfig,
+    RenderConfig,
+    TrainConfig,
+    TrainingConfig,
+    TuneConfig,
+)
+from kubebeast_learner.config.sources import layer_flags
+
+
+def _command(summary: str, example: str, config_type: type, target: str, *, plays: bool = False) -> Command:
+    return Command(
+        summary=summary,
+        example=example,
+        config_type=config_type,
+        target=f"kubebeast_learner.{target}",
+        layer_flags=layer_flags,
+        has_sources=issubclass(config_type, TrainingConfig),
+        plays=plays,
+    )
+
+
+COMMANDS = {
+    "train": _command(
+        "Train on this machine: env-server processes and the learner.",
+        "--env CartPole-v1 --xpid cartpole",
+        TrainConfig,
+        "commands.train:train",
+    ),
+    "mono": _command(
+        "Train on this machine without env-servers and native code.",
+        "--env CartPole-v1 --xpid cartpole",
+        MonoConfig,
+        "commands.mono:train",
+    ),
+    "learner": _command(
+        "Run the learner; env-servers elsewhere dial it, or it dials them.",
+        "--env PongNoFrameskip-v4 --xpid pong --address 0.0.0.0:4431",
+        LearnerConfig,
+        "commands.train:learn",
+    ),
+    "tune": _command(
+        "Measure this machine and write the settings for kubebeast train.",
+        "--env PongNoFrameskip-v4 --out pong.yaml",
+        TuneConfig,
+        "commands.tune:run",
+    ),
+    "eval": _command(
+        "Play whole episodes with a checkpoint.", "--xpid cartpole", EvalConfig, "play.command:run", plays=True
+    ),
+    "render": _command(
+        "Make a video of whole episodes.",
+        "--xpid cartpole --out cartpole.gif",
+        RenderConfig,
+        "play.render:run",
+        plays=True,
+    ),
+    "export": _command(
+        "Write a trained actor for other programs.",
+        "--xpid cartpole --out cartpole.pt2",
+        ExportConfig,
+        "play.export:run",
+        plays=True,
+    ),
+    "check-env": _command(
+        "Try an environment: what is sent, what model it gets, what is wrong.",
+        "my_envs:Maze-v0",
+        CheckEnvConfig,
+        "play.check_env:run",
+        plays=True,
+    ),
+}

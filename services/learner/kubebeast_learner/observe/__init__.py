@@ -1,1 +1,0 @@
-"""Watching runs: metrics, tables, curves and reports."""

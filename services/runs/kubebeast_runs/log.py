@@ -1,0 +1,266 @@
+"""Log files of a run in the layout of TorchBeast's FileWriter, and event files for TensorBoard.
+
+<savedir>/latest            name of the run that began last
+<savedir>/<xpid>/out.log    log messages
+                 logs.csv   one row per tick, after a line "# name,name,..."
+                 fields.csv one row of column names per change of the columns
+                 meta.json  arguments, dates, hardware, versions, git commit, SLURM job, success
+                 config.yaml the settings
+                 tensorboard/
+                 .lock      held by the process that trains the run
+
+scores.py describes the files of a process that plays the run's checkpoints.
+"""
+
+import contextlib
+import datetime
+import json
+import logging
+import math
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from kubebeast_common.atomic_file import write_atomically
+from kubebeast_common.volume import is_full
+from kubebeast_runs.files.append_file import AppendFile
+from kubebeast_runs.files.events import EventFile
+from kubebeast_runs.files.table_file import TableFile, Value
+from kubebeast_runs.files.tags import tag_of
+from kubebeast_runs.files.write_failures import OUT_LOG, WriteFailures
+from kubebeast_runs.folder import LATEST
+from kubebeast_runs.lock import lock_run
+
+logger = logging.getLogger(__name__)
+
+# An explicit list, as SLURM_JWT is a credential.
+_SLURM_NAMES = ("JOB_ID", "JOB_NAME", "JOB_NODELIST", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "PROCID", "NTASKS", "SUBMIT_DIR")
+_FILES = ("logs.csv", "tensorboard", OUT_LOG, "meta.json", "config.yaml", LATEST)
+_OUTPUT = ("actors.log", "env-servers*.log")
+"""Patterns of the output files of the run's other processes."""
+_MAX_QUOTE = 4000
+"""Bytes at the end of such a file that are logged before it is removed."""
+_BEFORE_THE_BEGINNING = (".lock", OUT_LOG, *_OUTPUT)
+"""Patterns of the files in the folder of a run that never began."""
+
+
+class RunLog:
+    """The log files of one run; an existing folder is continued at the tick after its last. Not thread-safe.
+
+    The run begins with `record`. Until then `latest` names another run, and a new folder has only the lock and
+    messages; a new run that never begins leaves nothing. Afterwards rows that cannot be written are dropped, whole
+    files are retried, and both are counted in `failures`.
+
+    A context manager: its exit writes the end of the run, successful if `successful` is set, and closes the files.
+    """
+
+    def __init__(self, savedir: Path, xpid: str) -> None:
+        """Creates and locks the folder.
+
+        Raises OSError if it cannot be created, and ConfigError if another process trains the same run.
+        """
+        self.folder = savedir / xpid
+        self.successful = False
+        self._new_folders = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_run(self.folder)
+            self._table = TableFile(self.folder / "logs.csv", self.folder / "fields.csv")
+        except OSError:
+            self._remove_new_folders()
+            raise
+        self._meta_before = _read_meta(self.folder / "meta.json")
+        """meta.json of the process before; empty if the run is new."""
+        self.num_crashes = _crashes_before(self._meta_before)
+        """Earlier processes of the run that were killed or failed."""
+        self.failures = WriteFailures(self.folder, _FILES)
+        self._handler = _OutLog(self.folder / OUT_LOG, self.failures)
+        self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
+        logging.getLogger().addHandler(self._handler)
+        self._meta: dict[str, Any] = {}
+        self._events = EventFile(self.folder / "tensorboard")
+        self._unwritten: dict[str, Callable[[], None]] = {}
+        """Writes of whole files that are retried with every row, by file name."""
+        if self._meta_before:  # a process that is killed before it begins is counted, too
+            self._write_meta({**self._meta_before, "num_crashes": self.num_crashes, "successful": False})
+
+    def record(self, settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> None:
+        """Begins the run with `settings`, plain values, which go to meta.json and config.yaml.
+
+        `facts` are further entries of meta.json: `hardware`, `versions`, and `defaults` and `recipe` of the settings.
+        Until this call the files of an existing run keep their earlier content, except for the crashes in meta.json.
+        """
+        self._meta = {
+            **(facts or {}),
+            "args": dict(settings),
+            "date_end": None,
+            "date_start": _now(),
+            "git": _git_commit(),
+            "num_crashes": self.num_crashes,
+            "slurm": _slurm_job(),
+            "successful": False,
+            "xpid": self.folder.name,
+        }
+        self._events = EventFile(self.folder / "tensorboard", settings)
+        text = yaml.safe_dump(dict(settings), sort_keys=False)
+        config = self.folder / "config.yaml"
+        self._unwritten["config.yaml"] = lambda: write_atomically(config, text.encode())
+        self._unwritten[LATEST] = lambda: _point_latest(self.folder)
+        self._write_meta(self._meta)
+
+    def note_environment(self, env_id: str, env_config: Mapping[str, Any] | None) -> None:
+        """Adds the environment to meta.json; `env_config` has plain values, or is None if it is unknown."""
+        self._meta["environment"] = {"env": env_id, **(env_config or {})}
+        self._write_meta(self._meta)
+
+    def log(self, values: Mapping[str, Value]) -> None:
+        """Appends one row to logs.csv, and its finite numbers to TensorBoard at the value of "step"."""
+        with self.failures.tolerating("logs.csv"):
+            self._table.append(values)
+        numbers = {name: x for name, x in values.items() if isinstance(x, (int, float)) and math.isfinite(x)}
+        step = int(numbers.pop("step"))
+        with self.failures.tolerating("tensorboard"):
+            self._events.add({tag_of(name): number for name, number in numbers.items()}, step)
+        self._write_unwritten()
+        self.failures.report()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error_type: type[BaseException] | None, *error: object) -> None:
+        if self._meta:
+            self._meta |= {"successful": self.successful and error_type is None, "date_end": _now()}
+            self._write_meta(self._meta)
+        elif self._meta_before:
+            self._write_meta(self._meta_before)
+        for name, close in {"logs.csv": self._table.close, "tensorboard": self._events.close}.items():
+            with self.failures.tolerating(name):
+                close()
+        self.failures.report()
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+        if not self._meta:
+            if not self.successful:
+                self._quote_processes()
+            self._remove_new_folders()
+        with contextlib.suppress(OSError):
+            self._lock.close()
+
+    def _write_meta(self, meta: Mapping[str, Any]) -> None:
+        text = json.dumps(meta, indent=4, sort_keys=True) + "\n"
+        self._unwritten["meta.json"] = lambda: write_atomically(self.folder / "meta.json", text.encode())
+        self._write_unwritten()
+
+    def _write_unwritten(self) -> None:
+        for name, write in list(self._unwritten.items()):
+            with self.failures.tolerating(name):
+                write()
+                del self._unwritten[name]
+
+    def _quote_processes(self) -> None:
+        """Logs the last output of the run's other processes before it is removed: it may explain the failure."""
+        if self.folder not in self._new_folders:
+            return
+        for path in [path for pattern in _OUTPUT for path in self.folder.glob(pattern)]:
+            with contextlib.suppress(OSError):
+                end = path.read_bytes()[-_MAX_QUOTE:].decode(errors="replace").strip()
+                if end:
+                    logger.warning("the run has not begun, and its folder is removed; %s ended so:\n%s", path.name, end)
+
+    def _remove_new_folders(self) -> None:
+        """Removes the files and folders of a run that did not begin, but nothing of a run that existed before."""
+        if self.folder not in self._new_folders:
+            return
+        with contextlib.suppress(OSError):
+            for pattern in _BEFORE_THE_BEGINNING:
+                for path in self.folder.glob(pattern):
+                    path.unlink()
+            for folder in self._new_folders:
+                folder.rmdir()
+
+
+class _OutLog(logging.Handler):
+    """A handler that writes out.log. Messages that cannot be written still go to the terminal."""
+
+    def __init__(self, path: Path, failures: WriteFailures) -> None:
+        super().__init__()
+        self._file = AppendFile(path)
+        self._failures = failures
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = f"{self.format(record)}\n".encode(errors="backslashreplace")
+        except Exception:  # arguments that do not match the format, reported as by every logging handler
+            self.handleError(record)
+            return
+        with self._failures.tolerating(OUT_LOG):
+            self._file.append(line)
+
+    def close(self) -> None:
+        with self._failures.tolerating(OUT_LOG):
+            self._file.close()
+        super().close()
+
+
+def default_xpid() -> str:
+    """Returns a run name with the current date, e.g. kubebeast-20260131-142501."""
+    return f"kubebeast-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _now() -> str:
+    return datetime.datetime.now().isoformat(sep=" ")
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    """Returns an empty one if there is none, or none that can be read."""
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
+def _crashes_before(meta: Mapping[str, Any]) -> int:
+    """Returns the number of processes of the run that were killed or failed, by its meta.json; 0 for a new run."""
+    try:
+        return int(meta.get("num_crashes", 0)) + (meta["successful"] is not True)
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def _slurm_job() -> dict[str, str]:
+    return {name.lower(): os.environ[f"SLURM_{name}"] for name in _SLURM_NAMES if f"SLURM_{name}" in os.environ}
+
+
+def _point_latest(folder: Path) -> None:
+    """Writes a file, not a link: TensorBoard would show the run twice. Raises OSError if the volume is full."""
+    path = folder.parent / LATEST
+    try:
+        write_atomically(path, f"{folder.name}\n".encode(errors="surrogateescape"))
+    except OSError as error:
+        if is_full(error):
+            raise
+        logger.warning("cannot point %s at the run: %s", path, error)
+
+
+def _git_commit() -> dict[str, Any] | None:
+    """Returns the commit of the working directory; None outside a repository or without git."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], capture_output=True, text=True, timeout=5, check=True, stdin=subprocess.DEVNULL
+        ).stdout.strip()
+
+    try:
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "branch": git("rev-parse", "--abbrev-ref", "HEAD"),
+            "is_dirty": bool(git("status", "--porcelain", "--untracked-files=no")),
+            "path": git("rev-parse", "--show-toplevel"),
+        }
+    except (OSError, subprocess.SubprocessError):
+        return None
