@@ -28,7 +28,7 @@ from kubebeast_learner.config import (
 )
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.run.checkpoint import CheckpointStore
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 from kubebeast_learner.training import process
 from tests.child_processes import ENV_SERVER, children
 

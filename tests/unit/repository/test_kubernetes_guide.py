@@ -6,7 +6,7 @@ from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_learner.config import LearnerConfig
 from kubebeast_learner.config.recipes import RECIPES
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 from tests.unit.repository import shell
 from tests.unit.repository.chart_values import CHART, complaints, has_path, schema
 from tests.unit.repository.documents import ROOT, blocks, prose

@@ -1,7 +1,7 @@
 """The learner: one update of the model for one batch of unrolls."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,26 +39,19 @@ from kubebeast_learner.ranks.turns import WHOLE, Share
 
 _Forward = Callable[[Rollout, Tensor], LossOutput]
 
-_SCALARS = (*(name for name in LossOutput._fields if name != "value_targets"), "num_fresh", "policy_lag")
-_NUM_SCALARS = len(_SCALARS)
+_TOTAL, _NORM, _NUM_FRESH, _LAG, _FIRST_PART = range(5)
+"""Places of an update's numbers. The parts of the loss follow, then the extremes of the statistics."""
 _CLIP_EPSILON = 1e-6
 """Added to the norm by torch.nn.utils.clip_grads_with_norm_."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateStats:
-    """Results of one update. The three losses of impala are weighted by their costs and add up to total_loss."""
+    """Results of one update."""
 
     total_loss: float
-    pg_loss: float
-    baseline_loss: float
-    entropy_loss: float
-    entropy: float
-    """Mean entropy of the policy, in nats."""
-    mean_rho: float
-    """Mean importance weight, not clipped."""
-    clipped_rho: float
-    """Share of the importance weights that were clipped."""
+    parts: Mapping[str, float]
+    """Parts of the loss by name, see LossOutput; losses.IMPALA_PARTS describes those of impala."""
     grad_norm: float
     """Global norm of the gradient before clipping."""
     policy_lag: float
@@ -124,6 +117,8 @@ class Learner:
         self._optimizer_config = optimizer
         self._loss_config = loss
         self._loss = make_loss(loss)
+        self._part_names: tuple[str, ...] = ()
+        """Names of the loss's parts, in the order of their numbers; known after the first forward pass."""
         # A tensor filled in place: a changing number would be recompiled with every update.
         self._entropy_cost = torch.zeros((), device=self.device)
         self._low_precision_dtype = low_precision_dtype(precision, model, self.device)
@@ -169,26 +164,21 @@ class Learner:
         numbers = self._update_by_graph(rollout, learning_rate) if share is WHOLE else None
         if numbers is None:
             numbers = self._update_eagerly(rollout, share)
-        losses, norm, extremes = numbers[:_NUM_SCALARS], numbers[_NUM_SCALARS], numbers[_NUM_SCALARS + 1 :]
+        end_of_parts = _FIRST_PART + len(self._part_names)
+        parts = dict(zip(self._part_names, numbers[_FIRST_PART:end_of_parts], strict=True))
         skipped = not _is_finite(numbers)
         if skipped:
-            self._skipped.add(rollout, losses[0], norm)
+            self._skipped.add(rollout, numbers[_TOTAL], numbers[_NORM])
         else:
             self.version += 1
             self._skipped.end_row()
-            self._statistics.say(extremes)
-        values = dict(zip(_SCALARS, losses, strict=True))
+            self._statistics.say(numbers[end_of_parts:])
         return UpdateStats(
-            total_loss=values["total"],
-            pg_loss=values["pg_loss"],
-            baseline_loss=values["baseline_loss"],
-            entropy_loss=values["entropy_loss"],
-            entropy=values["entropy"],
-            mean_rho=values["mean_rho"],
-            clipped_rho=values["clipped_rho"],
-            grad_norm=norm,
-            policy_lag=values["policy_lag"],
-            num_transitions=0 if skipped else int(values["num_fresh"]),
+            total_loss=numbers[_TOTAL],
+            parts=parts,
+            grad_norm=numbers[_NORM],
+            policy_lag=numbers[_LAG],
+            num_transitions=0 if skipped else int(numbers[_NUM_FRESH]),
             learning_rate=learning_rate,
             entropy_cost=entropy_cost,
             version=self.version,
@@ -234,7 +224,7 @@ class Learner:
             self._skipped.restore_buffers()
             return numbers
         with self.phases.measure("optimizer"):
-            if numbers[_NUM_SCALARS] > self._max_grad_norm:
+            if numbers[_NORM] > self._max_grad_norm:
                 nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
             self.optimizer.step()
             self._statistics.take(rollout, fresh, loss.value_targets)
@@ -272,16 +262,18 @@ class Learner:
     def _differentiate(
         self, loss: LossOutput, rollout: Rollout, version: int | Tensor, share: Share
     ) -> tuple[Tensor, Tensor]:
-        """Leaves the gradients of `loss` in the weights; returns their norm and all numbers of the update: the scalars
-        of the global batch named in _SCALARS, the norm, and the extremes of the statistics.
-        """
+        """Leaves the gradients of `loss` in the weights; returns their norm and all numbers of the update."""
+        self._part_names = tuple(loss.parts)
         fresh, part = _fresh(rollout), share.valid if self._loss_config.loss_reduction == "mean" else 1.0
         self._gradients.backward(part * loss.total)
         grad_norm = nn.utils.get_total_norm(_gradients_of(self.model))
         lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], version)
-        scalars = [*loss.scalars().values(), rollout.valid[:, fresh].sum(), lag]
+        weights = {"loss": part, "transitions": share.valid, "sum": 1.0}
+        scalars = [(loss.total, part), (rollout.valid[:, fresh].sum(), 1.0), (lag, share.fresh)]
+        scalars += [(each.value, weights[each.weighted_by]) for each in loss.parts.values()]
+        total, *others = _of_global_batch(scalars, share)
         of_own = self._statistics.extremes(rollout, fresh, loss.value_targets)
-        return grad_norm, torch.stack([*_of_global_batch(scalars, part, share), grad_norm, *of_own])
+        return grad_norm, torch.stack([total, grad_norm, *others, *of_own])
 
     def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
         low_precision = self._low_precision_dtype != torch.float32
@@ -313,15 +305,12 @@ def _gradients_of(model: Model) -> list[Tensor]:
 
 def _is_finite(numbers: Sequence[float]) -> bool:
     """Returns True if loss and gradient norm are finite, by the numbers of an update."""
-    return math.isfinite(numbers[0]) and math.isfinite(numbers[_NUM_SCALARS])
+    return math.isfinite(numbers[_TOTAL]) and math.isfinite(numbers[_NORM])
 
 
-def _of_global_batch(scalars: Sequence[Tensor], loss_weight: float, share: Share) -> Sequence[Tensor]:
-    """Reduces the scalars of a rank's batch, those of LossOutput and then those of its fresh unrolls, to the scalars
-    of the global batch.
-    """
-    stacked = torch.stack([scalar.float() for scalar in scalars])
+def _of_global_batch(scalars: Sequence[tuple[Tensor, float]], share: Share) -> Sequence[Tensor]:
+    """Reduces scalars of this rank's batch, each with its weight, to those of the global batch."""
+    stacked = torch.stack([scalar.float() for scalar, _ in scalars])
     if share is not WHOLE:
-        weights = [loss_weight] * 4 + [share.valid] * 3 + [1.0, 1.0, share.fresh]
-        stacked = sum_over_ranks(stacked * stacked.new_tensor(weights))
+        stacked = sum_over_ranks(stacked * stacked.new_tensor([weight for _, weight in scalars]))
     return stacked.unbind()

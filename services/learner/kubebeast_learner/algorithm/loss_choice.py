@@ -1,13 +1,15 @@
 """Choice of the loss: impala, or a user's function, module:function; docs/models.md states its contract."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import get_args
 
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
+from kubebeast_learner.algorithm.losses import LossOutput, Part, impala_loss
 from kubebeast_learner.algorithm.made_up import empty_rollout, made_up_rollout
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ConfigError, LossConfig
@@ -19,6 +21,10 @@ from kubebeast_learner.models.contract import all_finite
 LossFunction = Callable[[ModelOutput, Rollout, LossConfig, Tensor], LossOutput]
 """A loss of the model's output at all rows, the batch, the settings, and the weight of the entropy bonus, a float32
 scalar. A user's function also takes loss_options, by name."""
+
+
+MAX_PARTS = 32
+_PART_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def make_loss(config: LossConfig) -> LossFunction:
@@ -68,7 +74,10 @@ def _violation(result: object, model: Model, where: str) -> str | None:
         return f"must return a LossOutput, it returned {type(result).__name__}"
     if model.popart is not None and result.value_targets is None:
         return "value_targets are missing, which normalise_values needs"
-    for name, value in result.scalars().items():
+    if violation := _violation_in_parts(result.parts):
+        return violation
+    scalars: Mapping[str, object] = {"total": result.total} | {name: part.value for name, part in result.parts.items()}
+    for name, value in scalars.items():
         if not isinstance(value, Tensor) or value.ndim > 0:
             what = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             return f"{name} must be a scalar tensor, it is {what}"
@@ -79,4 +88,20 @@ def _violation(result: object, model: Model, where: str) -> str | None:
     gradients = torch.autograd.grad(result.total, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
     if not all_finite(gradients):
         return f"the gradient of total is not finite {where}"
+    return None
+
+
+def _violation_in_parts(parts: object) -> str | None:
+    """Returns the violation in the names and kinds of parts, None if there is none."""
+    if not isinstance(parts, Mapping):
+        return f"parts must map names to Parts, it is {parts!r:.100}"
+    if len(parts) > MAX_PARTS:
+        return f"parts has {len(parts)} entries, at most {MAX_PARTS} are logged"
+    for name, part in parts.items():
+        if not isinstance(name, str) or not _PART_NAME.fullmatch(name):
+            return f"the part {name!r:.100} must be named by lower-case letters, digits and underscores, at most 40"
+        if not isinstance(part, Part):
+            return f"the part {name} must be a Part, it is {part!r:.100}"
+        if part.weighted_by not in get_args(Part.__annotations__["weighted_by"]):
+            return f"the part {name} must be weighted_by loss, transitions or sum, it is {part.weighted_by!r:.100}"
     return None

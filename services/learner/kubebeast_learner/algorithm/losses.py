@@ -13,7 +13,9 @@ With normalise_advantages, the factor of the logarithm has mean 0 and variance 1
 several learners train. With clip_policy_ratio, it is 0 if the policy has already moved too far.
 """
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,30 +30,33 @@ _VARIANCE_EPSILON = 1e-8
 """Added to the variance, so that equal advantages become 0."""
 
 
-class LossOutput(NamedTuple):
-    """The result of a loss: float32 scalars, except value_targets. The three parts of impala_loss are weighted by their
-    costs and add up to the total.
+IMPALA_PARTS = ("pg_loss", "baseline_loss", "entropy_loss", "entropy", "mean_rho", "clipped_rho")
+"""Names of the parts of impala_loss: three losses, weighted by their costs, which add up to the total; the mean entropy
+of the target policy, in nats; the mean importance weight pi(a_t|x_t) / mu(a_t|x_t), not clipped, 1 on-policy; the share
+of these weights that clip_rho_threshold cut.
+"""
+
+
+class Part(NamedTuple):
+    """A number of a loss that is logged under its name."""
+
+    value: Tensor
+    """float32 scalar."""
+    weighted_by: Literal["loss", "transitions", "sum"] = "loss"
+    """Reduction over the batches of several ranks: "loss" as the total, by loss_reduction; "transitions" for a mean
+    over valid transitions; "sum" adds.
     """
 
+
+class LossOutput(NamedTuple):
+    """The result of a loss."""
+
     total: Tensor
-    """The loss to minimize, the only field with a gradient."""
-    pg_loss: Tensor
-    baseline_loss: Tensor
-    entropy_loss: Tensor
-    entropy: Tensor
-    """Mean entropy of the target policy, in nats."""
-    mean_rho: Tensor
-    """Mean importance weight pi(a_t|x_t) / mu(a_t|x_t), not clipped; 1 on-policy."""
-    clipped_rho: Tensor
-    """Share of these weights that clip_rho_threshold cut; 0 without one."""
-    num_transitions: Tensor
-    """Number of valid transitions."""
+    """The loss to minimize, a float32 scalar; the only field with a gradient."""
+    parts: Mapping[str, Part] = MappingProxyType({})
+    """Further numbers by name, to log: always the same names."""
     value_targets: Tensor | None = None
     """float32 [T, B], without a gradient: v_t. Required only by --normalise-values."""
-
-    def scalars(self) -> dict[str, Any]:
-        """Returns all fields but value_targets by name; tensors, unless a user's loss violates the contract."""
-        return {name: value for name, value in self._asdict().items() if name != "value_targets"}
 
 
 def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
@@ -110,13 +115,14 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     rhos = returns.log_rhos.exp().masked_fill(~valid, 0.0)
     return LossOutput(
         total=pg_loss + baseline_loss + entropy_loss,
-        pg_loss=pg_loss.detach(),
-        baseline_loss=baseline_loss.detach(),
-        entropy_loss=entropy_loss.detach(),
-        entropy=mean_scale * entropies.sum().detach(),
-        mean_rho=mean_scale * rhos.sum(),
-        clipped_rho=mean_scale * _num_clipped(rhos, config.clip_rho_threshold),
-        num_transitions=num_transitions,
+        parts={
+            "pg_loss": Part(pg_loss.detach()),
+            "baseline_loss": Part(baseline_loss.detach()),
+            "entropy_loss": Part(entropy_loss.detach()),
+            "entropy": Part(mean_scale * entropies.sum().detach(), "transitions"),
+            "mean_rho": Part(mean_scale * rhos.sum(), "transitions"),
+            "clipped_rho": Part(mean_scale * _num_clipped(rhos, config.clip_rho_threshold), "transitions"),
+        },
         value_targets=returns.vs,
     )
 

@@ -54,6 +54,7 @@ def _of_training(monitor: Monitor) -> Values:
     return {
         **({} if turns is None else {"empty_shares": turns.num_empty}),
         **({} if newest is None else newest.flat()),
+        "loss_parts": {} if newest is None else newest.own_loss_parts(),
         "num_crashes": monitor.num_crashes,
         "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},
         **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},

@@ -84,6 +84,7 @@ LEARNER = (
         {"total": "total_loss", "policy_gradient": "pg_loss", "baseline": "baseline_loss", "entropy": "entropy_loss"},
         ("part",),
     ),
+    Row(GAUGE, "kubebeast_loss_part", "Part of a loss of your own in the last batch.", "loss_parts", ("part",)),
     Row(GAUGE, "kubebeast_policy_entropy_nats", "Mean entropy of the policy in the last batch.", "entropy"),
     Row(GAUGE, "kubebeast_gradient_norm", "Global norm of the last gradient, before clipping.", "grad_norm"),
     Row(GAUGE, "kubebeast_rho_mean", "Mean importance weight in the last batch, before clipping.", "mean_rho"),

@@ -4,113 +4,13 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
 from kubebeast_learner.run.new_episodes import NewEpisodes
+from kubebeast_learner.run.snapshot import WINDOW_S, RankStats, Snapshot, TaskStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES, FinishedEpisode, TaskReturns
-
-WINDOW_S = 30.0
-
-
-class TaskStats(NamedTuple):
-    """Statistics of one of several tasks."""
-
-    step: int
-    """Env-steps trained on, including those of earlier processes of the run."""
-    process_steps: int
-    """Env-steps trained on by this process."""
-    mean_episode_return: float | None
-    """Mean unclipped return of its newest RECENT_EPISODES episodes."""
-
-
-class RankStats(NamedTuple):
-    """Statistics of one of several learners, which it sends to the others."""
-
-    streams: int
-    envs: int
-    sps: float
-    """Env-steps per second of its own batches, over its last WINDOW_S."""
-    learner_queue_size: int
-    empty_shares: int
-    """Updates that its process joined without a batch."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
-    """The state of a run at one moment. Values are None until they are known."""
-
-    step: int
-    total_steps: int
-    num_updates: int
-    num_skipped_updates: int
-    process_updates: int
-    """Updates of this process, like the next two counts; those above include earlier processes of the run."""
-    process_skipped_updates: int
-    process_episodes: int
-    elapsed_s: float
-    """Time since this process began to train."""
-    sps: float | None
-    """Trained steps per second over the last WINDOW_S."""
-    eta_s: float | None
-    episodes: int
-    mean_episode_return: float | None
-    """Mean unclipped return of the newest RECENT_EPISODES episodes of each task, then over tasks with equal weights."""
-    mean_episode_step: float | None
-    """Mean length of the newest RECENT_EPISODES episodes of all tasks."""
-    last_update: UpdateStats | None
-    """Its policy_lag is the mean over the last WINDOW_S: batches come in bursts, the first one without a lag."""
-    starved_ratio: float | None
-    """Share of the last WINDOW_S that the learner waited for rollouts."""
-    waited_s: float
-    """Total time of these waits since this process started."""
-    inference_busy_ratio: float | None
-    """Share of the last WINDOW_S that the inference threads worked; None if actors run the model themselves."""
-    learner_queue_size: int
-    learner_queue_capacity: int
-    rows_per_inference: float | None
-    """Mean over the last WINDOW_S."""
-    streams: int
-    envs: int
-    actor_restarts: int
-    env_failures: int | None
-    """Environments that failed during an episode since this process started. These episodes are in no mean."""
-    steps_in_flight: int | None
-    """Steps sampled by this process, neither delivered nor dropped; only with env-servers, like the two below."""
-    steps_dropped_partial: int | None
-    """Steps dropped by this process, as the end of a stream left their unrolls too short."""
-    steps_dropped_stale: int | None
-    """Steps dropped by this process, as their unrolls were older than max_policy_lag."""
-    checkpoint_age_s: float | None
-    checkpoint_time_s: float | None
-    """Time of the last saved checkpoint, in seconds since 1970."""
-    checkpoint_bytes: int | None
-    checkpoint_failures: int
-    tasks: Mapping[str, TaskStats] = field(default_factory=dict)
-    """Statistics by task, in the order of task_shares; empty without tasks."""
-    ranks: Sequence[RankStats] = ()
-    """Last reported statistics of several learners, in the order of their ranks; empty for a single learner."""
-
-    @property
-    def failed_share(self) -> float:
-        """Share of the episodes since this process started that were cut short by a failed environment."""
-        return (self.env_failures or 0) / max(1, (self.env_failures or 0) + self.process_episodes)
-
-    def flat(self) -> dict[str, Any]:
-        """Returns every value by name, always in the same order.
-
-        Includes the last update, step/TASK and mean_episode_return/TASK of each task, and streams/rank0 and so on of
-        several learners.
-        """
-        values = asdict(self)
-        update = values.pop("last_update") or {}
-        del values["tasks"], values["ranks"]
-        for name in ("step", "mean_episode_return"):
-            values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
-        for name in RankStats._fields:
-            values |= {f"{name}/rank{rank}": getattr(stats, name) for rank, stats in enumerate(self.ranks)}
-        return values | {field.name: update.get(field.name) for field in fields(UpdateStats)}
 
 
 class RunStats:

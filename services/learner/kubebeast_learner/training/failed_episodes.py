@@ -2,7 +2,7 @@
 
 import logging
 
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 

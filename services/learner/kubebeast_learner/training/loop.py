@@ -34,7 +34,8 @@ from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.finite import not_finite_in
-from kubebeast_learner.run.stats import RunStats, Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
+from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
 from kubebeast_learner.training.facts import describe_run
@@ -58,12 +59,6 @@ NEWS_INTERVAL_S = 0.5
 RETRY_SAVE_S = 60.0
 """Longest time between a failed checkpoint and the next attempt."""
 SUMMARY_EPISODES = 20
-# All other values of a snapshot are columns of logs.csv, including those of TorchBeast.
-NOT_LOGGED = {
-    *("total_steps", "eta_s", "waited_s", "learner_queue_capacity", "num_transitions", "version"),
-    *("skipped", "checkpoint_time_s", "checkpoint_bytes"),
-    *("process_updates", "process_skipped_updates", "process_episodes"),
-}
 
 
 class Training:
@@ -289,8 +284,7 @@ class Training:
     def _log(self) -> None:
         snapshot = self._snapshot()
         self._failed_episodes.note(snapshot)
-        values = {name: value for name, value in snapshot.flat().items() if name not in NOT_LOGGED}
-        self._run_log.log(values | self._stats.take_new_episodes())
+        self._run_log.log(snapshot.columns() | self._stats.take_new_episodes())
 
     def _save_last(self, learner: Learner, spec: EnvSpec, stop: threading.Event) -> None:
         """Saves the final checkpoint. If the run is complete, it waits for room on a full volume until `stop`.

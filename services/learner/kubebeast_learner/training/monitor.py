@@ -9,7 +9,7 @@ from pathlib import Path
 from kubebeast_common.histogram import SecondsHistogram
 from kubebeast_learner.profiling.phases import PhaseTimes
 from kubebeast_learner.ranks.turns import Turns
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 
 FIRST_UPDATE_S = 600.0
 """Longest turn of the training loop until the first update of the process: torch.compile takes minutes."""

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from kubebeast_common.log import JsonFormatter, line
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 
 Mode = Literal["auto", "table", "json", "none"]
 

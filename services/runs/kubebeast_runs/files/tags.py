@@ -23,6 +23,8 @@ _GROUP_OF = {column: group for group, columns in GROUPS.items() for column in co
 def tag_of(column: str) -> str:
     """Returns the tag of a column, e.g. losses/pg_loss; tasks/... or ranks/... for a column of a task or a rank."""
     name, slash, part = column.partition("/")
+    if slash and name == "loss":
+        return f"losses/{part}"
     if slash:
         group = "ranks" if part.removeprefix("rank").isdigit() else "tasks"
         return f"{group}/{name}/{part}"

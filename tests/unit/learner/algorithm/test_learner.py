@@ -81,8 +81,8 @@ def test_learning_rate_and_entropy_cost_follow_their_schedules() -> None:
     assert [stats.learning_rate for stats in seen] == pytest.approx([0.01, 0.006, 0.002])
     assert [stats.entropy_cost for stats in seen] == pytest.approx([0.1, 0.06, 0.02])
     for stats in seen:
-        expected = -stats.entropy_cost * stats.entropy * stats.num_transitions
-        assert stats.entropy_loss == pytest.approx(expected, rel=1e-4)
+        expected = -stats.entropy_cost * stats.parts["entropy"] * stats.num_transitions
+        assert stats.parts["entropy_loss"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_replayed_unrolls_are_trained_on_and_count_as_no_steps() -> None:
@@ -104,15 +104,17 @@ def test_stats_describe_the_batch() -> None:
     stats = learner.update(rollout, 0)
     assert stats.num_transitions == rollout.valid.sum()
     assert stats.policy_lag == 1.0  # version 1 was updated by rows of version 0
-    assert stats.total_loss == pytest.approx(stats.pg_loss + stats.baseline_loss + stats.entropy_loss, rel=1e-4)
-    assert stats.entropy_loss == pytest.approx(-0.0006 * stats.entropy * stats.num_transitions, rel=1e-4)
+    parts = stats.parts
+    losses = parts["pg_loss"] + parts["baseline_loss"] + parts["entropy_loss"]
+    assert stats.total_loss == pytest.approx(losses, rel=1e-4)
+    assert parts["entropy_loss"] == pytest.approx(-0.0006 * parts["entropy"] * stats.num_transitions, rel=1e-4)
 
 
 def test_baseline_loss_falls_on_a_repeated_batch() -> None:
     """Without discounting the targets are constant: the baseline learns to predict each reward."""
     learner = make_learner(OptimizerConfig(learning_rate=3e-3), LossConfig(discounting=0.0))
     rollout = random_rollout()
-    losses = [learner.update(rollout, 0).baseline_loss for _ in range(200)]
+    losses = [learner.update(rollout, 0).parts["baseline_loss"] for _ in range(200)]
     assert losses[-1] < 0.3 * losses[0]
 
 

@@ -17,6 +17,7 @@ from kubebeast_learner.models import ModelOutput
 from tests.unit.learner.algorithm.learning_data import discrete, loss_of, make_mlp, random_rollout, shortened
 
 T, B, A = 5, 4, 3
+LOSSES = ("pg_loss", "baseline_loss", "entropy_loss")
 CLIPPINGS: tuple[Literal["abs_one", "soft_asymmetric", "none"], ...] = ("abs_one", "soft_asymmetric", "none")
 DEFAULT_VTRACE: dict[str, Any] = {
     "clip_rho_threshold": 1.0,
@@ -50,13 +51,12 @@ def test_values_written_out_by_hand() -> None:
     loss = loss_of(output, rollout, config)
     advantage = 1.0 + 0.9 * 0.5 - 0.25
     log_2 = 0.6931471805599453
-    assert loss.pg_loss.item() == pytest.approx(advantage * log_2)
-    assert loss.baseline_loss.item() == pytest.approx(0.5 * 0.5 * advantage**2)
-    assert loss.entropy_loss.item() == pytest.approx(-0.01 * log_2)
-    assert loss.total.item() == pytest.approx(loss.pg_loss + loss.baseline_loss + loss.entropy_loss)
-    assert loss.entropy.item() == pytest.approx(log_2)
-    assert loss.mean_rho.item() == pytest.approx(1.0)
-    assert loss.num_transitions.item() == 1
+    assert loss.parts["pg_loss"].value.item() == pytest.approx(advantage * log_2)
+    assert loss.parts["baseline_loss"].value.item() == pytest.approx(0.5 * 0.5 * advantage**2)
+    assert loss.parts["entropy_loss"].value.item() == pytest.approx(-0.01 * log_2)
+    assert loss.total.item() == pytest.approx(sum(loss.parts[name].value.item() for name in LOSSES))
+    assert loss.parts["entropy"].value.item() == pytest.approx(log_2)
+    assert loss.parts["mean_rho"].value.item() == pytest.approx(1.0)
 
 
 def test_gradients_are_the_analytic_ones() -> None:
@@ -93,7 +93,7 @@ def test_entropy_cost_pushes_towards_the_uniform_policy() -> None:
     loss = loss_of(output, rollout, LossConfig(entropy_cost=1e6))
     (gradient,) = torch.autograd.grad(loss.total, output.policy_logits)
     moved = ModelOutput(output.policy_logits.detach() - 1e-7 * gradient, output.baseline.detach())
-    assert loss_of(moved, rollout).entropy > loss.entropy
+    assert loss_of(moved, rollout).parts["entropy"].value > loss.parts["entropy"].value
 
 
 def test_mean_reduction_divides_by_the_valid_transitions() -> None:
@@ -159,11 +159,12 @@ def test_vtrace_settings_reach_the_targets(settings: dict[str, Any], arguments: 
         valid=rollout.valid,
         **arguments,
     )
-    assert loss.baseline_loss.item() == pytest.approx(0.5 * (returns.vs - values[:-1]).square().sum().item(), rel=1e-5)
+    expected = 0.5 * (returns.vs - values[:-1]).square().sum().item()
+    assert loss.parts["baseline_loss"].value.item() == pytest.approx(expected, rel=1e-5)
     assert loss.total.item() != pytest.approx(plain.total.item())
 
 
-@pytest.mark.parametrize("part", ["pg_loss", "baseline_loss", "entropy_loss"])
+@pytest.mark.parametrize("part", LOSSES)
 def test_each_loss_has_its_own_analytic_gradient(part: str) -> None:
     """One valid transition, on-policy; the costs or the advantage of the two other parts are 0."""
     logits = torch.tensor([[[0.2, -0.4, 1.0]], [[0.0, 0.0, 0.0]]], requires_grad=True)
@@ -183,7 +184,7 @@ def test_each_loss_has_its_own_analytic_gradient(part: str) -> None:
         baseline_cost=0.7 if part == "baseline_loss" else 0.0, entropy_cost=0.3 if part == "entropy_loss" else 0.0
     )
     loss = loss_of(ModelOutput(logits, baseline), rollout, config)
-    assert getattr(loss, part).item() != 0
+    assert loss.parts[part].value.item() != 0
     loss.total.backward()  # type: ignore[no-untyped-call]
     policy, advantage = logits.detach()[0, 0].softmax(-1), reward + 0.99 * 0.5 - 0.25
     policy_gradient = advantage * (policy - torch.tensor([0.0, 0.0, 1.0]))
@@ -249,7 +250,9 @@ def test_a_clipped_policy_ratio_gives_the_gradient_of_ppos_objective() -> None:
 def test_entropy_cost_counts_at_the_value_of_its_schedule() -> None:
     rollout, output = random_rollout(T, B, A), random_output()
     config = LossConfig(entropy_cost=0.5)
-    half, tenth = (impala_loss(output, rollout, config, torch.tensor(cost)).entropy_loss for cost in (0.5, 0.05))
+    half, tenth = (
+        impala_loss(output, rollout, config, torch.tensor(cost)).parts["entropy_loss"].value for cost in (0.5, 0.05)
+    )
     assert half.item() == pytest.approx(10 * tenth.item())
 
 
@@ -259,7 +262,7 @@ def test_batch_without_valid_transitions_has_zero_loss_and_gradient() -> None:
     loss = loss_of(output, nothing, LossConfig(loss_reduction="mean"))
     loss.total.backward()  # type: ignore[no-untyped-call]
     assert loss.total == 0
-    assert loss.entropy == 0
+    assert loss.parts["entropy"].value == 0
     assert output.policy_logits.grad is not None
     assert output.policy_logits.grad.count_nonzero() == 0
 
@@ -342,5 +345,5 @@ def test_an_action_that_only_the_target_policy_masks_has_no_weight() -> None:
     output = random_output()._replace(policy_logits=logits.masked_fill(torch.tensor([False, False, True]), -torch.inf))
     loss = loss_of(output, rollout)
     (gradient,) = torch.autograd.grad(loss.total, logits)
-    assert (loss.mean_rho.item(), loss.pg_loss.item()) == (0.0, 0.0)
+    assert (loss.parts["mean_rho"].value.item(), loss.parts["pg_loss"].value.item()) == (0.0, 0.0)
     assert loss.total.isfinite() and gradient.isfinite().all()

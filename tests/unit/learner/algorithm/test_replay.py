@@ -154,8 +154,8 @@ def test_a_replayed_unroll_is_corrected_by_its_stored_behaviour_policy() -> None
     columns = [t.tolist() for t in (mixed.rewards[:, :2].T, mixed.rewards[:, 2:].T)]
     assert all(column in columns[0] for column in columns[1])
     on_policy = replace(mixed, policy_logits=output.policy_logits[:-1].detach())
-    assert loss_of(output, on_policy).mean_rho.item() == pytest.approx(1.0)
-    assert loss_of(output, mixed).mean_rho.item() != pytest.approx(1.0)
+    assert loss_of(output, on_policy).parts["mean_rho"].value.item() == pytest.approx(1.0)
+    assert loss_of(output, mixed).parts["mean_rho"].value.item() != pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

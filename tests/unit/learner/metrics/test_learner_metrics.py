@@ -15,7 +15,8 @@ from kubebeast_common.metrics import COUNTER, HISTOGRAM, Row, sample_names
 from kubebeast_learner.metrics import ROWS, make_registry
 from kubebeast_learner.metrics.actors import ACTORS
 from kubebeast_learner.metrics.training import TRAINING
-from kubebeast_learner.run.stats import RunStats, Snapshot, TaskStats
+from kubebeast_learner.run.snapshot import Snapshot, TaskStats
+from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import TaskReturn
 from kubebeast_learner.training.monitor import Monitor
 from tests.unit.learner.run.test_run_stats import UPDATE, Episode, pool
@@ -169,7 +170,7 @@ def test_names_and_help_follow_the_conventions() -> None:
 
 def test_every_row_of_the_training_is_a_value_of_a_snapshot() -> None:
     files = {"run_free_bytes", "run_volume_bytes", "write_failures"}
-    known = RUNNING.flat().keys() | TASK_VALUES | {"empty_shares", "num_crashes"} | files
+    known = RUNNING.flat().keys() | TASK_VALUES | {"empty_shares", "loss_parts", "num_crashes"} | files
     assert [source for source in sources(TRAINING, histograms=False) if source not in known] == []
 
 

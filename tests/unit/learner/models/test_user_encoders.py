@@ -136,5 +136,5 @@ def test_the_example_learns_what_a_repeated_batch_is_worth(monkeypatch: pytest.M
     model = make_model([VECTOR], [discrete(A)], config)
     optimizer = OptimizerConfig(learning_rate=1e-2, learning_rate_schedule="constant")
     learner = Learner(model, optimizer, LossConfig(discounting=0.0), total_steps=1)
-    losses = [learner.update(random_rollout(), 0).baseline_loss for _ in range(40)]
+    losses = [learner.update(random_rollout(), 0).parts["baseline_loss"] for _ in range(40)]
     assert losses[-1] < 0.3 * losses[0]

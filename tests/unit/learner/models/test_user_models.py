@@ -10,7 +10,7 @@ import torch
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss, make_loss
-from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
+from kubebeast_learner.algorithm.losses import IMPALA_PARTS, LossOutput, impala_loss
 from kubebeast_learner.algorithm.precision import low_precision_dtype
 from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import Model, ModelSpecError, make_model
@@ -43,7 +43,7 @@ def test_example_network_and_loss_learn_what_a_repeated_batch_is_worth() -> None
     optimizer = OptimizerConfig(learning_rate=1e-2, learning_rate_schedule="constant")
     learner = Learner(model, optimizer, loss, total_steps=1)
     rollout = random_rollout(core_state=model.initial_state(4))
-    losses = [learner.update(rollout, 0).baseline_loss for _ in range(40)]
+    losses = [learner.update(rollout, 0).parts["baseline_loss"] for _ in range(40)]
     assert losses[-1] < 0.3 * losses[0]
 
 
@@ -222,6 +222,10 @@ def test_unknown_loss_is_refused_with_the_choices() -> None:
         ("detached_loss", "total carries no gradient"),
         ("unreduced_loss", r"total must be a scalar tensor, it is of shape \[3, 2\]"),
         ("number_loss", "entropy must be a scalar tensor, it is float"),
+        ("misnamed_loss", "the part 'step,1' must be named by lower-case letters"),
+        ("bare_loss", "the part bare must be a Part, it is tensor"),
+        ("oddly_weighted_loss", "the part odd must be weighted_by loss, transitions or sum, it is 'mean'"),
+        ("talkative_loss", "parts has 40 entries, at most 32 are logged"),
         ("nan_loss", "total must be finite, it is nan"),
         ("infinite_gradient_loss", "the gradient of total is not finite"),
         ("tensor_loss", "must return a LossOutput, it returned Tensor"),
@@ -274,6 +278,19 @@ def test_loss_of_ones_own_is_what_the_learner_minimises(monkeypatch: pytest.Monk
     )
     assert own.total_loss == pytest.approx(2 * plain.total_loss)
     assert own.grad_norm == pytest.approx(2 * plain.grad_norm, rel=1e-5)
+
+
+def test_a_loss_adds_parts_of_its_own() -> None:
+    config = LossConfig(loss=f"{MODULE}:counting_loss")
+    check_loss(config, make_mlp(), [VECTOR])
+    rollout = random_rollout()
+
+    stats = Learner(make_mlp(), OptimizerConfig(), config, total_steps=1).update(rollout, 0)
+
+    assert list(stats.parts) == [*IMPALA_PARTS, "own_loss", "num_valid", "mean_reward"]
+    assert stats.parts["own_loss"] == stats.total_loss
+    assert stats.parts["num_valid"] == stats.num_transitions
+    assert stats.parts["mean_reward"] == pytest.approx(rollout.rewards[1:][rollout.valid].mean().item())
 
 
 def test_a_loss_of_several_ranks_must_be_finite_without_a_valid_transition() -> None:

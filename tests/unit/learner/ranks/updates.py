@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.learner import Learner
+from kubebeast_learner.algorithm.learner import Learner, UpdateStats
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
 from kubebeast_learner.algorithm.made_up import empty_rollout
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
@@ -52,6 +52,11 @@ def policy_only(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     loss = impala_loss(output, rollout, config, entropy_cost)
     detached = output._replace(baseline=output.baseline.detach())
     return loss._replace(total=impala_loss(detached, rollout, config, entropy_cost).total)
+
+
+def flat(stats: UpdateStats) -> dict[str, Any]:
+    """Returns the results of an update by name, with those of its parts."""
+    return {name: value for name, value in asdict(stats).items() if name != "parts"} | dict(stats.parts)
 
 
 CASES = {
@@ -107,7 +112,7 @@ def update_all(case: Case, num_ranks: int) -> dict[str, Any]:
     """Trains one learner on the batches of all ranks together."""
     learner = make_learner(case, seed=0)
     stats = [
-        asdict(learner.update(concatenated([batch(case, rank, index) for rank in range(num_ranks)]), step=index))
+        flat(learner.update(concatenated([batch(case, rank, index) for rank in range(num_ranks)]), step=index))
         for index in range(NUM_UPDATES)
     ]
     return {"model": learner.model.state_dict(), "stats": stats}
@@ -121,7 +126,7 @@ def update_as_rank(case: Case, place: Place) -> dict[str, Any]:
         num_valid = 0 if rollout is None else int(rollout.valid.sum())
         turn = turns.agree(has_batch=rollout is not None, num_valid=num_valid, num_fresh=num_valid)
         rollout = rollout or empty_rollout(learner.model, [VECTOR])
-        stats.append(asdict(learner.update(rollout, step=index, share=turn.share)))
+        stats.append(flat(learner.update(rollout, step=index, share=turn.share)))
     return {"model": learner.model.state_dict(), "stats": stats}
 
 

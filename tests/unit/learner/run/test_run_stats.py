@@ -8,17 +8,20 @@ import pytest
 
 from kubebeast_learner.algorithm.learner import UpdateStats
 from kubebeast_learner.run.new_episodes import MAX_LISTED
-from kubebeast_learner.run.stats import WINDOW_S, RankStats, RunStats
+from kubebeast_learner.run.snapshot import COLUMNS, WINDOW_S, RankStats
+from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES
 
 UPDATE = UpdateStats(
     total_loss=3.0,
-    pg_loss=1.0,
-    baseline_loss=2.5,
-    entropy_loss=-0.5,
-    entropy=0.6,
-    mean_rho=1.0,
-    clipped_rho=0.0,
+    parts={
+        "pg_loss": 1.0,
+        "baseline_loss": 2.5,
+        "entropy_loss": -0.5,
+        "entropy": 0.6,
+        "mean_rho": 1.0,
+        "clipped_rho": 0.0,
+    },
     grad_norm=4.0,
     policy_lag=1.5,
     num_transitions=100,
@@ -86,6 +89,19 @@ def test_flat_has_the_same_names_before_and_after_the_first_update(stats: RunSta
     before = list(stats.snapshot(pool()).flat())
     stats.add_update(UPDATE)
     assert list(stats.snapshot(pool()).flat()) == before
+
+
+def test_every_column_of_the_log_is_a_value_of_a_snapshot(stats: RunStats) -> None:
+    assert list(stats.snapshot(pool()).columns()) == [name for name in stats.snapshot(pool()).flat() if name in COLUMNS]
+    assert set(COLUMNS) <= stats.snapshot(pool()).flat().keys()
+
+
+def test_parts_of_a_loss_of_ones_own_have_columns_of_their_own(stats: RunStats) -> None:
+    stats.add_update(replace(UPDATE, parts={**UPDATE.parts, "logit_penalty": 7.0}))
+    snapshot = stats.snapshot(pool())
+    assert snapshot.flat()["loss/logit_penalty"] == 7.0 and snapshot.flat()["pg_loss"] == 1.0
+    assert snapshot.columns()["loss/logit_penalty"] == 7.0
+    assert snapshot.own_loss_parts() == {("logit_penalty",): 7.0}
 
 
 def test_speed_is_that_of_the_window_and_predicts_the_end(stats: RunStats, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_learner.algorithm.learner import UpdateStats
-from kubebeast_learner.run.stats import Snapshot
+from kubebeast_learner.run.snapshot import Snapshot
 from kubebeast_learner.training.progress import JsonProgress, TableProgress, make_progress, render
 
 LOG_FIELDS = {"time", "level", "logger", "process", "message"}
@@ -61,12 +61,14 @@ RUNNING = replace(
     envs=48,
     last_update=UpdateStats(
         total_loss=1.5,
-        pg_loss=float("nan"),
-        baseline_loss=2.0,
-        entropy_loss=-0.5,
-        entropy=1.777,
-        mean_rho=1.0,
-        clipped_rho=0.25,
+        parts={
+            "pg_loss": float("nan"),
+            "baseline_loss": 2.0,
+            "entropy_loss": -0.5,
+            "entropy": 1.777,
+            "mean_rho": 1.0,
+            "clipped_rho": 0.25,
+        },
         grad_norm=9.0,
         policy_lag=1.25,
         num_transitions=160,
