@@ -16,10 +16,9 @@ import contextlib
 import datetime
 import json
 import logging
-import math
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,18 +27,20 @@ import yaml
 from kubebeast_common.atomic_file import write_atomically
 from kubebeast_common.volume import is_full
 from kubebeast_runs.files.append_file import AppendFile
-from kubebeast_runs.files.events import EventFile
-from kubebeast_runs.files.table_file import TableFile, Value
-from kubebeast_runs.files.tags import tag_of
+from kubebeast_runs.files.table_file import Value
 from kubebeast_runs.files.write_failures import OUT_LOG, WriteFailures
 from kubebeast_runs.folder import LATEST
 from kubebeast_runs.lock import lock_run
+from kubebeast_runs.trackers.csv_table import CsvTracker
+from kubebeast_runs.trackers.tensorboard import TensorBoardTracker
+from kubebeast_runs.trackers.tracker import Tracker
 
 logger = logging.getLogger(__name__)
 
 # An explicit list, as SLURM_JWT is a credential.
 _SLURM_NAMES = ("JOB_ID", "JOB_NAME", "JOB_NODELIST", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "PROCID", "NTASKS", "SUBMIT_DIR")
-_FILES = ("logs.csv", "tensorboard", OUT_LOG, "meta.json", "config.yaml", LATEST)
+_FILES = (OUT_LOG, "meta.json", "config.yaml", LATEST)
+"""Files of a run that are no tracker's."""
 _OUTPUT = ("actors.log", "env-servers*.log")
 """Patterns of the output files of the run's other processes."""
 _MAX_QUOTE = 4000
@@ -69,7 +70,7 @@ class RunLog:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = lock_run(self.folder)
-            self._table = TableFile(self.folder / "logs.csv", self.folder / "fields.csv")
+            self._trackers: Sequence[Tracker] = (CsvTracker(self.folder), TensorBoardTracker(self.folder))
         except OSError:
             self._remove_new_folders()
             raise
@@ -77,12 +78,11 @@ class RunLog:
         """meta.json of the process before; empty if the run is new."""
         self.num_crashes = _crashes_before(self._meta_before)
         """Earlier processes of the run that were killed or failed."""
-        self.failures = WriteFailures(self.folder, _FILES)
+        self.failures = WriteFailures(self.folder, [*(tracker.name for tracker in self._trackers), *_FILES])
         self._handler = _OutLog(self.folder / OUT_LOG, self.failures)
         self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
         logging.getLogger().addHandler(self._handler)
         self._meta: dict[str, Any] = {}
-        self._events = EventFile(self.folder / "tensorboard")
         self._unwritten: dict[str, Callable[[], None]] = {}
         """Writes of whole files that are retried with every row, by file name."""
         if self._meta_before:  # a process that is killed before it begins is counted, too
@@ -105,7 +105,9 @@ class RunLog:
             "successful": False,
             "xpid": self.folder.name,
         }
-        self._events = EventFile(self.folder / "tensorboard", settings)
+        for tracker in self._trackers:
+            with self.failures.tolerating(tracker.name):
+                tracker.begin(self._meta)
         text = yaml.safe_dump(dict(settings), sort_keys=False)
         config = self.folder / "config.yaml"
         self._unwritten["config.yaml"] = lambda: write_atomically(config, text.encode())
@@ -118,13 +120,13 @@ class RunLog:
         self._write_meta(self._meta)
 
     def log(self, values: Mapping[str, Value]) -> None:
-        """Appends one row to logs.csv, and its finite numbers to TensorBoard at the value of "step"."""
-        with self.failures.tolerating("logs.csv"):
-            self._table.append(values)
-        numbers = {name: x for name, x in values.items() if isinstance(x, (int, float)) and math.isfinite(x)}
-        step = int(numbers.pop("step"))
-        with self.failures.tolerating("tensorboard"):
-            self._events.add({tag_of(name): number for name, number in numbers.items()}, step)
+        """Passes one row, with its env-steps as "step", to every tracker."""
+        others = {name: value for name, value in values.items() if name != "step"}
+        step = values["step"]
+        assert isinstance(step, int)
+        for tracker in self._trackers:
+            with self.failures.tolerating(tracker.name):
+                tracker.log(step, others)
         self._write_unwritten()
         self.failures.report()
 
@@ -137,9 +139,9 @@ class RunLog:
             self._write_meta(self._meta)
         elif self._meta_before:
             self._write_meta(self._meta_before)
-        for name, close in {"logs.csv": self._table.close, "tensorboard": self._events.close}.items():
-            with self.failures.tolerating(name):
-                close()
+        for tracker in self._trackers:
+            with self.failures.tolerating(tracker.name):
+                tracker.end(successful=self.successful and error_type is None)
         self.failures.report()
         logging.getLogger().removeHandler(self._handler)
         self._handler.close()

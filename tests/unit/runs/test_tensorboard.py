@@ -9,8 +9,8 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from kubebeast_learner.run.new_episodes import NewEpisodes
 from kubebeast_learner.run.stats import RunStats
-from kubebeast_runs.files.tags import tag_of
 from kubebeast_runs.log import RunLog
+from kubebeast_runs.trackers.tags import tag_of
 from tests.unit.learner.run.test_run_stats import pool
 from tests.unit.runs.test_run_log import read_by_header, write
 

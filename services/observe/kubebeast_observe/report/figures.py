@@ -104,7 +104,7 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     """Returns the groups with any data, in order."""
-    chosen = {"Tasks": _of_tasks(log), **GROUPS, "Learners": _of_ranks(log)}
+    chosen = {"Tasks": _of_tasks(log), **GROUPS, "Parts of the loss": _of_parts(log), "Learners": _of_ranks(log)}
     groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in chosen.items()]
     return [(name, members) for name, members in groups if members]
 
@@ -120,6 +120,14 @@ def _of_tasks(log: LogTable) -> list[Figure]:
             f"Mean of its newest 100 episodes. {steps[task] / max(all_steps, 1.0):.1%} of all env-steps were its.",
         )
         for task in steps
+    ]
+
+
+def _of_parts(log: LogTable) -> list[Figure]:
+    """Returns a figure for each part of a user's loss."""
+    hint = "A part of the run's own loss, as it is logged."
+    return [
+        Figure(name.removeprefix("loss/"), {name: "value"}, hint) for name in log.columns if name.startswith("loss/")
     ]
 
 

@@ -1,0 +1,30 @@
+"""The tracker that writes event files for TensorBoard."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kubebeast_runs.files.events import EventFile
+from kubebeast_runs.files.table_file import Value
+from kubebeast_runs.trackers.tags import tag_of
+
+
+class TensorBoardTracker:
+    """The finite numbers of each row in grouped tags, and the settings as hyperparameters."""
+
+    name = "tensorboard"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / self.name
+        self._events = EventFile(self._folder)
+
+    def begin(self, meta: Mapping[str, Any]) -> None:
+        self._events = EventFile(self._folder, meta["args"])
+
+    def log(self, step: int, values: Mapping[str, Value]) -> None:
+        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+        self._events.add({tag_of(name): value for name, value in numbers.items() if math.isfinite(value)}, step)
+
+    def end(self, *, successful: bool) -> None:
+        self._events.close()
