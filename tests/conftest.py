@@ -24,6 +24,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=begins_later)
 
 
+@pytest.fixture(autouse=True)
+def forget_temporary_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Removes imported modules that are files of the test: another test may import one of the same name."""
+    before = set(sys.modules)
+    yield
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(folder):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="module", params=["native", "grpcio"])
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """Sets the transport of the streams that env-servers dial, in this process and in processes that it starts."""

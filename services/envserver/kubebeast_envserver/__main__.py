@@ -32,18 +32,23 @@ FILES_PER_STREAM = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hosts environments until SIGTERM, SIGHUP or SIGINT. Returns the exit status: an ExitCode, or 130 after Ctrl-C.
+    """Hosts environments until SIGTERM, SIGHUP or SIGINT, or checks one (`check ENV`).
+
+    Returns the exit status: an ExitCode, or 130 after Ctrl-C.
 
     If `arguments` is None, takes those of the process and exits the process.
     """
     if arguments is None:
-        leave(_run(sys.argv[1:]))
+        checks = sys.argv[1:2] == ["check"]
+        leave(_run(sys.argv[1:]), kill_descendants if checks else lambda: None)
     return _run(arguments)
 
 
 def _run(arguments: Sequence[str]) -> int:
     replace_what_cannot_be_shown()
     try:
+        if arguments[:1] == ["check"]:
+            return _check(arguments[1:])
         config = _parse(arguments)
     except ConfigError as error:
         print(f"kubebeast-envserver: {error}", file=sys.stderr)
@@ -67,6 +72,20 @@ def _run(arguments: Sequence[str]) -> int:
     with endpoint:
         code = supervisor.run()
     return INTERRUPTED if shutdown.is_interrupted and code == ExitCode.OK else code
+
+
+def _check(arguments: Sequence[str]) -> int:
+    # Imported here because of the memory: a supervisor needs no environment.
+    from kubebeast_common.process.family import adopt_orphans
+    from kubebeast_envserver.trial import command
+
+    adopt_orphans()
+    try:
+        return command.run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        sys.stdout.flush()
 
 
 def _parse(arguments: Sequence[str]) -> EnvServerConfig:

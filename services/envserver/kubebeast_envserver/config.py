@@ -1,12 +1,10 @@
 """Settings of an env-server: defaults < YAML file < KUBEBEAST_* environment < flags."""
 
 import argparse
-import difflib
-import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,15 +12,9 @@ from kubebeast_common.access.addresses import MAX_PORT, absolute_socket, is_host
 from kubebeast_common.access.proxy import ProxyUse
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_common.settings import (
-    ConfigError,
-    read_environment,
-    read_file,
-    require,
-    require_at_least,
-    require_positive,
-)
-from kubebeast_common.spec.env_config import Wrapper, parse_wrappers
+from kubebeast_common.settings import ConfigError, require, require_at_least, require_positive
+from kubebeast_common.spec.env_config import Wrapper
+from kubebeast_envserver.options import option, parse_options
 
 Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
 CompressionName = Literal["lz4", "none"]
@@ -49,69 +41,64 @@ MAX_SEED = 2**31 - 1
 """Largest seed: emulators take a C int."""
 
 
-def _option(default: Any, text: str) -> Any:
-    """Returns a field of the configuration with its --help text."""
-    return field(default=default, metadata={"help": text})
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvServerConfig:
     """Configuration of `kubebeast-envserver`: each field is a flag, a KUBEBEAST_<FIELD> and a line of --config."""
 
-    env: str = _option("", "environment: a gymnasium id, module:Id, pettingzoo/..., an Atari id, or Mock")
-    address: str = _option(
+    env: str = option("", "environment: a gymnasium id, module:Id, pettingzoo/..., an Atari id, or Mock")
+    address: str = option(
         DEFAULT_ADDRESS,
         'the learner to dial: "host:port" or "unix:/path"; of several learners all, separated by commas, of which each '
         'stream takes one: also "host:first-last", and "dns:host:port" for every address of a name',
     )
-    run: str = _option("", "the run (xpid) that this env-server serves; empty: any")
-    listen: str = _option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
-    num_streams: int = _option(1, "streams to the learner; each steps its environments in a process of its own")
-    envs_per_stream: int = _option(
+    run: str = option("", "the run (xpid) that this env-server serves; empty: any")
+    listen: str = option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
+    num_streams: int = option(1, "streams to the learner; each steps its environments in a process of its own")
+    envs_per_stream: int = option(
         16, "environments that step together on a stream; of several agents in one each counts"
     )
-    preset: Preset = _option("auto", "Atari preprocessing; auto goes by the id")
+    preset: Preset = option("auto", "Atari preprocessing; auto goes by the id")
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "JSON object: arguments of the environment or overrides of the preset"}
     )
-    wrappers: tuple[Wrapper, ...] = _option(
+    wrappers: tuple[Wrapper, ...] = option(
         (),
         "put around each environment, in this order: module:Wrapper, separated by commas, or a JSON list in which "
         '{"module:Wrapper": {...}} has arguments',
     )
-    time_limit: int = _option(0, "steps after which an episode is truncated; 0: as the environment is registered")
-    seed: int | None = _option(None, "seed of the first environment, the next ones count up; default: random")
+    time_limit: int = option(0, "steps after which an episode is truncated; 0: as the environment is registered")
+    seed: int | None = option(None, "seed of the first environment, the next ones count up; default: random")
     env_server_id: str = field(
         default_factory=socket.gethostname,
         metadata={"help": "name of this env-server across restarts; default: host name"},
     )
-    compression: CompressionName = _option("lz4", "offered to the learner for uint8 leaves of 1 KiB and more")
-    transport: TransportName = _option(
+    compression: CompressionName = option("lz4", "offered to the learner for uint8 leaves of 1 KiB and more")
+    transport: TransportName = option(
         "auto", "what carries the streams it dials; auto: kubebeast-native where it is installed, else grpcio"
     )
-    use_proxy: ProxyUse = _option(
+    use_proxy: ProxyUse = option(
         "auto",
         "dial through the HTTP proxy of grpc_proxy, https_proxy or http_proxy, unless no_proxy lists the learner; "
         "auto: not to this machine, nor to a Service of the cluster, NAME.NAMESPACE.svc",
     )
-    tls_cert: str = _option("", "PEM file: the certificate that the env-server shows")
-    tls_key: str = _option("", "PEM file: the private key of tls_cert")
-    tls_ca: str = _option("", "PEM file: authorities of the learner's certificate; empty: no TLS where it dials")
-    tls_server_name: str = _option("", "name expected in the learner's certificate; default: the host that is dialled")
-    token_file: str = _option("", "file of bearer tokens, one a line: the first is sent, any is accepted")
-    http_address: str = _option("", '"host:port" of /healthz, /readyz and /metrics; empty: none')
-    max_steps: int = _option(0, "leave once a stream has made so many steps; 0: never")
-    max_redials: int = _option(0, "give up after so many failed dials in a row; 0: never")
-    welcome_timeout_s: float = _option(300.0, "seconds to wait for the learner's Welcome before dialling again")
-    env_timeout_s: float = _option(
+    tls_cert: str = option("", "PEM file: the certificate that the env-server shows")
+    tls_key: str = option("", "PEM file: the private key of tls_cert")
+    tls_ca: str = option("", "PEM file: authorities of the learner's certificate; empty: no TLS where it dials")
+    tls_server_name: str = option("", "name expected in the learner's certificate; default: the host that is dialled")
+    token_file: str = option("", "file of bearer tokens, one a line: the first is sent, any is accepted")
+    http_address: str = option("", '"host:port" of /healthz, /readyz and /metrics; empty: none')
+    max_steps: int = option(0, "leave once a stream has made so many steps; 0: never")
+    max_redials: int = option(0, "give up after so many failed dials in a row; 0: never")
+    welcome_timeout_s: float = option(300.0, "seconds to wait for the learner's Welcome before dialling again")
+    env_timeout_s: float = option(
         120.0,
         "longest that making, a reset or a step of a stream's environments may take, in seconds; then "
         "their process is replaced",
     )
-    max_failures: int = _option(5, "failures after which an environment or a stream is given up ...")
-    failure_window_s: float = _option(60.0, "... when they happen within so many seconds")
-    log_level: LogLevel = _option("info", "least severe level that is logged")
-    log_format: LogFormat = _option("auto", "of the log: auto is text on a terminal and JSON lines elsewhere")
+    max_failures: int = option(5, "failures after which an environment or a stream is given up ...")
+    failure_window_s: float = option(60.0, "... when they happen within so many seconds")
+    log_level: LogLevel = option("info", "least severe level that is logged")
+    log_format: LogFormat = option("auto", "of the log: auto is text on a terminal and JSON lines elsewhere")
 
     def __post_init__(self) -> None:
         require(self.env != "", "env", self.env, "is required, e.g. PongNoFrameskip-v4")
@@ -184,33 +171,6 @@ def _has_port(address: str) -> bool:
     return host != "" and port.isdecimal() and int(port) <= MAX_PORT
 
 
-_CONVERTERS: dict[Any, Callable[[str], Any]] = {
-    int: int,
-    int | None: int,
-    float: float,
-    dict[str, Any]: json.loads,
-    tuple[Wrapper, ...]: parse_wrappers,
-}
-"""Converters by the type of a field; other fields are strings."""
-
-
-def _convert(option: Field[Any], value: object) -> Any:
-    name = option.name
-    require(isinstance(value, str), name, value, "must be a single value")
-    try:
-        return _CONVERTERS.get(option.type, str)(str(value))
-    except ValueError as error:
-        raise ConfigError(f"{name} = {value!r}: {error}") from error
-
-
-def _hint(unknown: Sequence[str], names: Iterable[str]) -> str:
-    """Returns a suggestion of flags that resemble the unknown ones; empty if there are none."""
-    flags = [f"--{name.replace('_', '-')}" for name in names]
-    words = [word.partition("=")[0].replace("_", "-") for word in unknown if word.startswith("--")]
-    near = [match for word in words for match in difflib.get_close_matches(word, flags, n=1)]
-    return f"; did you mean {', '.join(near)}?" if near else ""
-
-
 def _with_absolute_paths(config: EnvServerConfig) -> EnvServerConfig:
     paths: dict[str, Any] = {name: str(Path(path).absolute()) for name in PATHS if (path := getattr(config, name))}
     return replace(config, address=",".join(map(absolute_socket, config.addresses)), **paths)
@@ -224,23 +184,8 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     parser = argparse.ArgumentParser(
         "kubebeast-envserver",
         description="Hosts environments for a KubeBeast learner.",
-        epilog="example: kubebeast-envserver --env CartPole-v1 --address learner.example:4431",
+        epilog="example: kubebeast-envserver --env CartPole-v1 --address learner.example:4431; "
+        "kubebeast-envserver check --help shows how to try an environment",
         usage="%(prog)s --env ENV [options]",
     )
-    config_help = "YAML file of settings, name: value; KUBEBEAST_<NAME> variables and flags override it"
-    parser.add_argument("--config", metavar="FILE", help=config_help)
-    options = {option.name: option for option in fields(EnvServerConfig)}
-    for name, option in options.items():
-        spellings = dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}"))
-        parser.add_argument(*spellings, dest=name, metavar="VALUE", help=option.metadata["help"])
-    known, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_hint(unknown, options)}")
-    flags = vars(known)
-    file = flags.pop("config")
-    settings = read_file(Path(file).expanduser(), options) if file else {}
-    settings |= read_environment(environ, options)
-    settings |= {name: text for name, text in flags.items() if text is not None}
-    return _with_absolute_paths(
-        EnvServerConfig(**{name: _convert(options[name], value) for name, value in settings.items()})
-    )
+    return _with_absolute_paths(parse_options(parser, EnvServerConfig, arguments, environ))

@@ -16,6 +16,7 @@ from kubebeast_common.cli import main as cli
 from kubebeast_common.cli.command import find_commands
 from kubebeast_conformance import __main__ as conformance
 from kubebeast_envserver import config as envserver
+from kubebeast_envserver.trial import settings as trial
 from tests.unit.repository.chart_values import has_path
 from tests.unit.repository.documents import ROOT
 
@@ -120,7 +121,10 @@ def _kubebeast(arguments: list[str]) -> str:
 
 def _envserver(arguments: list[str]) -> str:
     try:
-        envserver.parse(arguments, {})
+        if arguments[:1] == ["check"]:
+            trial.parse(arguments[1:], {})
+        else:
+            envserver.parse(arguments, {})
     except (SystemExit, Exception) as error:
         return "" if "No such file" in str(error) else str(error)
     return ""

@@ -22,7 +22,7 @@ SOURCES = {
 }
 ORDER = {
     "kubebeast_conformance": "rules contract wire check keepalive process env_server learner report __main__",
-    "kubebeast_envserver": "rows faults config catch envs stream process metrics __main__",
+    "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
         "errors config machine profiling ranks distributions models algorithm run actors training metrics play tune "

@@ -1,14 +1,32 @@
-"""Standard output and error that do not raise errors if their volume is full."""
+"""Standard output and error: redirected, as standard output is for results, and without errors on a full volume."""
 
 import contextlib
+import ctypes
 import io
+import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from kubebeast_common.volume import is_full
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # of collections.abc from Python 3.12 on
+
+
+@contextlib.contextmanager
+def output_to_stderr() -> Iterator[None]:
+    """Redirects output of Python and C code from standard output to standard error."""
+    sys.stdout.flush()
+    descriptor = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
 
 
 def outlive_full_volume() -> None:

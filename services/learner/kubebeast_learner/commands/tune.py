@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 
 from kubebeast_common import log
+from kubebeast_common.process.output import output_to_stderr
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.inference import InferenceError
 from kubebeast_learner.commands.train import private_address, refuse_settings_of_strangers
 from kubebeast_learner.config import ConfigError, TuneConfig
-from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect, most_actors
 from kubebeast_learner.tune.measure import measure

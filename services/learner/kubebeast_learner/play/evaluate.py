@@ -11,12 +11,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from kubebeast_common.process.output import output_to_stderr
 from kubebeast_common.spec.env_config import Wrapper, format_wrappers
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
 from kubebeast_envserver.rows.advice import collected
 from kubebeast_learner.config import EvalConfig
 from kubebeast_learner.models import ModelSpecError
-from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, count_agents, open_env, play
 from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError

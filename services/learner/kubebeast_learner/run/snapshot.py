@@ -17,8 +17,8 @@ COLUMNS = (
     *("checkpoint_age_s", "checkpoint_failures"),
     *("total_loss", *IMPALA_PARTS, "grad_norm", "policy_lag", "learning_rate", "entropy_cost"),
 )
-"""Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Those of tasks, ranks and parts of
-a user's loss, whose names have a slash, are further columns.
+"""Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Further columns, with a slash in
+their names, are those of tasks, ranks and parts of a user's loss.
 """
 LOSS_PART = "loss/"
 """Prefix of the columns with the parts of a user's loss."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import num_agents_of
+from kubebeast_envserver.trial.trial import random_actions
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.frame_table import takes_single_frames
 from kubebeast_learner.actors.remote.actors import make_pool, open_pool
@@ -21,7 +22,6 @@ from kubebeast_learner.config import ConfigError, TrainConfig
 from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
 from kubebeast_learner.models import Model, ModelSpecError, make_model
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
-from kubebeast_learner.play.trial import random_actions
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.pieces import EnvServerCost
 from kubebeast_native import ActorPool, InferenceBatch

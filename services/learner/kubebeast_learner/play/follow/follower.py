@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import fmean
 
 from kubebeast_common.log import fields
+from kubebeast_common.process.output import output_to_stderr
 from kubebeast_envserver.envs.factory import EnvironmentFailure
 from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained
 from kubebeast_learner.play.follow.checkpoints import CheckpointFeed, SavedCheckpoint
 from kubebeast_learner.play.follow.metrics import FollowMetrics
-from kubebeast_learner.play.output import output_to_stderr
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint import CheckpointError

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.pool.limits import MAX_ID_CHARACTERS
+from kubebeast_common.settings import ConfigError
 from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
@@ -32,7 +33,7 @@ from kubebeast_envserver.rows.rows import AllQuarantined
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import FAILURE_KINDS, StreamStatus
 from kubebeast_envserver.stream.codec import encode_observations, offer_compression
-from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_envserver.trial.settings import TrialConfig
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = FaultPolicy(max_failures=3)
@@ -85,6 +86,20 @@ class Trial:
         """Steps per second of one environment in one process."""
         return self.steps / self.env_s if self.env_s else 0.0
 
+    @property
+    def bytes_per_step(self) -> float:
+        """Bytes of Observations messages per step of one environment, without compression."""
+        return self.sent_bytes / max(1, self.steps)
+
+    @property
+    def compressed_bytes_per_step(self) -> float:
+        return self.compressed_bytes / max(1, self.steps)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns the fields and properties by name."""
+        names = "steps_per_s", "bytes_per_step", "compressed_bytes_per_step"
+        return asdict(self) | {name: getattr(self, name) for name in names}
+
     def note(self, text: str) -> None:
         """Adds a violation; one that only differs from an earlier one in numbers is counted with it."""
         for violation in self.violations:
@@ -94,7 +109,7 @@ class Trial:
         self.violations.append(Violation(text, self.steps))
 
 
-def try_env(config: CheckEnvConfig) -> Trial:
+def try_env(config: TrialConfig) -> Trial:
     """Makes the environment and steps it to the limit of `config`, or until it fails for good.
 
     Raises ConfigError if the settings make no environment.
@@ -105,7 +120,7 @@ def try_env(config: CheckEnvConfig) -> Trial:
     return trial
 
 
-def _try_env(config: CheckEnvConfig) -> Trial:
+def _try_env(config: TrialConfig) -> Trial:
     trial, status = Trial(), StreamStatus()
     making = config.making
     if len(config.env) > MAX_ID_CHARACTERS or not (config.env.isascii() and config.env.isprintable()):
@@ -168,7 +183,7 @@ def random_actions(
     return actions
 
 
-def _space_violations(config: CheckEnvConfig) -> list[str]:
+def _space_violations(config: TrialConfig) -> list[str]:
     making = config.making
     try:
         made = make_env(config.env, making["env_kwargs"], making["wrappers"])
@@ -180,7 +195,7 @@ def _space_violations(config: CheckEnvConfig) -> list[str]:
     return [*(f"observation space: {text}" for text in observation), *(f"action space: {text}" for text in action)]
 
 
-def _play(env: HostedEnv, trial: Trial, config: CheckEnvConfig, status: StreamStatus) -> None:
+def _play(env: HostedEnv, trial: Trial, config: TrialConfig, status: StreamStatus) -> None:
     generator = np.random.default_rng(config.seed)
     began = time.perf_counter()
     rows = env.reset()
