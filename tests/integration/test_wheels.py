@@ -69,7 +69,7 @@ def test_every_file_has_the_checksum_that_is_published(dist: Path) -> None:
     sums = {name: digest for digest, name in map(str.split, lines)}
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dist.glob("kubebeast*")}
 
-    assert len(files) == 2 * 8
+    assert len(files) == 2 * 10
     assert sums == files
 
 
