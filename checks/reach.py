@@ -47,7 +47,7 @@ class Reach:
 
     def _read(self, path: Path) -> set[Path]:
         names: set[str] = set()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = _AtRunTime().visit(ast.parse(path.read_text(encoding="utf-8")))
         prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -69,6 +69,14 @@ class Reach:
             for end in range(1, len(parts) + 1):
                 base = folder.joinpath(*parts[:end])
                 yield from (file for file in (base / "__init__.py", base.with_suffix(".py")) if file.is_file())
+
+
+class _AtRunTime(ast.NodeTransformer):
+    """Removes imports that only type checkers see."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 
 def _started(words: list[ast.expr]) -> Iterator[str]:

@@ -38,6 +38,7 @@ def reached(root: Path, source: str) -> set[str]:
         ("import pool.queue", {"queue"}),
         ("from pool import queue", {"queue"}),
         ("def f():\n    from pool.queue import Queue", {"queue"}),
+        ("if TYPE_CHECKING:\n    import pool.limits\nelse:\n    import pool.queue", {"queue"}),
         ("from tests.helper import x", {"helper", "limits"}),
         ("words = ['python', '-m', 'pool']", {"__main__", "queue"}),
         ("words = [*('-m', 'pool'), '--flag']", {"__main__", "queue"}),

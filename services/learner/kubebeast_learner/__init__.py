@@ -9,8 +9,9 @@ Importing this package loads nothing else: a name is imported when it is first u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kubebeast_common.spec.env_spec import EnvSpec
+
 if TYPE_CHECKING:
-    from kubebeast_common.spec.env_spec import EnvSpec
     from kubebeast_learner.actors.base import Actors, ActorsError
     from kubebeast_learner.actors.mono.actors import MonoActors
     from kubebeast_learner.config import (
@@ -31,7 +32,7 @@ else:
             return import_module("importlib.metadata").version("kubebeast-learner")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_ELSEWHERE.get(name, f"{__name__}.config")), name)
+        return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'config')}"), name)
 
 
 __all__ = [
@@ -53,9 +54,8 @@ __all__ = [
 __version__: str
 
 _ELSEWHERE = {
-    "Actors": "kubebeast_learner.actors.base",
-    "ActorsError": "kubebeast_learner.actors.base",
-    "EnvSpec": "kubebeast_common.spec.env_spec",
-    "MonoActors": "kubebeast_learner.actors.mono.actors",
+    "Actors": "actors.base",
+    "ActorsError": "actors.base",
+    "MonoActors": "actors.mono.actors",
 }
 """Modules of the names that are not of `config`."""

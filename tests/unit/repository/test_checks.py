@@ -14,7 +14,7 @@ from checks.reach import Reach
 from tests.unit.repository.shell import make_targets
 
 GROUPS = load()
-DISTRIBUTIONS = ("common", "conformance", "envserver", "fleet", "learner")
+DISTRIBUTIONS = ("common", "conformance", "envserver", "fleet", "learner", "observe", "runs")
 MODULES = Reach(ROOT, [".", "deploy/helm", "native", "protos", *(f"services/{name}" for name in DISTRIBUTIONS)])
 NAME = operator.attrgetter("name")
 STYLE = ("set-up", "lint")

@@ -5,11 +5,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubebeast_common.histogram import SecondsHistogram
 from kubebeast_learner.profiling.phases import PhaseTimes
 from kubebeast_learner.ranks.turns import Turns
-from kubebeast_learner.run.snapshot import Snapshot
+
+if TYPE_CHECKING:  # it loads the algorithm, which readers of metrics do not need
+    from kubebeast_learner.run.snapshot import Snapshot
 
 FIRST_UPDATE_S = 600.0
 """Longest turn of the training loop until the first update of the process: torch.compile takes minutes."""
