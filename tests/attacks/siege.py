@@ -18,10 +18,10 @@ from kubebeast_conformance.learner.floods import MOST_BYTES, Flood, run
 from kubebeast_conformance.wire import http2
 from kubebeast_conformance.wire.access import Access
 from kubebeast_conformance.wire.http2 import ClosedError, RawConnection
+from tests.integration.paced_tasks import SLOW
 
 HONEST, STRANGER = "127.0.0.1", "127.0.0.2"
 """Source address of the env-servers, and that of an attacker at another address."""
-ENV = "kubebeast_envserver.catch:Catch-v0"
 TOKEN = "open-sesame"
 HANDSHAKE_TIMEOUT_S = 2
 MOST_GROWTH_MIB = 128
@@ -69,7 +69,7 @@ class Siege:
     def env_server(self) -> EnvServer:
         """Returns another env-server with the token, not yet started."""
         self._num_servers += 1
-        return EnvServer(self._num_servers, self.learner.address, self._folder, *self._dialing, num_envs=4, env=ENV)
+        return EnvServer(self._num_servers, self.learner.address, self._folder, *self._dialing, num_envs=4, env=SLOW)
 
     def connect(self, source: str = STRANGER) -> RawConnection:
         return RawConnection(self.learner.address, self.access, source=source)
