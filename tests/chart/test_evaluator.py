@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubebeast_common.cli.command import find_commands
-from kubebeast_common.cli.parsing import Voice, parse
+from kubebeast_common.cli.parsing import StartLog, parse
 from kubebeast_learner.config.sources import layer_flags
 from tests.chart.chart import Object, container, environment, notes, render, render_error
 
@@ -47,7 +47,7 @@ def test_the_process_should_follow_the_run_of_the_learner(xpid: str) -> None:
     command = find_commands()[name]
 
     layered = layer_flags(command.config_type, flags, environment(template))
-    config = parse(Voice(name, "text"), name, command.config_type, layered, command.has_sources)
+    config = parse(StartLog(name, "text"), name, command.config_type, layered, command.has_sources)
 
     assert (config.follow, config.linger, str(config.savedir), config.xpid) == (True, True, "/runs", xpid or "demo")
     assert (config.episodes, config.mode) == (50, "sample")

@@ -1,6 +1,10 @@
 """The commands of `kubebeast` that watch runs and fleets."""
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+
 from kubebeast_common.cli.command import Command
+from kubebeast_common.cli.sources import LayeredFlags, layer_flags
 from kubebeast_observe.settings import FleetConfig, FleetScaleConfig, PlotConfig, ReportConfig, TopConfig
 
 
@@ -8,10 +12,20 @@ def _command(summary: str, example: str, config_type: type, target: str) -> Comm
     return Command(summary=summary, example=example, config_type=config_type, target=f"kubebeast_observe.{target}")
 
 
+def layer_top_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:
+    """Calls `layer_flags`; a first word that is no flag is the value of --learner."""
+    if user_flags and not user_flags[0].startswith("-"):
+        user_flags = ["--learner", *user_flags]
+    return layer_flags(config_type, user_flags, environ)
+
+
 COMMANDS = {
     "plot": _command("Draw learning curves of runs.", "cartpole --out cartpole.png", PlotConfig, "plot.command:run"),
     "report": _command("Write a page about a run.", "cartpole", ReportConfig, "report.command:run"),
-    "top": _command("Watch a learner and its env-servers.", "--learner 127.0.0.1:9090", TopConfig, "top.command:run"),
+    "top": dataclasses.replace(
+        _command("Watch a learner and its env-servers.", "127.0.0.1:9090", TopConfig, "top.command:run"),
+        layer_flags=layer_top_flags,
+    ),
     "fleet": _command(
         "Show learner and env-servers in Kubernetes.", "--release catch --watch", FleetConfig, "fleet.status:run"
     ),

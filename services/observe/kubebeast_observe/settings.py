@@ -111,7 +111,7 @@ class TopConfig(ClusterConfig):
 
     learner: str | None = None
     """Value of the learner's --http-address: HOST:PORT, HOST for its port 9090, or a URL; None is 127.0.0.1:9090,
-    unless a setting selects Kubernetes."""
+    unless a setting selects Kubernetes. `--learner` itself may be left out: kubebeast top HOST:PORT."""
     sort: Literal["env", "steps", "wait", "age", "name"] = "env"
     """Order of the env-servers: slowest environments, most steps/s, longest wait for actions, oldest, or by name."""
     streams: bool = False

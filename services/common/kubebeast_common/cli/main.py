@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from kubebeast_common.cli.command import find_commands, other_settings, package_of
-from kubebeast_common.cli.parsing import Voice, explain, is_help_wanted, parse
+from kubebeast_common.cli.parsing import StartLog, explain, is_help_wanted, parse
 from kubebeast_common.cli.settings import made_absolute, setting_types
 from kubebeast_common.cli.sources import log_format_of
 from kubebeast_common.process.family import adopt_orphans, kill_descendants
@@ -94,27 +94,27 @@ def _run(words: Sequence[str]) -> int:
     command, program = find_commands()[name], f"kubebeast {name}"
     _let_sigterm_end_process_1()
     flags = words[len(name.split()) :]
-    voice = Voice(program, log_format_of(flags, os.environ) if command.has_sources else "text")
+    out = StartLog(program, log_format_of(flags, os.environ) if command.has_sources else "text")
     try:
         layered = command.layer_flags(command.config_type, flags, os.environ)
-        _warn_about_variables(voice)
+        _warn_about_variables(out)
         if is_help_wanted(flags):
             example = f"{program} {command.example}"
-            print(explain(voice, program, command.summary, example, command.config_type, layered, command.has_sources))
+            print(explain(out, program, command.summary, example, command.config_type, layered, command.has_sources))
             return 0
-        config = made_absolute(parse(voice, program, command.config_type, layered, command.has_sources))
+        config = made_absolute(parse(out, program, command.config_type, layered, command.has_sources))
         module, function = command.target.split(":")
         with quiet_interrupts():
             run = getattr(importlib.import_module(module), function)
         status: int = run(config)
     except ConfigError as error:
-        voice.say(str(error), logging.ERROR)
+        out.write(str(error), logging.ERROR)
         return EXIT_USAGE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in MISSING_PACKAGES:
             raise
-        voice.say(MISSING_PACKAGES[package], logging.ERROR)
+        out.write(MISSING_PACKAGES[package], logging.ERROR)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -140,13 +140,13 @@ def _plays(words: Sequence[str]) -> bool:
     return name is not None and find_commands()[name].plays
 
 
-def _warn_about_variables(voice: Voice) -> None:
+def _warn_about_variables(out: StartLog) -> None:
     """Warns about variables that are no setting of any program; those of other programs are known, too."""
     others = other_settings()
     config_types = [command.config_type for command in find_commands().values()] + others
     known = {name for config_type in config_types for name in setting_types(config_type)}
     for sentence in unknown_variables(os.environ, known, slips_only=not others):
-        voice.say(sentence, logging.WARNING)
+        out.write(sentence, logging.WARNING)
 
 
 def _let_sigterm_end_process_1() -> None:

@@ -18,7 +18,7 @@ _HELP = {"-h", "--help", "-H", "--help-verbose"}
 """Flags that request help; the last two are tyro's."""
 
 
-class Voice:
+class StartLog:
     """Messages of a command before its log is open, one line each to standard error; JSON if the log will be JSON."""
 
     def __init__(self, program: str, log_format: str) -> None:
@@ -30,14 +30,14 @@ class Voice:
         self.draws = self._formatter is None and sys.stderr.isatty()
         """True if a message may have several lines."""
 
-    def say(self, text: str, level: int = logging.INFO) -> None:
+    def write(self, text: str, level: int = logging.INFO) -> None:
         line = f"{self._program}: {text}"
         if self._formatter is not None:
             line = log.line(__name__, line, self._formatter.format, level)
         print(line, file=sys.stderr)
 
 
-def parse(voice: Voice, program: str, config_type: type, layered: LayeredFlags, has_sources: bool) -> Any:
+def parse(out: StartLog, program: str, config_type: type, layered: LayeredFlags, has_sources: bool) -> Any:
     """Parses the settings of a command into a validated configuration.
 
     Args:
@@ -48,10 +48,10 @@ def parse(voice: Voice, program: str, config_type: type, layered: LayeredFlags, 
         SystemExit: A flag is unknown or cannot be parsed; status 2, after a message.
     """
     if not has_sources:
-        return _parse(voice, program, config_type, layered.flags)
+        return _parse(out, program, config_type, layered.flags)
     for note in layered.notes:
-        voice.say(f"settings of {note}")
-    return _parse(voice, program, _with_sources(config_type), layered.flags)
+        out.write(f"settings of {note}")
+    return _parse(out, program, _with_sources(config_type), layered.flags)
 
 
 def is_help_wanted(flags: Sequence[str]) -> bool:
@@ -59,24 +59,24 @@ def is_help_wanted(flags: Sequence[str]) -> bool:
 
 
 def explain(
-    voice: Voice, program: str, summary: str, example: str, config_type: type, layered: LayeredFlags, has_sources: bool
+    out: StartLog, program: str, summary: str, example: str, config_type: type, layered: LayeredFlags, has_sources: bool
 ) -> str:
     """Returns the output of --help, with the defaults after recipe, file and environment. Raises as `parse`."""
     if not has_sources:
         return help_text(program, summary, example, config_type)
-    defaults = _parse(voice, program, _with_sources(config_type), layered.from_sources)
+    defaults = _parse(out, program, _with_sources(config_type), layered.from_sources)
     notes = [f"Defaults of {note}" for note in layered.notes]
     return help_text(program, summary, example, config_type, notes=notes, defaults=defaults, has_sources=True)
 
 
-def _parse(voice: Voice, program: str, form: Any, flags: Sequence[str]) -> Any:
+def _parse(out: StartLog, program: str, form: Any, flags: Sequence[str]) -> Any:
     refusal = io.StringIO()
     try:
-        with contextlib.nullcontext() if voice.draws else contextlib.redirect_stderr(refusal):
+        with contextlib.nullcontext() if out.draws else contextlib.redirect_stderr(refusal):
             return tyro.cli(form, args=flags, prog=program, config=(tyro.conf.OmitArgPrefixes,))
     except SystemExit as end:
-        if end.code and not voice.draws:
-            voice.say(_in_one_line(refusal.getvalue()), logging.ERROR)
+        if end.code and not out.draws:
+            out.write(_in_one_line(refusal.getvalue()), logging.ERROR)
         raise
 
 

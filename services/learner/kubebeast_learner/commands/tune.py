@@ -14,9 +14,9 @@ from kubebeast_learner.config import ConfigError, TuneConfig
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect, most_actors
 from kubebeast_learner.tune.measure import measure
+from kubebeast_learner.tune.output import make_output
 from kubebeast_learner.tune.pieces import Pieces
 from kubebeast_learner.tune.settings_file import chosen_settings, render
-from kubebeast_learner.tune.voice import make_voice
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,10 @@ def run(config: TuneConfig) -> int:
     choose_device(config.run.device)
     # Messages about the assembly of a learner are for a run's log.
     log.configure("debug" if config.run.log_level == "debug" else "warning", config.run.log_format)
-    voice = make_voice(config.run, config.tuning.seconds)
+    output = make_output(config.run, config.tuning.seconds)
     try:
         with output_to_stderr(), tempfile.TemporaryDirectory() as folder:
-            pieces = measure(config, voice, private_address, Path(folder), config.tuning.seconds)
+            pieces = measure(config, output, private_address, Path(folder), config.tuning.seconds)
     except (ActorsError, InferenceError) as error:
         logger.error("nothing could be measured: %s", error)
         return EXIT_FAILED
@@ -44,7 +44,7 @@ def run(config: TuneConfig) -> int:
     expected = [expect(each, pieces) for each in choices(pieces, _most_actors(config))]
     best = choose(expected)
     settings = chosen_settings(best, pieces, config)
-    voice.tell(best_of_each_size(expected), best, settings)
+    output.show(best_of_each_size(expected), best, settings)
     _write(render(settings, config, _heading(config, pieces, best.steps_per_s, best.saturates)), config.tuning.out)
     return 0
 

@@ -26,7 +26,7 @@ class FinishedEpisode(Protocol):
 
 
 class Episode(NamedTuple):
-    """A FinishedEpisode of plain values, which ranks send to each other."""
+    """A FinishedEpisode of plain values, which processes send to each other."""
 
     env_id: str
     episode_return: float

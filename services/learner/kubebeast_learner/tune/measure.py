@@ -14,8 +14,8 @@ from kubebeast_learner.machine.cpu_time import read_cpu_time
 from kubebeast_learner.models import make_model
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.tune import fleet_probe, learner_probe
+from kubebeast_learner.tune.output import Output
 from kubebeast_learner.tune.pieces import Pieces
-from kubebeast_learner.tune.voice import Voice
 
 FLEET_SHARE = 0.3
 """Share of the time for the env-server with one environment, and with MANY."""
@@ -24,7 +24,7 @@ MANY = 16
 
 def measure(
     config: TrainConfig,
-    voice: Voice,
+    output: Output,
     open_address: Callable[[], AbstractContextManager[str]],
     folder: Path,
     seconds: float,
@@ -45,7 +45,7 @@ def measure(
     for num_envs in (unit, MANY * unit):
         share_s = seconds * FLEET_SHARE / 2
         text = f"an env-server with {num_envs} environment{'s' * (num_envs > 1)}"
-        with voice.measuring(text, share_s), open_address() as address:
+        with output.measuring(text, share_s), open_address() as address:
             measured = fleet_probe.measure(config, address, folder, num_envs, share_s)
         servers.append(measured.cost)
     spec = measured.spec
@@ -54,7 +54,7 @@ def measure(
     learners = []
     for setup in setups:
         share_s = seconds * (1 - FLEET_SHARE) / len(setups)
-        with voice.measuring(f"update and inference: {setup}", share_s):
+        with output.measuring(f"update and inference: {setup}", share_s):
             learners.append(learner_probe.measure(config, spec, setup, share_s))
     return Pieces(
         cores=cores,

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from kubebeast_common.cli.parsing import Voice, parse
+from kubebeast_common.cli.parsing import StartLog, parse
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import TrainConfig, TuneConfig
 from kubebeast_learner.config.sources import layer_flags
@@ -22,7 +22,7 @@ CHOSEN = {"num_servers", "num_actors", "learner_threads", "precision", "device",
 
 def parsed(config_type: type[ConfigT], words: Sequence[str]) -> ConfigT:
     layered = layer_flags(config_type, words, {})
-    config: ConfigT = parse(Voice("test", "text"), "test", config_type, layered, True)
+    config: ConfigT = parse(StartLog("test", "text"), "test", config_type, layered, True)
     return config
 
 

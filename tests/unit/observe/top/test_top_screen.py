@@ -180,13 +180,11 @@ def test_without_a_terminal_no_keys_are_read(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_command_line_is_understood(started: list[Any]) -> None:
     cli.main(["top"])
     cli.main(["top", "--learner", "http://host:1", "--sort", "wait", "--once", "--json", "--streams"])
+    cli.main(["top", "http://host:1", "--sort", "wait", "--once", "--json", "--streams"])
     cli.main(["top", "-n", "train", "--release", "kb"])
-    assert started == [
-        TopConfig(),
-        TopConfig(learner="http://host:1", sort="wait", once=True, json=True, streams=True),
-        TopConfig(namespace="train", release="kb"),
-    ]
-    assert [config.in_cluster for config in started] == [False, False, True]
+    one = TopConfig(learner="http://host:1", sort="wait", once=True, json=True, streams=True)
+    assert started == [TopConfig(), one, one, TopConfig(namespace="train", release="kb")]
+    assert [config.in_cluster for config in started] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from kubebeast_learner.machine import priority
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.models import ModelInputs
 from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
+from kubebeast_learner.run.task_returns import Episode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,12 +56,6 @@ class ActorTask:
     """True for the first of the actor processes."""
     statistics: tuple[Statistics, ...] = ()
     """Statistics of the environments' wrappers to continue from."""
-
-
-class Episode(NamedTuple):
-    env_id: str
-    episode_return: float
-    length: int
 
 
 class FilledBlock(NamedTuple):

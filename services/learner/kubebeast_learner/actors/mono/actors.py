@@ -18,7 +18,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
-from kubebeast_learner.actors.mono.actor import ActorTask, Episode
+from kubebeast_learner.actors.mono.actor import ActorTask
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
@@ -29,6 +29,7 @@ from kubebeast_learner.config import ConfigError, MonoConfig
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
+from kubebeast_learner.run.task_returns import Episode
 
 logger = logging.getLogger(__name__)
 

@@ -20,25 +20,25 @@ MAX_ROWS = 16
 """Maximum number of the fastest choices in the table."""
 
 
-class Voice(Protocol):
+class Output(Protocol):
     """Output to standard error; standard output is for the settings."""
 
     def measuring(self, what: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         """Reports a measurement that takes about `seconds`."""
 
-    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+    def show(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
         """Reports the considered choices and the settings of the best."""
 
 
-def make_voice(run: RunConfig, total_s: float) -> Voice:
+def make_output(run: RunConfig, total_s: float) -> Output:
     """Returns the output for the run's settings. total_s: duration of all measurements together."""
     speaks_json = run.progress == "json" or isinstance(make_handler("info", run.log_format).formatter, JsonFormatter)
     if speaks_json and run.progress != "table":
-        return JsonVoice(total_s, is_silent=run.progress == "none")
-    return TerminalVoice(total_s, is_silent=run.progress == "none")
+        return JsonOutput(total_s, is_silent=run.progress == "none")
+    return TerminalOutput(total_s, is_silent=run.progress == "none")
 
 
-class JsonVoice:
+class JsonOutput:
     """One log line for each measurement as it begins, for each choice and for each setting."""
 
     def __init__(self, total_s: float, *, is_silent: bool) -> None:
@@ -51,7 +51,7 @@ class JsonVoice:
         yield
         self._left_s -= seconds
 
-    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+    def show(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
         for each in considered:
             self._say("choice", chosen=each is best, **_plain(each))
         for setting in settings:
@@ -61,7 +61,7 @@ class JsonVoice:
         print(line(__name__, message, JsonFormatter().format, **values), file=sys.stderr, flush=True)
 
 
-class TerminalVoice:
+class TerminalOutput:
     """A bar with the remaining time, then a table of the choices and a line for every setting."""
 
     def __init__(self, total_s: float, *, is_silent: bool) -> None:
@@ -82,7 +82,7 @@ class TerminalVoice:
             yield
         self._done_s += seconds
 
-    def tell(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
+    def show(self, considered: Sequence[Expected], best: Expected, settings: Sequence[Setting]) -> None:
         title = "expected env-steps a second; -> is chosen"
         table = Table(title=title, title_justify="left", box=None)
         for name in ("", "device", "precision", "threads", "servers", "actors", "steps/s", "limit"):

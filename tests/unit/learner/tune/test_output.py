@@ -4,8 +4,8 @@ import pytest
 
 from kubebeast_learner.config import RunConfig
 from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect
+from kubebeast_learner.tune.output import MAX_ROWS, make_output
 from kubebeast_learner.tune.settings_file import Setting
-from kubebeast_learner.tune.voice import MAX_ROWS, make_voice
 from tests.unit.learner.tune.measured import learner, machine
 
 
@@ -13,9 +13,9 @@ def test_the_chosen_settings_are_marked_among_the_fastest(capsys: pytest.Capture
     pieces = machine(32, 300, [learner(20.0 / threads, threads=threads) for threads in (1, 2)])
     expected = [expect(choice, pieces) for choice in choices(pieces, 64)]
     best = choose(expected)
-    voice = make_voice(RunConfig(log_format="text"), 60.0)
+    output = make_output(RunConfig(log_format="text"), 60.0)
 
-    voice.tell(best_of_each_size(expected), best, [Setting("num_servers", 7, "there are [many] cores")])
+    output.show(best_of_each_size(expected), best, [Setting("num_servers", 7, "there are [many] cores")])
 
     output = capsys.readouterr()
     rows = [line for line in output.err.splitlines() if "cpu" in line]
@@ -30,10 +30,10 @@ def test_the_chosen_settings_are_marked_among_the_fastest(capsys: pytest.Capture
 def test_each_measurement_is_named_with_the_time_that_is_left(
     progress: str, is_told: bool, log_format: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    voice = make_voice(RunConfig(progress=progress, log_format=log_format), 60.0)  # type: ignore[arg-type]
-    with voice.measuring("one thing", 20.0), voice.measuring("another", 40.0):
+    output = make_output(RunConfig(progress=progress, log_format=log_format), 60.0)  # type: ignore[arg-type]
+    with output.measuring("one thing", 20.0), output.measuring("another", 40.0):
         pass
-    with voice.measuring("the last", 0.0):
+    with output.measuring("the last", 0.0):
         pass
 
     error = capsys.readouterr().err
