@@ -6,7 +6,7 @@ kubebeast mono --env CartPole-v1 --loss my_loss:my_loss
 from torch import Tensor
 
 from kubebeast_learner import LossConfig
-from kubebeast_learner.algorithm import LossOutput, Part, Rollout, impala_loss
+from kubebeast_learner.algorithm import LossOutput, LossPart, Rollout, impala_loss
 from kubebeast_learner.models import ModelOutput
 
 
@@ -17,4 +17,4 @@ def my_loss(
     loss = impala_loss(output, rollout, config, entropy_cost)
     squares = output.policy_logits[:-1].square().sum(dim=-1).masked_fill(~rollout.valid, 0.0)
     penalty = logit_cost * squares.sum()
-    return loss._replace(total=loss.total + penalty, parts={**loss.parts, "logit_penalty": Part(penalty.detach())})
+    return loss._replace(total=loss.total + penalty, parts={**loss.parts, "logit_penalty": LossPart(penalty.detach())})

@@ -9,7 +9,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.losses import LossOutput, Part, impala_loss
+from kubebeast_learner.algorithm.losses import LossOutput, LossPart, impala_loss
 from kubebeast_learner.algorithm.made_up import empty_rollout, made_up_rollout
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ConfigError, LossConfig
@@ -94,14 +94,14 @@ def _violation(result: object, model: Model, where: str) -> str | None:
 def _violation_in_parts(parts: object) -> str | None:
     """Returns the violation in the names and kinds of parts, None if there is none."""
     if not isinstance(parts, Mapping):
-        return f"parts must map names to Parts, it is {parts!r:.100}"
+        return f"parts must map names to LossParts, it is {parts!r:.100}"
     if len(parts) > MAX_PARTS:
         return f"parts has {len(parts)} entries, at most {MAX_PARTS} are logged"
     for name, part in parts.items():
         if not isinstance(name, str) or not _PART_NAME.fullmatch(name):
             return f"the part {name!r:.100} must be named by lower-case letters, digits and underscores, at most 40"
-        if not isinstance(part, Part):
-            return f"the part {name} must be a Part, it is {part!r:.100}"
-        if part.weighted_by not in get_args(Part.__annotations__["weighted_by"]):
+        if not isinstance(part, LossPart):
+            return f"the part {name} must be a LossPart, it is {part!r:.100}"
+        if part.weighted_by not in get_args(LossPart.__annotations__["weighted_by"]):
             return f"the part {name} must be weighted_by loss, transitions or sum, it is {part.weighted_by!r:.100}"
     return None

@@ -37,7 +37,7 @@ of these weights that clip_rho_threshold cut.
 """
 
 
-class Part(NamedTuple):
+class LossPart(NamedTuple):
     """A number of a loss that is logged under its name."""
 
     value: Tensor
@@ -53,7 +53,7 @@ class LossOutput(NamedTuple):
 
     total: Tensor
     """The loss to minimize, a float32 scalar; the only field with a gradient."""
-    parts: Mapping[str, Part] = MappingProxyType({})
+    parts: Mapping[str, LossPart] = MappingProxyType({})
     """Further numbers by name, to log: always the same names."""
     value_targets: Tensor | None = None
     """float32 [T, B], without a gradient: v_t. Required only by --normalise-values."""
@@ -116,12 +116,12 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     return LossOutput(
         total=pg_loss + baseline_loss + entropy_loss,
         parts={
-            "pg_loss": Part(pg_loss.detach()),
-            "baseline_loss": Part(baseline_loss.detach()),
-            "entropy_loss": Part(entropy_loss.detach()),
-            "entropy": Part(mean_scale * entropies.sum().detach(), "transitions"),
-            "mean_rho": Part(mean_scale * rhos.sum(), "transitions"),
-            "clipped_rho": Part(mean_scale * _num_clipped(rhos, config.clip_rho_threshold), "transitions"),
+            "pg_loss": LossPart(pg_loss.detach()),
+            "baseline_loss": LossPart(baseline_loss.detach()),
+            "entropy_loss": LossPart(entropy_loss.detach()),
+            "entropy": LossPart(mean_scale * entropies.sum().detach(), "transitions"),
+            "mean_rho": LossPart(mean_scale * rhos.sum(), "transitions"),
+            "clipped_rho": LossPart(mean_scale * _num_clipped(rhos, config.clip_rho_threshold), "transitions"),
         },
         value_targets=returns.vs,
     )

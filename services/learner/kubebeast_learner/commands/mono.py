@@ -1,13 +1,13 @@
 """Process of `kubebeast mono`: training on one machine."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.actors.mono.actors import MonoActors, num_processes
 from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.training import process
 
 
@@ -17,8 +17,8 @@ def train(config: MonoConfig) -> int:
 
 
 @contextlib.contextmanager
-def _actors(config: MonoConfig, folder: Path, saved: Mapping[str, Any] | None) -> Iterator[Actors]:
-    actors = MonoActors(config, folder, (saved or {}).get("env_statistics", ()))
+def _actors(config: MonoConfig, folder: Path, saved: Checkpoint | None) -> Iterator[Actors]:
+    actors = MonoActors(config, folder, saved.env_statistics if saved else ())
     try:
         yield actors
     finally:

@@ -7,12 +7,12 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kubebeast_common.cli.settings import as_flags
 from kubebeast_common.http_endpoint import HttpEndpoint
@@ -38,6 +38,7 @@ from kubebeast_learner.metrics import make_registry
 from kubebeast_learner.ranks.devices import choose_inference_devices
 from kubebeast_learner.ranks.launch import launch
 from kubebeast_learner.ranks.place import Place
+from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.training import process
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.rank_list import encode_ranks
@@ -103,7 +104,7 @@ def learn(config: LearnerConfig) -> int:
             place.address(address),
             monitor,
             place=place,
-            expected=_env_spec(saved),
+            expected=None if saved is None else saved.env_spec,
             opening_env=config.fleet.env,
         ),
         num_local_processes=0,
@@ -160,19 +161,13 @@ def private_address() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _env_spec(saved: Mapping[str, Any] | None) -> EnvSpec | None:
-    return None if saved is None else EnvSpec.from_plain(saved["env_spec"])
-
-
-def _local_fleet(
-    config: TrainConfig, place: Place, folder: Path, saved: Mapping[str, Any] | None, address: str
-) -> LocalFleet:
+def _local_fleet(config: TrainConfig, place: Place, folder: Path, saved: Checkpoint | None, address: str) -> LocalFleet:
     """Returns env-servers of this machine that will dial `address`."""
     return LocalFleet(
         config.fleet,
         address=address,
         seed=config.run.seed,
-        version=0 if saved is None else saved["learner"]["version"],
+        version=0 if saved is None else saved.learner["version"],
         run=config.run.xpid,
         log_path=folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
         tasks=config.tasks.tasks,

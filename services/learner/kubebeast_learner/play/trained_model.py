@@ -20,7 +20,7 @@ from kubebeast_learner.models.finite import first_not_finite, names_of_not_finit
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load
-from kubebeast_learner.training.saved_state import require_playable, taking_over
+from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_runs.folder import folder_of
 
 
@@ -90,29 +90,28 @@ def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedMo
         ConfigError: If there is no checkpoint, or if the file names code and is not trusted.
     """
     path, state = find_checkpoint(config)
-    require_playable(path, state)
+    checkpoint = Checkpoint.of(path, state)
     is_own = is_own or config.checkpoint is None
     is_trusted = is_own or config.trust_checkpoint
     with taking_over(path, "config"):
-        settings = section_from_settings(ModelConfig, state["config"])
-        tasks = section_from_settings(TasksConfig, state["config"])
-        own_wrappers = parse_wrappers(str(state["config"].get("wrappers", "")))
+        settings = section_from_settings(ModelConfig, checkpoint.config)
+        tasks = section_from_settings(TasksConfig, checkpoint.config)
+        own_wrappers = parse_wrappers(str(checkpoint.config.get("wrappers", "")))
     with taking_over(path, "env_statistics"):
-        statistics = tuple(map(Statistics.from_plain, state.get("env_statistics", ())))
+        statistics = tuple(map(Statistics.from_plain, checkpoint.env_statistics))
     if settings.own_code and not is_trusted:
         raise ConfigError(
             f"checkpoint = {str(path)!r}: it names code, {', '.join(settings.own_code)}: add --trust-checkpoint to "
             "import and run it here"
         )
-    env_spec = EnvSpec.from_plain(state["env_spec"])
     return TrainedModel(
-        model=_make_model(path, env_spec, settings, tasks.num_tasks, state["learner"]["model"]),
-        env_spec=env_spec,
-        settings=state["config"],
+        model=_make_model(path, checkpoint.env_spec, settings, tasks.num_tasks, checkpoint.learner["model"]),
+        env_spec=checkpoint.env_spec,
+        settings=checkpoint.config,
         path=path,
-        step=state["step"],
+        step=checkpoint.step,
         tasks=tasks.tasks,
-        task_configs={task: EnvConfig.from_plain(plain) for task, plain in state.get("task_configs", {}).items()},
+        task_configs=checkpoint.task_configs,
         env_statistics=statistics,
         own_wrappers=own_wrappers if is_own else (),
         is_trusted=is_trusted,

@@ -148,7 +148,7 @@ class CheckpointStore:
 def _not_finite(state: Mapping[str, Any]) -> str:
     """Calls not_finite_in, and returns "" for a malformed state, which the reader of its values rejects."""
     try:
-        return not_finite_in(state)
+        return not_finite_in(state["learner"])
     except (TypeError, ValueError, AttributeError):
         return ""
 

@@ -1,4 +1,4 @@
-"""Finiteness check for the state of a checkpoint, before it is saved and after it is loaded."""
+"""Finiteness check for the state of a learner, before it is saved and after it is loaded."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,16 +8,13 @@ from torch import Tensor
 from kubebeast_learner.models.finite import MADE_NOT_FINITE, first_not_finite
 
 
-def not_finite_in(state: Mapping[str, Any]) -> str:
-    """Describes the first tensor of model and optimizer that is not finite; "" if all are finite.
+def not_finite_in(learner: Mapping[str, Any]) -> str:
+    """Describes the first tensor of the state of a learner that is not finite; "" if all are finite.
 
     An example is `learner.model.policy.bias holds nan`. Tensors that are not finite by design of the model's author,
     such as masks of -inf, are exempt. In the state of a version that did not note their names, every tensor of the
     model may contain -inf.
     """
-    learner = state["learner"]
-    if not isinstance(learner, Mapping):
-        return ""
     tensors = dict(_tensors(learner, "learner"))
     if MADE_NOT_FINITE in learner:
         allowed = {f"learner.model.{name}" for name in learner[MADE_NOT_FINITE]}

@@ -1,9 +1,7 @@
 """Construction of a run's learner: the model for its environment, and the state of a checkpoint if there is one."""
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
@@ -18,7 +16,7 @@ from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
-from kubebeast_learner.training.saved_state import taking_over
+from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.training.sizes import check_memory
 
 logger = logging.getLogger(__name__)
@@ -58,14 +56,14 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
 def assemble_learner(
     config: TrainingConfig,
     spec: EnvSpec,
-    saved: tuple[Path, Mapping[str, Any]] | None,
+    saved: tuple[Path, Checkpoint] | None,
     place: Place = ALONE,
     model: Model | None = None,
 ) -> Learner:
     """Returns the learner for the environment `spec`, with the state of the checkpoint if there is one.
 
     Args:
-        saved: Path and state of the checkpoint, or None.
+        saved: Path and content of the checkpoint, or None.
         model: A result of assemble_model, which is called if this is None.
 
     Raises:
@@ -92,10 +90,10 @@ def assemble_learner(
     return learner
 
 
-def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, path: Path, state: Mapping[str, Any]) -> None:
-    if difference := EnvSpec.from_plain(state["env_spec"]).difference(spec):
+def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, path: Path, checkpoint: Checkpoint) -> None:
+    if difference := checkpoint.env_spec.difference(spec):
         raise ConfigError(f"xpid = {config.run.xpid!r}: {path} was trained on another environment: {difference}")
     with taking_over(path, "learner"):
-        learner.load_state_dict(state["learner"])
+        learner.load_state_dict(dict(checkpoint.learner))
     with taking_over(path, "rng"):
-        restore_rng_state(state["rng"])
+        restore_rng_state(checkpoint.rng)

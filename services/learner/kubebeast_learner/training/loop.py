@@ -11,9 +11,9 @@ import shlex
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kubebeast_common.cli.settings import as_settings
+from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors
@@ -31,10 +31,10 @@ from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
-from kubebeast_learner.run import checkpoint
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointStore, rng_state
 from kubebeast_learner.run.finite import not_finite_in
 from kubebeast_learner.run.snapshot import Snapshot
+from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
@@ -44,7 +44,6 @@ from kubebeast_learner.training.meeting import meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
 from kubebeast_learner.training.run_folder import RunFolder
-from kubebeast_learner.training.saved_state import taking_over
 from kubebeast_runs.files.room import RoomWait
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
@@ -92,10 +91,10 @@ class Training:
         self._replay: ReplayBuffer | None = None
         self._first_step = self._saved_step = 0
         self._has_begun = False
-        self._saved_configs: Mapping[str, Any] = {}
+        self._saved_configs: Mapping[str, EnvConfig] = {}
         self._failed_episodes = FailedEpisodes()
 
-    def run(self, stop: threading.Event, saved: tuple[Path, dict[str, Any]] | None) -> None:
+    def run(self, stop: threading.Event, saved: tuple[Path, Checkpoint] | None) -> None:
         """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint.
 
         On an error it saves one and raises; if the training has diverged and there are checkpoints, none is added.
@@ -110,16 +109,16 @@ class Training:
             )
             logger.warning(text, run.total_steps, batch)
         if saved is not None:
-            path, state = saved
+            path, checkpoint = saved
             with taking_over(path, "stats"):
-                self._stats.load_state_dict(state["stats"], state["step"], state["env_spec"]["env_id"])
-            self._first_step = self._saved_step = state["step"]
-            self._saved_configs = state.get("task_configs", {})
-            logger.info("resuming %s at step %d of %d", path, state["step"], run.total_steps)
-            if state["step"] >= run.total_steps:
+                self._stats.load_state_dict(checkpoint.stats, checkpoint.step, checkpoint.env_spec.env_id)
+            self._first_step = self._saved_step = checkpoint.step
+            self._saved_configs = checkpoint.task_configs
+            logger.info("resuming %s at step %d of %d", path, checkpoint.step, run.total_steps)
+            if checkpoint.step >= run.total_steps:
                 text = "the run has made %d steps and total_steps is %d: nothing is left, give a larger --total-steps"
-                logger.warning(text, state["step"], run.total_steps)
-                self._begin(EnvSpec.from_plain(state["env_spec"]))
+                logger.warning(text, checkpoint.step, run.total_steps)
+                self._begin(checkpoint.env_spec)
                 self._actors.drain(finished=True)
                 return
         if not wait_for_room(self._room(), self._monitor, stop):
@@ -151,9 +150,7 @@ class Training:
             lines.append(f"play it: kubebeast eval {where}")
         return "\n".join(lines)
 
-    def _train(
-        self, spec: EnvSpec, model: Model, saved: tuple[Path, dict[str, Any]] | None, stop: threading.Event
-    ) -> None:
+    def _train(self, spec: EnvSpec, model: Model, saved: tuple[Path, Checkpoint] | None, stop: threading.Event) -> None:
         learner = assemble_learner(self._config, spec, saved, self._place, model)
         seed = (
             self._place.seed(self._config.run.seed) + learner.version
@@ -310,19 +307,17 @@ class Training:
         has_nothing_new = self._stats.step == self._saved_step
         if not self._place.is_first or self._config.run.disable_checkpoint or has_nothing_new:
             return
-        told = {task: config.to_plain() for task, config in self._actors.task_configs().items()}
-        state = {
-            "format": checkpoint.FORMAT,
-            "step": self._stats.step,
-            "env_spec": spec.to_plain(),
-            "task_configs": {**self._saved_configs, **told},
-            "env_statistics": list(self._actors.env_statistics()),
-            "config": as_settings(self._config),
-            "learner": learner.state_dict(),
-            "rng": checkpoint.rng_state(),
-            "stats": self._stats.state_dict(),
-        }
-        if found := not_finite_in(state):
+        checkpoint = Checkpoint(
+            step=self._stats.step,
+            env_spec=spec,
+            config=as_settings(self._config),
+            learner=learner.state_dict(),
+            task_configs={**self._saved_configs, **self._actors.task_configs()},
+            env_statistics=list(self._actors.env_statistics()),
+            rng=rng_state(),
+            stats=self._stats.state_dict(),
+        )
+        if found := not_finite_in(checkpoint.learner):
             self._stats.note_failed_checkpoint()
             reason = f"checkpoint at step {self._stats.step} not saved, those from before stay: {found}"
             if not failing:
@@ -331,7 +326,7 @@ class Training:
             return
         try:
             with self._monitor.saving(), eager(learner.device):
-                path = self._store.save(state)
+                path = self._store.save(checkpoint.to_plain())
             num_bytes = path.stat().st_size
         except OSError as error:
             self._stats.note_failed_checkpoint()

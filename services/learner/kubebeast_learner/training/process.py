@@ -30,11 +30,11 @@ from kubebeast_learner.ranks.group import RankLostError, first_ranks, open_group
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.settings import require_alike
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
+from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Mode, make_progress
 from kubebeast_learner.training.run_folder import RunFolderError
-from kubebeast_learner.training.saved_state import require_resumable, taking_over
 from kubebeast_learner.training.stopping import stop_on_signals
 from kubebeast_runs.files.room import POLL_S
 from kubebeast_runs.log import RunLog, default_xpid
@@ -51,8 +51,8 @@ FAILURES = (
 """Errors that end a run with one line in its log."""
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
-OpenActors = Callable[[ConfigT, Path, Mapping[str, Any] | None], AbstractContextManager[Actors]]
-"""Makes the actors of a run from its configuration, its folder and, if it resumes, the state of the checkpoint."""
+OpenActors = Callable[[ConfigT, Path, Checkpoint | None], AbstractContextManager[Actors]]
+"""Makes the actors of a run from its configuration, its folder and, if it resumes, the checkpoint."""
 
 
 def run(
@@ -196,20 +196,23 @@ def _train(
         return summary
 
 
-def _load_newest(store: CheckpointStore) -> tuple[Path, dict[str, Any]] | None:
+def _load_newest(store: CheckpointStore) -> tuple[Path, Checkpoint] | None:
     saved = store.load_newest()
-    if saved is not None:
-        require_resumable(*saved)
-    return saved
+    if saved is None:
+        return None
+    path, state = saved
+    checkpoint = Checkpoint.of(path, state)
+    checkpoint.require_resumable(path)
+    return path, checkpoint
 
 
-def _settle(config: TrainingConfig, saved: tuple[Path, Mapping[str, Any]] | None) -> None:
+def _settle(config: TrainingConfig, saved: tuple[Path, Checkpoint] | None) -> None:
     """Logs the settings and their changes since the checkpoint. Raises ConfigError if the checkpoint forbids one."""
     settings = as_settings(config)
     changed: Mapping[str, tuple[Any, Any]] = {}
     if saved is not None:
-        path, state = saved
-        before = as_settings(TrainingConfig()) | state["config"]  # older checkpoints lack newer settings
+        path, checkpoint = saved
+        before = as_settings(TrainingConfig()) | dict(checkpoint.config)  # older checkpoints lack newer settings
         with taking_over(path, "config"):
             changed = changes(settings, before)
         check_resume(settings, before, str(path))

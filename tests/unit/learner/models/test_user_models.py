@@ -223,7 +223,7 @@ def test_unknown_loss_is_refused_with_the_choices() -> None:
         ("unreduced_loss", r"total must be a scalar tensor, it is of shape \[3, 2\]"),
         ("number_loss", "entropy must be a scalar tensor, it is float"),
         ("misnamed_loss", "the part 'step,1' must be named by lower-case letters"),
-        ("bare_loss", "the part bare must be a Part, it is tensor"),
+        ("bare_loss", "the part bare must be a LossPart, it is tensor"),
         ("oddly_weighted_loss", "the part odd must be weighted_by loss, transitions or sum, it is 'mean'"),
         ("talkative_loss", "parts has 40 entries, at most 32 are logged"),
         ("nan_loss", "total must be finite, it is nan"),

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kubebeast_learner.algorithm.losses import LossOutput, Part, impala_loss
+from kubebeast_learner.algorithm.losses import LossOutput, LossPart, impala_loss
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig
 from kubebeast_learner.models import CoreState, LeafSpec, ModelInputs, ModelOutput
@@ -291,12 +291,12 @@ def unreduced_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, en
 
 def number_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
-    return loss._replace(parts={"entropy": Part(1.0)})  # type: ignore[arg-type]
+    return loss._replace(parts={"entropy": LossPart(1.0)})  # type: ignore[arg-type]
 
 
 def misnamed_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
-    return loss._replace(parts={"step,1": Part(loss.total.detach())})
+    return loss._replace(parts={"step,1": LossPart(loss.total.detach())})
 
 
 def bare_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
@@ -306,20 +306,20 @@ def bare_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy
 
 def oddly_weighted_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
-    return loss._replace(parts={"odd": Part(loss.total.detach(), "mean")})  # type: ignore[arg-type]
+    return loss._replace(parts={"odd": LossPart(loss.total.detach(), "mean")})  # type: ignore[arg-type]
 
 
 def talkative_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     loss = impala_loss(output, rollout, config, entropy_cost)
-    return loss._replace(parts={f"part{index}": Part(loss.total.detach()) for index in range(40)})
+    return loss._replace(parts={f"part{index}": LossPart(loss.total.detach()) for index in range(40)})
 
 
 def counting_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
     """Adds a part of each kind to those of IMPALA."""
     loss = impala_loss(output, rollout, config, entropy_cost)
     valid = rollout.valid.float()
-    own = {"own_loss": Part(loss.total.detach()), "num_valid": Part(valid.sum(), "sum")}
-    own["mean_reward"] = Part((rollout.rewards[1:] * valid).sum() / valid.sum().clamp(min=1), "transitions")
+    own = {"own_loss": LossPart(loss.total.detach()), "num_valid": LossPart(valid.sum(), "sum")}
+    own["mean_reward"] = LossPart((rollout.rewards[1:] * valid).sum() / valid.sum().clamp(min=1), "transitions")
     return loss._replace(parts={**loss.parts, **own})
 
 

@@ -23,7 +23,7 @@ def trained(model: str = "mlp", **settings: Any) -> Learner:
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_every_tensor_of_model_and_optimizer_counts(value: float) -> None:
     learner = trained(normalise_observations=True, normalise_values=True)
-    assert not_finite_in({"learner": learner.state_dict()}) == ""
+    assert not_finite_in(learner.state_dict()) == ""
     model, optimizer = learner.state_dict()["model"], learner.state_dict()["optimizer"]["state"]
     tensors = {f"learner.model.{name}": tensor for name, tensor in model.items()}
     tensors |= {f"learner.optimizer.state.{i}.{name}": x for i, state in optimizer.items() for name, x in state.items()}
@@ -31,16 +31,16 @@ def test_every_tensor_of_model_and_optimizer_counts(value: float) -> None:
     for name, tensor in tensors.items():
         first = tensor.flatten()[0].clone()
         tensor.flatten()[0] = value
-        assert not_finite_in({"learner": learner.state_dict()}) == f"{name} holds {value}"
+        assert not_finite_in(learner.state_dict()) == f"{name} holds {value}"
         tensor.flatten()[0] = first
-    assert not_finite_in({"learner": learner.state_dict()}) == ""
+    assert not_finite_in(learner.state_dict()) == ""
 
 
 def test_masks_that_a_model_was_made_with_are_no_fault() -> None:
     learner = trained("tests.unit.learner.models.user_models:Causal")
     state = {"learner": learner.state_dict()}
-    assert not_finite_in(state) == ""
+    assert not_finite_in(state["learner"]) == ""
     del state["learner"]["made_not_finite"]  # as older versions save it
-    assert not_finite_in(state) == ""
+    assert not_finite_in(state["learner"]) == ""
     state["learner"]["model"]["net.mask"][0, 0] = torch.nan
-    assert not_finite_in(state) == "learner.model.net.mask holds nan"
+    assert not_finite_in(state["learner"]) == "learner.model.net.mask holds nan"

@@ -13,6 +13,7 @@ from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
 from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore
+from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import LATER_UPDATE_S, Monitor
 from kubebeast_learner.training.progress import JsonProgress
@@ -73,7 +74,7 @@ def train(
             progress=JsonProgress(60.0, None),
             monitor=monitor,
         )
-        training.run(actors.stop_asked, saved)
+        training.run(actors.stop_asked, saved and (saved[0], Checkpoint.of(*saved)))
 
 
 def test_nobody_is_taken_in_while_the_last_checkpoint_is_written_and_streams_end_after_it(

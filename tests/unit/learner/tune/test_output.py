@@ -17,12 +17,12 @@ def test_the_chosen_settings_are_marked_among_the_fastest(capsys: pytest.Capture
 
     output.show(best_of_each_size(expected), best, [Setting("num_servers", 7, "there are [many] cores")])
 
-    output = capsys.readouterr()
-    rows = [line for line in output.err.splitlines() if "cpu" in line]
+    printed = capsys.readouterr()
+    rows = [line for line in printed.err.splitlines() if "cpu" in line]
     (marked,) = (row for row in rows if "->" in row)
-    assert output.out == "" and MAX_ROWS <= len(rows) <= MAX_ROWS + 1
+    assert printed.out == "" and MAX_ROWS <= len(rows) <= MAX_ROWS + 1
     assert f"{best.steps_per_s:,.0f}" in marked and best.saturates in marked
-    assert "num_servers 7: there are [many] cores" in output.err
+    assert "num_servers 7: there are [many] cores" in printed.err
 
 
 @pytest.mark.parametrize(("progress", "is_told"), [("auto", True), ("none", False)])
