@@ -19,8 +19,8 @@ VARIABLES = {
 
 
 def is_elsewhere(text: str) -> bool:
-    """Returns True if a metric or a query needs a feature that the site's learner lacks: a GPU, or several tasks."""
-    return "kubebeast_gpu_" in text or "kubebeast_task_steps_" in text
+    """Returns True if a metric or a query needs what the site's learner lacks: a GPU, tasks, a loss of its own."""
+    return any(name in text for name in ("kubebeast_gpu_", "kubebeast_task_steps_", "kubebeast_loss_part"))
 
 
 def metric_names() -> set[str]:

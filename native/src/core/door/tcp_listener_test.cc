@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing/raw_connection.h"
@@ -45,10 +46,12 @@ class TcpListenerTest : public testing::Test {
   void TearDown() override { listener_.reset(); }
 
   // Waits for a verdict since the last call, and returns the newest one.
-  std::string Verdict() {
+  std::string Verdict() { return VerdictAndPeer().first; }
+
+  std::pair<std::string, std::string> VerdictAndPeer() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(said_.wait_for(lock, kPatience, [this] { return !verdict_.empty(); }));
-    return std::exchange(verdict_, {});
+    return {std::exchange(verdict_, {}), peer_};
   }
 
   // Waits for this verdict, and skips others before it.
@@ -60,8 +63,8 @@ class TcpListenerTest : public testing::Test {
   std::string VerdictOn(std::string_view bytes) {
     RawConnection connection(listener_->port());
     connection.Send(bytes);
-    const std::string verdict = Verdict();
-    EXPECT_EQ(peer_, connection.peer());
+    const auto [verdict, peer] = VerdictAndPeer();
+    EXPECT_EQ(peer, connection.peer());
     EXPECT_TRUE(connection.IsClosed());
     return verdict;
   }
