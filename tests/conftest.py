@@ -26,13 +26,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def forget_temporary_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Removes imported modules that are files of the test: another test may import one of the same name."""
+    """Removes imported modules that are files of the test, and their environments: others may have the same names."""
     before = set(sys.modules)
     yield
     folder = str(tmp_path_factory.getbasetemp())
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(folder):
-            del sys.modules[name]
+    forgotten = {
+        name for name in set(sys.modules) - before if str(getattr(sys.modules[name], "__file__", "")).startswith(folder)
+    }
+    for name in forgotten:
+        del sys.modules[name]
+    if forgotten and "gymnasium" in sys.modules:
+        import gymnasium
+
+        for env_id, spec in list(gymnasium.registry.items()):
+            module = getattr(spec.entry_point, "__module__", str(spec.entry_point).partition(":")[0])
+            if module in forgotten:
+                del gymnasium.registry[env_id]
 
 
 @pytest.fixture(scope="module", params=["native", "grpcio"])
