@@ -1,4 +1,7 @@
-"""Seeds of environments that must not repeat the episodes of others or of their own earlier processes."""
+"""Seeds of environments that must not repeat the episodes of others or of their own earlier processes.
+
+Needs NumPy, which every package that makes environments depends on, and this one does not.
+"""
 
 import numpy as np
 

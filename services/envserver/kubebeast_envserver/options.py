@@ -38,7 +38,8 @@ def parse_options(
     """
     config_help = "YAML file of settings, name: value; KUBEBEAST_<NAME> variables and flags override it"
     parser.add_argument("--config", metavar="FILE", help=config_help)
-    options: dict[str, Field[Any]] = {each.name: each for each in fields(options_type)}  # type: ignore[arg-type]
+    declared: Any = options_type
+    options: dict[str, Field[Any]] = {each.name: each for each in fields(declared)}
     for name, each in options.items():
         text = each.metadata["help"]
         if name == positional:

@@ -34,10 +34,10 @@ def setting_fields(config_type: Any) -> Iterator["dataclasses.Field[Any]"]:
             yield field
 
 
-def as_settings(config: object) -> dict[str, Any]:
+def as_settings(config: Any) -> dict[str, Any]:
     """Returns a configuration as flat plain values, the content of config.yaml and of checkpoints."""
     settings: dict[str, Any] = {}
-    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+    for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             settings |= as_settings(value)
@@ -67,9 +67,11 @@ def made_absolute(config: SectionT) -> SectionT:
 
     Environments, models and losses may change the working directory.
     """
-    fields: Any = dataclasses.fields(config)  # type: ignore[arg-type]
+    section: Any = config
+    fields = dataclasses.fields(section)
     values = {field.name: _absolute(field.name, getattr(config, field.name)) for field in fields}
-    return dataclasses.replace(config, **values)  # type: ignore[type-var]
+    resolved: SectionT = dataclasses.replace(section, **values)
+    return resolved
 
 
 def _absolute(name: str, value: Any) -> Any:
