@@ -36,10 +36,12 @@ class Settings:
     networks: tuple[Network, ...] = ("shallow", "deep", "lstm")
     """Networks; lstm is the shallow one with an LSTM."""
     precisions: tuple[str, ...] = _values_of("precision")
-    compiles: tuple[str, ...] = ("off",)
-    """Values of --compile; beside graphs, compilers save little and take their time."""
+    compiles: tuple[str, ...] = ("on",)
+    """Values of --compile."""
     graphs: tuple[str, ...] = _values_of("cuda_graphs")
     """Values of --cuda-graphs; "on" has no effect without a GPU."""
+    inference_threads: tuple[int, ...] = (1,)
+    """Numbers of inference threads."""
     device: str = "auto"
     """Device of the learner."""
     env: str = "PongNoFrameskip-v4"
@@ -108,9 +110,11 @@ class Variant:
     precision: str
     compile: str
     graphs: str
+    inference_threads: int = 1
 
     def __str__(self) -> str:
         extras = ", compiled" * (self.compile == "on") + ", graphs" * (self.graphs == "on")
+        extras += f", {self.inference_threads} inference threads" * (self.inference_threads > 1)
         return f"{self.load}, {self.network}, {self.precision}{extras}"
 
     def flags(self, settings: Settings) -> list[str]:
@@ -120,6 +124,7 @@ class Variant:
             f"--precision={self.precision}",
             f"--compile={self.compile}",
             f"--cuda-graphs={self.graphs}",
+            f"--num-inference-threads={self.inference_threads}",
             f"--device={settings.device}",
             f"--unroll-length={settings.unroll_length}",
             f"--batch-size={settings.batch_size}",
@@ -127,6 +132,13 @@ class Variant:
 
 
 def variants(settings: Settings) -> Iterator[Variant]:
-    axes: Any = (settings.loads, settings.networks, settings.precisions, settings.compiles, settings.graphs)
-    for load, network, precision, compile, graphs in itertools.product(*axes):
-        yield Variant(load=load, network=network, precision=precision, compile=compile, graphs=graphs)
+    axes: Any = {
+        "load": settings.loads,
+        "network": settings.networks,
+        "precision": settings.precisions,
+        "compile": settings.compiles,
+        "graphs": settings.graphs,
+        "inference_threads": settings.inference_threads,
+    }
+    for values in itertools.product(*axes.values()):
+        yield Variant(**dict(zip(axes, values, strict=True)))

@@ -22,6 +22,7 @@ class Row:
     precision: str
     compile: str
     graphs: str
+    inference_threads: int
     steps_per_s: float
     updates_per_s: float
     gpu_busy_percent: float | str
@@ -67,6 +68,7 @@ def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: 
         precision=variant.precision,
         compile=variant.compile,
         graphs=variant.graphs,
+        inference_threads=variant.inference_threads,
         steps_per_s=_growth(before, now, "kubebeast_learner_step") / seconds,
         updates_per_s=_growth(before, now, "kubebeast_updates_total") / seconds,
         gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",

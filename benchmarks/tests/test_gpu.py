@@ -89,7 +89,9 @@ def test_a_measurement_that_was_cut_off_is_completed(tmp_path: Path, monkeypatch
         return Row(**numbers), Shares(variant=str(variant), learner={}, inference={}, streams={})
 
     monkeypatch.setattr("benchmarks.gpu.__main__.measure", measure)
-    settings = Settings(loads=("null",), networks=("shallow", "deep"), precisions=("fp32",), graphs=("off",))
+    settings = Settings(
+        loads=("null",), networks=("shallow", "deep"), precisions=("fp32",), compiles=("off",), graphs=("off",)
+    )
     with pytest.raises(KeyboardInterrupt):
         measure_all(settings, 0.0)
     path = measure_all(settings, 0.0)

@@ -79,7 +79,7 @@ class Games:
         return self._random.standard_normal((count, *shape), np.float32)
 
 
-def make(name: str) -> tuple[Model, EagerRunner, GraphRunner, OperationRecorder, Games]:
+def make(name: str, *, compile: bool = False) -> tuple[Model, EagerRunner, GraphRunner, OperationRecorder, Games]:
     leaf, action, config = MODELS[name]
     torch.manual_seed(0)
     model, recorder = make_model([leaf], [action], config).eval(), OperationRecorder()
@@ -91,7 +91,7 @@ def make(name: str) -> tuple[Model, EagerRunner, GraphRunner, OperationRecorder,
         for _ in range(2)
     ]
     eager = EagerRunner(CPU, torch.Generator().manual_seed(0), **tables[0])
-    graphs = GraphRunner(CPU, torch.Generator().manual_seed(0), **tables[1], recorder=recorder)
+    graphs = GraphRunner(CPU, torch.Generator().manual_seed(0), **tables[1], recorder=recorder, compile=compile)
     return model, eager, graphs, recorder, Games(model, leaf)
 
 
@@ -137,6 +137,32 @@ def test_batches_of_similar_sizes_share_a_graph() -> None:
     for _ in range(100):
         graphs.run(games.batch(MAX_ENVS), model, version=1)  # type: ignore[arg-type]
     assert recorder.num_recordings <= len({bucket_of(rows) for rows in range(1, MAX_ENVS + 1)})
+
+
+@torch.inference_mode()
+def test_a_failing_compiler_is_reported_once_and_inference_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise LookupError("no compiler here")
+
+    model, eager, graphs, recorder, games = make("frames", compile=True)
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, dynamic: setattr(self, "_compiled_call_impl", fail))
+    for step in range(20):
+        batch: Any = games.batch(min(MAX_ENVS, 3 + step))
+        found, expected = (runner.run(batch, model, version=1) for runner in (graphs, eager))
+        assert_alike(found, expected, model.distribution.num_logits)
+    assert recorder.num_starts == 20
+    assert caplog.text.count("no compiler here") == 1
+
+
+@torch.inference_mode()
+def test_an_error_of_the_model_is_not_taken_for_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, dynamic: None)
+    model, _, graphs, _, games = make("frames", compile=True)
+    model.low_precision_part.register_forward_pre_hook(lambda *_: 1 / 0)  # type: ignore[union-attr]
+    with pytest.raises(ZeroDivisionError):
+        graphs.run(games.batch(3), model, version=1)  # type: ignore[arg-type]
 
 
 def test_padding_is_at_most_half_of_the_rows() -> None:

@@ -114,6 +114,14 @@ def test_a_bad_batch_changes_nothing(model: str) -> None:
         graphed.update(bad, step=0)
 
 
+def test_the_host_has_a_turn_while_a_graph_runs() -> None:
+    _, graphed, recorder = make()
+    starts: list[int] = []
+    for rollout in batches(graphed, NUM_EAGER + 3):
+        graphed.update(rollout, step=0, meanwhile=lambda: starts.append(recorder.num_starts))
+    assert starts == [1, 2, 3]
+
+
 def test_other_layouts_of_batches_are_trained_on_too() -> None:
     eager, graphed, recorder = make()
     for _ in range(NUM_EAGER + 2):

@@ -6,6 +6,7 @@ interpreter's lock, for which the learner waits.
 
 import contextlib
 import copy
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import NO_SLOT, FrameTable
 from kubebeast_learner.actors.runner import Answer, act, states_at_starts
-from kubebeast_learner.actors.weights import copy_weights
+from kubebeast_learner.actors.weights import copy_weights, weights_of
 from kubebeast_learner.algorithm.precision import use_channels_last
 from kubebeast_learner.algorithm.rollout import to_host, wait_for_stream
 from kubebeast_learner.machine.cuda_graph import GraphRecorder, Recorder, recording
@@ -24,6 +25,8 @@ from kubebeast_learner.models import Model, ModelInputs
 
 if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
+
+_log = logging.getLogger(__name__)
 
 _MIN_ROWS = 8
 
@@ -49,14 +52,17 @@ class GraphRunner:
         core_states: CoreStateTable | None = None,
         frames: FrameTable | None = None,
         recorder: Recorder | None = None,
+        compile: bool = False,
     ) -> None:
         """generator: source of the action sampling, on `device`, as is the table of core states. recorder: None for
-        CUDA graphs.
+        CUDA graphs. compile: compiles the model's low_precision_part, its convolutions, once for all buckets.
         """
         self._device, self._generator = device, generator
         self._recorder = recorder or GraphRecorder(device, [generator])
         self._core_states, self._frames = core_states, frames
+        self._compile = compile
         self._model: Model | None = None
+        self._weights: list[Tensor] = []
         self._version = -1
         self._steps: dict[int, _Step] = {}
         self._size_of_frames = -1
@@ -101,6 +107,15 @@ class GraphRunner:
     def _recorded(self, rows: Sequence[Tensor], size: int) -> "_Step":
         assert self._model is not None, "_load comes first"
         step = _Step(self._model, rows, size, self._device, self._generator, self._core_states, self._frames)
+        try:
+            step.run()
+        except Exception as error:  # the compiler's own errors have no common base
+            part = self._model.low_precision_part
+            if not self._compile or part is None:
+                raise
+            _log.warning("torch.compile failed, inference runs without it: %s", str(error).partition("\n")[0])
+            self._compile, part._compiled_call_impl = False, None
+            step.run()
         step.record(self._recorder)
         return step
 
@@ -109,9 +124,12 @@ class GraphRunner:
             with torch.inference_mode(False):
                 self._model = copy.deepcopy(model)
                 use_channels_last(self._model, self._device)
+            self._weights = weights_of(self._model)
+            if self._compile and self._model.low_precision_part is not None:
+                self._model.low_precision_part.compile(dynamic=True)
         elif version == self._version:
             return
-        copy_weights(model, self._model)
+        copy_weights(weights_of(model), self._weights)
         self._version = version
 
     def _rows(self, batch: "InferenceBatch") -> list[Tensor]:
@@ -147,14 +165,13 @@ class _Step:
         ]
         self._outputs = PackedTensors(layouts, device)
         self._core_state: Tensor | None = None
-        self._start: Callable[[], None] = self._run
+        self._start: Callable[[], None] = self.run
         self._num_filled = 0
         self._inputs.host[0].fill_(NO_SLOT)
 
     def record(self, recorder: Recorder) -> None:
-        """Records the step, after one of padding alone. Raises CaptureError."""
-        self._run()
-        self._start = recorder.record(self._run)
+        """Records the step, after one run with padding alone. Raises CaptureError."""
+        self._start = recorder.record(self.run)
 
     def fill(self, rows: Sequence[Tensor]) -> None:
         """Puts N rows in, and padding after them."""
@@ -172,7 +189,8 @@ class _Step:
         action, record, baseline = (output[:num_rows] for output in self._outputs.host)
         return Answer(action, record, baseline, None if self._core_state is None else self._core_state[:num_rows])
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Runs the step operation by operation."""
         self._inputs.start_upload()
         slots, last_action, is_first, rewards, task, *leaves = self._inputs.device
         if self._frames is not None:

@@ -55,10 +55,11 @@ class InferenceWorker(threading.Thread):
         device: torch.device | str = "cpu",
         seed: int = 0,
         use_graphs: bool = False,
+        compile: bool = False,
     ) -> None:
         """core_states: None for models without a recurrent core. frames: None if the pool gives whole stacks.
         seed: seed of the action sampling, different for each worker. use_graphs: runs the model by CUDA graphs; only
-        on a GPU, with both tables on it.
+        on a GPU, with both tables on it. compile: compiles the convolutions of the graphs.
         """
         super().__init__(name="inference", daemon=True)
         self.stopping = threading.Event()
@@ -71,7 +72,7 @@ class InferenceWorker(threading.Thread):
         self._runner: Runner = self._eager
         if use_graphs:
             drawing = torch.Generator(self._device).manual_seed(seed)
-            self._runner = GraphRunner(self._device, drawing, core_states, frames)
+            self._runner = GraphRunner(self._device, drawing, core_states, frames, compile=compile)
         self._error: BaseException | None = None
 
     def stop(self, timeout_s: float = 10.0) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from kubebeast_learner.algorithm.precision import (
     PrecisionChoice,
@@ -35,18 +36,18 @@ class WeightPublisher:
         version: int = 0,
     ) -> None:
         """Publishes the present weights of `source` as `version`. source may live on another device."""
-        self._source = source
+        self._source, self._weights = source, weights_of(source)
         self._device = torch.device(device)
         self._precision: PrecisionChoice = precision
         self._lock = threading.Lock()
         self._current = self._make_replica()
-        self._current.load(source, version)
+        self._current.load(self._weights, version)
         self._replicas = [self._current]
 
     def publish(self, version: int) -> None:
         """Makes the source's present weights current. Called by the thread that updates the source."""
         replica = self._free_replica()
-        replica.load(self._source, version)
+        replica.load(self._weights, version)
         with self._lock:
             self._current = replica
 
@@ -85,14 +86,14 @@ class WeightPublisher:
 
 class _Replica:
     def __init__(self, model: Model, device: torch.device) -> None:
-        self.model = model
+        self.model, self._weights = model, weights_of(model)
         self.version = -1
         self.num_readers = 0
         self._device = device
         self._loaded = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    def load(self, source: Model, version: int) -> None:
-        copy_weights(source, self.model)
+    def load(self, source: list[Tensor], version: int) -> None:
+        copy_weights(source, self._weights)
         self.version = version
         if self._loaded is not None:
             self._loaded.record(torch.cuda.current_stream(self._device))
@@ -114,9 +115,13 @@ def make_replica(source: Model, precision: PrecisionChoice, device: torch.device
     return replica
 
 
+def weights_of(model: Model) -> list[Tensor]:
+    """Returns the parameters and buffers. They stay the same tensors, so one walk through the modules is enough."""
+    return [*model.parameters(), *model.buffers()]
+
+
 @torch.no_grad()
-def copy_weights(source: Model, replica: Model) -> None:
-    """Copies parameters and buffers of `source` into its replica; asynchronously if that is on a GPU."""
-    mine, new = ([*model.parameters(), *model.buffers()] for model in (replica, source))
-    if mine:
-        torch._foreach_copy_(mine, new, non_blocking=mine[0].is_cuda)
+def copy_weights(source: list[Tensor], replica: list[Tensor]) -> None:
+    """Copies the `weights_of` a model into those of its replica; asynchronously if that is on a GPU."""
+    if replica:
+        torch._foreach_copy_(replica, source, non_blocking=replica[0].is_cuda)

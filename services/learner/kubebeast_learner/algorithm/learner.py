@@ -140,7 +140,9 @@ class Learner:
         """Updates skipped since the start."""
         return self._skipped.count
 
-    def update(self, rollout: Rollout, step: int, share: Share = WHOLE) -> UpdateStats:
+    def update(
+        self, rollout: Rollout, step: int, share: Share = WHOLE, meanwhile: Callable[[], None] | None = None
+    ) -> UpdateStats:
         """Makes one gradient step on a batch that lies on the learner's device; waits for the device once.
 
         A batch with a loss or gradient that is not finite changes nothing and is counted. All ranks call this together.
@@ -149,6 +151,7 @@ class Learner:
             rollout: the batch, with whole stacks.
             step: env-steps trained on before this batch, which determine the values of the schedules.
             share: share of the batch in the global batch, to which the result refers.
+            meanwhile: called while the device computes, if the update is a CUDA graph.
 
         Raises:
             DivergedError: after MAX_SKIPPED_UPDATES skipped updates in a row, or if the weights
@@ -161,7 +164,7 @@ class Learner:
         self._entropy_cost.fill_(entropy_cost)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        numbers = self._update_by_graph(rollout, learning_rate) if share is WHOLE else None
+        numbers = self._update_by_graph(rollout, learning_rate, meanwhile) if share is WHOLE else None
         if numbers is None:
             numbers = self._update_eagerly(rollout, share)
         end_of_parts = _FIRST_PART + len(self._part_names)
@@ -230,14 +233,22 @@ class Learner:
             self._statistics.take(rollout, fresh, loss.value_targets)
         return numbers
 
-    def _update_by_graph(self, rollout: Rollout, learning_rate: float) -> list[float] | None:
+    def _update_by_graph(
+        self, rollout: Rollout, learning_rate: float, meanwhile: Callable[[], None] | None
+    ) -> list[float] | None:
         """Makes an update by a graph, if there is one for the batch; returns the numbers of `_differentiate`."""
         if self._graphs is None or not self._statistics.has_begun:
             return None
         self._learning_rate.fill_(learning_rate)
         self._version_on_device.fill_(self.version)
+        with self.phases.measure("forward"):
+            wait = self._graphs.start(rollout)
+        if wait is None:
+            return None
+        if meanwhile is not None:
+            meanwhile()
         with self.phases.measure("backward"):
-            return self._graphs.run(rollout)
+            return wait()
 
     def _update_on_device(self, rollout: Rollout) -> Tensor:
         """Makes an update without waiting for the device; returns the numbers of `_differentiate`.

@@ -23,13 +23,14 @@ def low_precision_dtype(choice: PrecisionChoice, model: Model, device: torch.dev
 
 
 def should_compile(choice: CompileChoice, model: Model, device: torch.device, *, uses_graphs: bool = False) -> bool:
-    """Returns True if the update should be compiled.
+    """Returns True if the update, and the convolutions of inference in graphs, should be compiled.
 
-    auto: on a GPU without graphs, since fusion saves many small kernels, unless the core is recurrent, which runs
-    eagerly in any case. Graphs save the starts of all kernels, and need no minutes for a compiler. On a CPU the models'
-    own layout and in-place operations leave nothing to gain.
+    auto: on a GPU, since fusion saves starts of kernels, and between convolutions also passes over the memory; in a
+    graph only the latter counts. A recurrent core runs eagerly in any case. On a CPU the models' own layout and
+    in-place operations leave nothing to gain.
     """
-    is_useful = device.type == "cuda" and not uses_graphs and model.core_state_size == 0
+    gains = model.low_precision_part is not None or not uses_graphs
+    is_useful = device.type == "cuda" and gains and model.core_state_size == 0
     return choice == "on" or (choice == "auto" and is_useful)
 
 

@@ -64,8 +64,8 @@ class RunConfig:
     profile: bool = False
     """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """Use of torch.compile for the update: auto compiles on a GPU if there are no CUDA graphs and no LSTM; a CPU gains
-    nothing."""
+    """Use of torch.compile for the update, and for convolutions of inference in CUDA graphs: auto compiles on a GPU if
+    there are convolutions or no CUDA graphs, and no LSTM; a CPU gains nothing."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
     """Use of CUDA graphs for updates and inference on a GPU: auto uses them unless code of your own takes part."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"

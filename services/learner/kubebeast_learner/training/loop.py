@@ -44,6 +44,7 @@ from kubebeast_learner.training.meeting import meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
 from kubebeast_learner.training.run_folder import RunFolder
+from kubebeast_learner.training.uploads import Uploads
 from kubebeast_runs.files.room import RoomWait
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
@@ -89,6 +90,7 @@ class Training:
         monitor.note_files(run_log.folder if place.is_first else None, run_log.failures.counts)
         self._news = Timer(NEWS_INTERVAL_S)
         self._replay: ReplayBuffer | None = None
+        self._uploads: Uploads
         self._first_step = self._saved_step = 0
         self._has_begun = False
         self._saved_configs: Mapping[str, EnvConfig] = {}
@@ -159,6 +161,7 @@ class Training:
         self._empty = empty_rollout(learner.model, spec.observation)
         logger.info("training on %s: %s", learner.device, spec)
         self._monitor.phases = learner.phases
+        self._uploads = Uploads(self._actors, learner.device, learner.phases)
         self._stats.begin()
         self._actors.start(learner.model, learner.device, learner.version)
         self._begin(spec)
@@ -199,7 +202,7 @@ class Training:
         while self._stats.step < run.total_steps and not is_last:
             self._monitor.note_turn()
             with span("dequeue"), self._stats.waiting():
-                rollout = self._actors.next_rollout(0 if self._turns.is_starving else POLL_MS)
+                rollout = self._uploads.next(0 if self._turns.is_starving else POLL_MS)
             if self._turns.must_join(has_batch=rollout is not None, stop=stop.is_set()):
                 is_last = self._take_turn(rollout, learner, stop.is_set())
                 profiler.step()
@@ -257,12 +260,14 @@ class Training:
         self._stats.note_ranks([rank for _, rank in ranks])
 
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
-        size, device = self._config.rollout, learner.device
-        what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {device}"
+        size = self._config.rollout
+        what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {learner.device}"
+        # The last batch of the run has no next one, and a replay changes batches before their turn.
+        is_last = turn.is_last or self._stats.step + rollout.num_fresh_transitions >= self._config.run.total_steps
+        fetch = None if is_last or self._replay is not None else self._uploads.fetch
         with naming_what_to_lower(what, "batch_size", "unroll_length", "the size of the model"):
-            with learner.phases.measure("to_device"), eager(device):
-                rollout = rollout.to(device).stacked()
-            update = learner.update(rollout, self._stats.step, turn.share)
+            rollout = self._uploads.on_device(rollout)
+            update = learner.update(rollout, self._stats.step, turn.share, fetch)
         if update.skipped and self._replay is not None:
             self._replay.forget_newest()
         if not update.skipped:

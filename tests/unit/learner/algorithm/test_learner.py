@@ -273,5 +273,6 @@ def test_precision_and_compile_follow_the_model_and_the_device() -> None:
     assert [should_compile("auto", model, device) for model in (mlp, lstm) for device in (cpu, cuda)] == [
         False, True, False, False,
     ]  # fmt: skip
+    assert [should_compile("auto", model, cuda, uses_graphs=True) for model in (conv, mlp)] == [True, False]
     assert should_compile("on", mlp, cpu)
     assert not should_compile("off", mlp, cuda)

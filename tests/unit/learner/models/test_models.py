@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.autograd import grad
 
 from kubebeast_learner.config import ModelConfig
@@ -12,6 +13,7 @@ from kubebeast_learner.config.learning import InputChoice
 from kubebeast_learner.models import CoreState, Model, ModelInputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.torsos.deep import DeepTorso
+from kubebeast_learner.models.torsos.image import for_tensor_cores
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 from tests.unit.learner.algorithm.learning_data import FRAMES, VECTOR, Leaf, discrete, make_mlp, random_leaf
 
@@ -308,3 +310,10 @@ def test_orthogonal_initialisation_keeps_the_scale_and_starts_with_a_nearly_unif
     output, _ = model(random_inputs([FRAMES], 1, 8), ())
     torch.testing.assert_close(output.policy_logits.softmax(-1), torch.full((1, 8, A), 1 / A), rtol=0.1, atol=0)
     assert not model.torso.fc.bias.any()
+
+
+def test_channels_of_zeros_for_tensor_cores_change_no_feature() -> None:
+    images, weight = torch.rand(3, 4, 9, 9).contiguous(memory_format=torch.channels_last), torch.rand(2, 4, 3, 3)
+    padded = for_tensor_cores(images)
+    assert padded.shape == (3, 8, 9, 9) and padded.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(F.conv2d(padded, for_tensor_cores(weight)), F.conv2d(images, weight))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kubebeast_learner.actors.weights import copy_weights, make_replica
+from kubebeast_learner.actors.weights import copy_weights, make_replica, weights_of
 from kubebeast_learner.algorithm import Learner
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import ModelSpecError, make_model
@@ -167,7 +167,7 @@ def test_the_statistics_are_part_of_the_weights_and_change_in_training_alone(nam
     torch.testing.assert_close(moments.mean, acted_on.mean(dim=0))
 
     actor = make_replica(model, "fp32", torch.device("cpu"))
-    copy_weights(model, actor)
+    copy_weights(weights_of(model), weights_of(actor))
     output, _ = model(rollout.model_inputs, rollout.core_state)
     acted, _ = actor(rollout.model_inputs, rollout.core_state)
     torch.testing.assert_close(acted.baseline, output.baseline)

@@ -3,7 +3,7 @@
 import torch
 
 from kubebeast_learner.actors.mono.shared_memory import require_shared_memory
-from kubebeast_learner.actors.weights import copy_weights, make_replica
+from kubebeast_learner.actors.weights import copy_weights, make_replica, weights_of
 from kubebeast_learner.algorithm.precision import PrecisionChoice
 from kubebeast_learner.models import Model
 
@@ -24,11 +24,11 @@ class SharedWeights:
         self._replicas = [make_replica(source, precision, cpu).share_memory() for _ in range(2)]
         self._version = torch.tensor([version]).share_memory_()  # type: ignore[no-untyped-call]
         for replica in self._replicas:
-            copy_weights(source, replica)
+            copy_weights(weights_of(source), weights_of(replica))
 
     def publish(self, source: Model, version: int) -> None:
         """Makes the weights of `source` current. Only the learner calls this, with rising versions."""
-        copy_weights(source, self._replicas[version % 2])
+        copy_weights(weights_of(source), weights_of(self._replicas[version % 2]))
         self._version[0] = version
 
     def current(self) -> tuple[Model, int]:

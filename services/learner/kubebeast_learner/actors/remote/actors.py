@@ -18,7 +18,7 @@ from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
 from kubebeast_learner.actors.weights import WeightPublisher
-from kubebeast_learner.algorithm.precision import should_use_graphs
+from kubebeast_learner.algorithm.precision import should_compile, should_use_graphs
 from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
 from kubebeast_learner.config import ConfigError, FleetTrainingConfig
 from kubebeast_learner.config.pool import expanded
@@ -89,6 +89,7 @@ class RemoteActors:
         core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
         single_frames = takes_single_frames(device, devices)
         frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
+        use_graphs = len(devices) == 1 and should_use_graphs(self._config, devices[0])
         num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not repeat its earlier samples.
         first_seed = (self._config.run.seed << 32) + version * num_workers
@@ -100,7 +101,8 @@ class RemoteActors:
                 frames=frames,
                 device=devices[index % len(devices)],
                 seed=first_seed + index,
-                use_graphs=len(devices) == 1 and should_use_graphs(self._config, devices[0]),
+                use_graphs=use_graphs,
+                compile=should_compile(self._config.run.compile, model, devices[0], uses_graphs=use_graphs),
             )
             for index in range(num_workers)
         ]

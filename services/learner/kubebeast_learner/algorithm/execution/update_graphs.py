@@ -34,14 +34,16 @@ class UpdateGraphs:
         self._graphs: dict[Hashable, _Graph] = {}
         self._works = True
 
-    def run(self, rollout: Rollout) -> list[float] | None:
-        """Makes an update by a graph and returns its numbers, after waiting for the device; None if it has to be made
-        eagerly, because the layout of the batch is new or the update cannot be recorded.
+    def start(self, rollout: Rollout) -> Callable[[], list[float]] | None:
+        """Starts an update by a graph and returns a function that waits for the device and returns its numbers.
+
+        Returns None if the update has to be made eagerly, because the layout of the batch is new or the update cannot
+        be recorded.
         """
         layout = _layout_of(rollout)
         if layout not in self._graphs and not self._record(layout, rollout):
             return None
-        return self._graphs[layout].run(rollout)
+        return self._graphs[layout].start(rollout)
 
     def _record(self, layout: Hashable, rollout: Rollout) -> bool:
         if not self._works or len(self._graphs) == MAX_GRAPHS:
@@ -71,10 +73,10 @@ class _Graph:
 
         self._start = recorder.record(work)
 
-    def run(self, rollout: Rollout) -> list[float]:
+    def start(self, rollout: Rollout) -> Callable[[], list[float]]:
         torch._foreach_copy_(self._tensors, _tensors_of(rollout), non_blocking=True)
         self._start()
-        return to_host(self._numbers)[0].tolist()
+        return lambda: to_host(self._numbers)[0].tolist()
 
 
 def _tensors_of(rollout: Rollout) -> list[Tensor]:

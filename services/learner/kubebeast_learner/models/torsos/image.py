@@ -10,6 +10,11 @@ from torch import Tensor, nn
 from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.models.torsos.base import Torso
 
+_TENSOR_CORE_CHANNELS = 8
+"""Multiple of channels from which a GPU convolves bfloat16 on its tensor cores:
+https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/
+"""
+
 
 @dataclass(frozen=True)
 class ImageLayout:
@@ -78,7 +83,14 @@ class ImageTorso(Torso):
         images = self.image.to_nchw(rows, _compute_dtype(conv.weight))
         # The few weights are scaled instead of the many pixels; bfloat16 holds 0 to 255 exactly.
         weight = conv.weight / 255 if rows.dtype == torch.uint8 else conv.weight
+        if images.is_cuda and images.dtype == torch.bfloat16:
+            images, weight = for_tensor_cores(images), for_tensor_cores(weight)
         return F.conv2d(images, weight, conv.bias, conv.stride, conv.padding)
+
+
+def for_tensor_cores(tensor: Tensor) -> Tensor:
+    """Returns [N, C, H, W] with channels of zeros up to a multiple of _TENSOR_CORE_CHANNELS."""
+    return F.pad(tensor, (0, 0, 0, 0, 0, -tensor.shape[1] % _TENSOR_CORE_CHANNELS))
 
 
 def _colour_axes(shape: tuple[int, ...]) -> str | None:
