@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import APP_VERSION, REGISTRY, Manifests, container, render, render_error
+from tests.chart.chart import APP_VERSION, REGISTRY, Manifests, container, environment, render, render_error
 
 
 def with_gpu(**learner: Any) -> Manifests:
@@ -40,6 +40,16 @@ def test_a_learner_that_shall_have_a_gpu_should_not_fall_back_to_the_cpu() -> No
     assert device(with_gpu()) == "cuda"
     assert device(with_gpu(config={"device": "cuda:0"})) == "cuda:0"
     assert device(render()) is None
+
+
+def test_compiled_kernels_should_survive_a_restart() -> None:
+    template = with_gpu().get("StatefulSet")["spec"]["template"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container(template)["volumeMounts"]}
+
+    assert environment(template)["TORCHINDUCTOR_CACHE_DIR"].startswith("/runs/") and "/runs" in mounts
+    own = with_gpu(extraEnv=[{"name": "TORCHINDUCTOR_CACHE_DIR", "value": "/tmp/mine"}]).get("StatefulSet")
+    assert environment(own["spec"]["template"])["TORCHINDUCTOR_CACHE_DIR"] == "/tmp/mine"
+    assert "TORCHINDUCTOR" not in str(render().get("StatefulSet"))
 
 
 @pytest.mark.parametrize("name", ["cpu", "auto"])

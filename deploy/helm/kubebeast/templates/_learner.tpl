@@ -54,7 +54,7 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 {{- $args | default list | toJson -}}
 {{- end -}}
 
-{{/* Variables of the container as a JSON array: settings for another trainer, or those of torchrun. */}}
+{{/* Variables of the container as a JSON array: settings for another trainer, those of torchrun, the compiler's cache. */}}
 {{- define "kubebeast.learner.variables" -}}
 {{- $variables := list -}}
 {{- if .Values.learner.command -}}
@@ -64,6 +64,10 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 {{- end -}}
 {{- end -}}
 {{- if include "kubebeast.learner.isSeveral" . }}{{ $variables = include "kubebeast.learner.torchrunVariables" . | fromJsonArray }}{{ end -}}
+{{- if .Values.learner.gpu.count -}}
+{{- /* A restarted learner finds the kernels that torch.compile has made. */ -}}
+{{- $variables = append $variables (dict "name" "TORCHINDUCTOR_CACHE_DIR" "value" "/runs/.torchinductor") -}}
+{{- end -}}
 {{- toJson $variables -}}
 {{- end -}}
 
