@@ -25,7 +25,7 @@ def test_the_list_has_a_line_for_every_group_with_its_hash(tmp_path: Path) -> No
 def test_what_make_test_runs_needs_no_cluster_and_no_clang(tmp_path: Path) -> None:
     names = [line.split()[0] for line in checks("--list", "--fast", cache=tmp_path).stdout.splitlines()]
 
-    assert {"core-tsan", "unit-learner", "system", "repository"} <= set(names)
+    assert {"core-tsan", "unit-learner", "faults", "repository"} <= set(names)
     assert not {"core-asan", "end-to-end", "release", "installs"} & set(names)
 
 

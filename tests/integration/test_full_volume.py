@@ -25,6 +25,7 @@ from harness.processes.training_process import (
     was_successful,
 )
 from kubebeast_runs.log_table import read_log
+from tests.integration.paced_tasks import SLOW
 
 OFTEN = ("--model=mlp", "--recipe=none", "--total-steps=1000000000", "--checkpoint-interval-minutes=0.005")
 Entry = dict[str, Any]
@@ -137,8 +138,9 @@ def test_a_start_on_a_full_volume_waits_for_room_and_ends_when_asked(
 
 
 def test_the_checkpoint_at_the_end_of_a_run_waits_for_room(volume: SmallVolume, tmp_path: Path) -> None:
-    flags = ("--model=mlp", "--recipe=none", "--total-steps=50000", "--checkpoint-interval-minutes=60")
-    with started(volume, training_command("mono", tmp_path / "runs", *flags)) as process:
+    flags = ("--model=mlp", "--recipe=none", "--total-steps=4000", "--checkpoint-interval-minutes=60")
+    words = training_command("mono", tmp_path / "runs", *flags, f"--env={SLOW}")  # the end comes after the filling
+    with started(volume, words) as process:
         until(process, lambda entry: entry.get("step", 0) > 0)
         volume.fill()
         until(process, says("has no room for a checkpoint"))
@@ -147,7 +149,7 @@ def test_the_checkpoint_at_the_end_of_a_run_waits_for_room(volume: SmallVolume, 
         process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0
     (step,) = checkpoint_steps(volume.inside / "run")
-    assert step >= 50000
+    assert step >= 4000
 
 
 def test_an_environment_that_prints_is_no_failure_on_a_full_volume(volume: SmallVolume, tmp_path: Path) -> None:
