@@ -34,6 +34,17 @@ def test_an_example_trains_and_is_evaluated(tmp_path: Path, choice: str) -> None
     assert len(json.loads(evaluated.stdout)["episodes"]) == 2
 
 
+def test_a_tracker_of_ones_own_receives_the_run(tmp_path: Path) -> None:
+    flags = ["--env=CartPole-v1", "--total-steps=2000", "--log-interval-s=0.2", "--progress=none"]
+    options = '{"my_tracker:JsonLines": {"every": 1}}'
+    tracking = ["--tracker=my_tracker:JsonLines", f"--tracker-options={options}"]
+    trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, *tracking)
+    assert trained.returncode == 0, trained.stderr
+    first, *rows, last = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    assert first["run"] == "run" and last == {"successful": True}
+    assert rows[-1]["step"] >= 2000 and rows[-1]["sps"] > 0
+
+
 def test_an_environment_of_ones_own_trains_and_is_evaluated_with_its_arguments(tmp_path: Path) -> None:
     flags = ["--env=maze_env:Maze-v0", '--env-kwargs={"size": 5}', "--num-actors=4", "--total-steps=500"]
     trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, "--progress=none")

@@ -32,6 +32,7 @@ from kubebeast_runs.files.write_failures import OUT_LOG, WriteFailures
 from kubebeast_runs.folder import LATEST
 from kubebeast_runs.lock import lock_run
 from kubebeast_runs.trackers.csv_table import CsvTracker
+from kubebeast_runs.trackers.own import MakeTracker
 from kubebeast_runs.trackers.tensorboard import TensorBoardTracker
 from kubebeast_runs.trackers.tracker import Tracker
 
@@ -59,10 +60,11 @@ class RunLog:
     A context manager: its exit writes the end of the run, successful if `successful` is set, and closes the files.
     """
 
-    def __init__(self, savedir: Path, xpid: str) -> None:
-        """Creates and locks the folder.
+    def __init__(self, savedir: Path, xpid: str, own: Sequence[MakeTracker] = ()) -> None:
+        """Creates and locks the folder. own: makes trackers beside those of logs.csv and TensorBoard.
 
-        Raises OSError if it cannot be created, and ConfigError if another process trains the same run.
+        Raises OSError if it cannot be created, ConfigError if another process trains the same run, and the errors of
+        `own`.
         """
         self.folder = savedir / xpid
         self.successful = False
@@ -70,9 +72,15 @@ class RunLog:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = lock_run(self.folder)
-            self._trackers: Sequence[Tracker] = (CsvTracker(self.folder), TensorBoardTracker(self.folder))
         except OSError:
             self._remove_new_folders()
+            raise
+        try:
+            added = [make(self.folder) for make in own]
+            self._trackers: list[Tracker] = [CsvTracker(self.folder), TensorBoardTracker(self.folder), *added]
+        except Exception:  # a user's tracker may raise anything
+            self._remove_new_folders()
+            self._lock.close()
             raise
         self._meta_before = _read_meta(self.folder / "meta.json")
         """meta.json of the process before; empty if the run is new."""

@@ -76,15 +76,15 @@ RESUMING = (
         "Env-servers dial the learner again in any case.",
     ),
     _alike(
-        "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress log_level "
-        "log_format profile http_address trace_endpoint trace_interval_s linger",
+        "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress tracker "
+        "tracker_options log_level log_format profile http_address trace_endpoint trace_interval_s linger",
         True,
         "They control files, logs and monitoring.",
     ),
 )
 """All settings of the commands that train, each once."""
 
-_JSON = ("env_kwargs", "model_options", "encoder_options", "loss_options", "optimizer_options")
+_JSON = ("env_kwargs", "model_options", "encoder_options", "loss_options", "optimizer_options", "tracker_options")
 FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
 """Settings that a resumed run keeps."""
 

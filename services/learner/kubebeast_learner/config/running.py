@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_learner.config.checks import require, require_at_least, require_local, require_positive, require_seed
+from kubebeast_learner.config.checks import (
+    JsonObject,
+    parse_object,
+    require,
+    require_at_least,
+    require_local,
+    require_positive,
+    require_seed,
+)
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
@@ -54,6 +62,10 @@ class RunConfig:
     """Time between two rows of logs.csv and between two JSON progress lines, in seconds."""
     progress: Literal["auto", "table", "json", "none"] = "auto"
     """Progress display: auto is a live table on a terminal and JSON lines elsewhere."""
+    tracker: tuple[str, ...] = ()
+    """Trackers of your own, module:Class each, which receive the rows of logs.csv as the run goes on."""
+    tracker_options: JsonObject = "{}"
+    """JSON object: for each module:Class of tracker, an object with the arguments of its class, by name."""
     log_level: LogLevel = "info"
     """Least severe level that is logged to the terminal; out.log of the run always has info and above."""
     log_format: LogFormat = "auto"
@@ -77,11 +89,19 @@ class RunConfig:
         require_at_least(1, self, "total_steps", "keep_checkpoints")
         require_at_least(0, self, "learner_threads")
         require_positive(self, "checkpoint_interval_minutes", "log_interval_s")
+        self._check_trackers()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
         require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
         is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_XPID_BYTES and self.xpid.isprintable()
         reason = f"must be printable and of at most {MAX_XPID_BYTES} bytes, it becomes a folder"
         require(is_tellable, "xpid", self.xpid, reason)
+
+    def _check_trackers(self) -> None:
+        for name in self.tracker:
+            require(":" in name, "tracker", name, "must be module:Class")
+        for name, options in parse_object("tracker_options", self.tracker_options).items():
+            require(name in self.tracker, "tracker_options", name, "tracker names no such class")
+            require(isinstance(options, dict), "tracker_options", options, f"must be a JSON object, that of {name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

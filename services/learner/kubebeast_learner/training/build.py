@@ -7,6 +7,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer
+from kubebeast_learner.algorithm.placement import check_placement
 from kubebeast_learner.algorithm.precision import should_use_graphs
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config.plugins import load_object
@@ -50,6 +51,8 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))
     check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
+    if config.user_code and choose_device(config.run.device, place).type != "cpu":
+        check_placement(config, model, spec.observation)
     return model
 
 

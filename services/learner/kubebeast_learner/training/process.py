@@ -33,6 +33,7 @@ from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
+from kubebeast_learner.training.own_trackers import load_trackers
 from kubebeast_learner.training.progress import Mode, make_progress
 from kubebeast_learner.training.run_folder import RunFolderError
 from kubebeast_learner.training.stopping import stop_on_signals
@@ -53,6 +54,7 @@ FAILURES = (
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 OpenActors = Callable[[ConfigT, Path, Checkpoint | None], AbstractContextManager[Actors]]
 """Makes the actors of a run from its configuration, its folder and, if it resumes, the checkpoint."""
+OpenLog = Callable[[], RunLog | RankLog]
 
 
 def run(
@@ -103,7 +105,9 @@ def _run(config: ConfigT, open_actors: OpenActors[ConfigT], member: _Member) -> 
         _logging_to(console, config.run, place) as handler,
         stop_on_signals("ending with a checkpoint") as stop,
     ):
-        open_log = partial(RunLog if place.is_first else RankLog, savedir, xpid)
+        open_log: OpenLog = partial(RankLog, savedir, xpid)
+        if place.is_first:
+            open_log = partial(RunLog, savedir, xpid, load_trackers(config.run))
         run_log = _wait_for_folder(savedir / xpid, open_log, stop)
         if run_log is None:
             return stop.exit_status
@@ -131,9 +135,7 @@ def _run(config: ConfigT, open_actors: OpenActors[ConfigT], member: _Member) -> 
     return stop.exit_status
 
 
-def _wait_for_folder(
-    folder: Path, open_log: Callable[[], RunLog | RankLog], stop: threading.Event
-) -> RunLog | RankLog | None:
+def _wait_for_folder(folder: Path, open_log: OpenLog, stop: threading.Event) -> RunLog | RankLog | None:
     """Opens the log of the run in `folder` as soon as its volume takes a folder; returns None if stopped before.
 
     Raises ConfigError if the folder cannot be written for another reason.

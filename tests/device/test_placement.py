@@ -1,0 +1,120 @@
+"""Tensors of the user's code that would stay on the CPU are found without a GPU, before the training begins."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from kubebeast_learner.algorithm.losses import LossOutput, LossPart
+from kubebeast_learner.algorithm.placement import check_placement
+from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, TrainingConfig
+from kubebeast_learner.models import LeafSpec, ModelInputs, ModelOutput, make_model
+from kubebeast_learner.training import build
+from tests.unit.learner.algorithm.learning_data import VECTOR, discrete
+from tests.unit.learner.training.scripted_actors import SPEC
+
+MODULE = __name__
+
+
+class Net(nn.Module):
+    """A good model; `kind` plants a fault."""
+
+    def __init__(self, observation: Sequence[LeafSpec], num_actions: int, kind: str = "") -> None:
+        super().__init__()
+        self._kind = kind
+        self.layer = nn.Linear(5, num_actions + 1)
+        self.register_buffer("offset", torch.zeros(5))
+        self.offset: Tensor
+        self._plain = torch.zeros(5)
+
+    def initial_state(self, batch_size: int) -> tuple[Tensor, ...]:
+        return ()
+
+    def forward(self, inputs: ModelInputs, core_state: tuple[Tensor, ...]) -> tuple[ModelOutput, tuple[Tensor, ...]]:
+        rows = inputs.observation[0] + (self._plain if self._kind == "plain" else self.offset)
+        if self._kind == "looks at values" and bool(inputs.is_first.any()):
+            rows = rows * 1.0
+        made = torch.zeros(rows.shape[0], 1) if self._kind == "makes its own" else 0.0
+        output = self.layer(rows)
+        return ModelOutput(output[..., :-1], output[..., -1] + made), core_state
+
+
+class Eye(nn.Module):
+    def __init__(self, leaf: LeafSpec, plain: bool = False) -> None:
+        super().__init__()
+        self.output_size = 5
+        self._scale = torch.ones(5) if plain else 1.0
+        self.layer = nn.Linear(5, 5)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        features: Tensor = self.layer(rows * self._scale)
+        return features
+
+
+def loss(
+    output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor, plain: bool = False
+) -> LossOutput:
+    errors = output.baseline[:-1] - rollout.rewards[1:]
+    if plain:
+        errors = errors * torch.ones(rollout.unroll_length, 1)
+    value = errors.square().mean() + output.policy_logits.square().mean()
+    return LossOutput(total=value, parts={"square": LossPart(value)}, value_targets=None)
+
+
+def config_of(model: ModelConfig, own_loss: LossConfig | None = None) -> TrainingConfig:
+    return TrainingConfig(model=model, loss=own_loss or LossConfig())
+
+
+def net(kind: str) -> ModelConfig:
+    return ModelConfig(model=f"{MODULE}:Net", model_options=f'{{"kind": "{kind}"}}')
+
+
+def eye(**options: Any) -> ModelConfig:
+    plain = str(options.get("plain", False)).lower()
+    return ModelConfig(encoder=(f".={MODULE}:Eye",), encoder_options=f'{{".": {{"plain": {plain}}}}}', use_lstm=True)
+
+
+def check(config: TrainingConfig) -> None:
+    check_placement(config, make_model([VECTOR], [discrete(3)], config.model), [VECTOR])
+
+
+@pytest.mark.parametrize("kind", ["plain", "makes its own"])
+def test_a_model_with_a_tensor_that_stays_behind_is_named(kind: str) -> None:
+    with pytest.raises(ConfigError, match=r"model = '.*:Net': computes with a tensor that stays on the CPU"):
+        check(config_of(net(kind)))
+
+
+def test_an_encoder_with_a_tensor_that_stays_behind_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"encoder = '.*:Eye': computes with a tensor that stays on the CPU"):
+        check(config_of(eye(plain=True)))
+
+
+def test_a_loss_with_a_tensor_that_stays_behind_is_named() -> None:
+    own = LossConfig(loss=f"{MODULE}:loss", loss_options='{"plain": true}')
+    with pytest.raises(ConfigError, match=r"loss = '.*:loss': computes with a tensor that stays on the CPU"):
+        check(config_of(ModelConfig(), own))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        config_of(net("")),
+        config_of(net("looks at values")),
+        config_of(eye()),
+        config_of(ModelConfig(), LossConfig(loss=f"{MODULE}:loss")),
+    ],
+)
+def test_code_that_moves_with_its_inputs_is_taken(config: TrainingConfig) -> None:
+    check(config)
+
+
+def test_only_a_training_on_a_gpu_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = config_of(net("plain"))
+    build.assemble_model(replace(config, run=replace(config.run, device="cpu")), SPEC)
+    monkeypatch.setattr(build, "choose_device", lambda *_: torch.device("cuda:0"))
+    with pytest.raises(ConfigError, match="stays on the CPU"):
+        build.assemble_model(config, SPEC)
