@@ -29,7 +29,7 @@ from kubebeast_learner.config import (
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.snapshot import Snapshot
-from kubebeast_learner.training import process
+from kubebeast_learner.training import run as training_run
 from tests.child_processes import ENV_SERVER, children
 
 
@@ -61,7 +61,7 @@ def config(savedir: Path, total_steps: int, **run: Any) -> TrainConfig:
 
 
 def stop_when(monkeypatch: pytest.MonkeyPatch, is_done: Callable[[Snapshot], bool]) -> None:
-    monkeypatch.setattr(process, "make_progress", lambda *_: Watcher(is_done))
+    monkeypatch.setattr(training_run, "make_progress", lambda *_: Watcher(is_done))
 
 
 def saved_steps(savedir: Path) -> list[int]:

@@ -17,7 +17,7 @@ from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
-from kubebeast_envserver.rows.running_statistics import Statistics, read, write
+from kubebeast_envserver.rows.running_statistics import Statistics, not_finite_in, read, write
 from kubebeast_envserver.rows.spaces import flatten
 from kubebeast_envserver.rows.texts import without_texts
 
@@ -113,10 +113,16 @@ class VectorEnvRows:
         self._look_at(info)
         self._episodes.add(np.where(is_first, 0.0, exact), ~is_first)
         episodes = self._episodes.finish(self._whole_games(terminated, truncated, info))
+        if self._over.any():
+            self.statistics()
         return StepRows(leaves, rewards, terminated, truncated, is_first, episodes)
 
     def statistics(self) -> tuple[Statistics, ...]:
-        return read(self._envs)
+        """See StatisticsKeeper. Raises EnvironmentFailure if they are not finite: the environments are made anew."""
+        found = read(self._envs)
+        if problem := not_finite_in(found):
+            raise EnvironmentFailure(f"{problem}: an environment sent a number too large for them")
+        return found
 
     def restore(self, statistics: Sequence[Statistics], *, frozen: bool) -> None:
         write(self._envs, statistics, frozen=frozen)

@@ -92,7 +92,7 @@ class GuardedEnv(Generic[StepT]):
         self.last_failure = ""
         """Readable reason of the last failure."""
         self._statistics: tuple[Statistics, ...] = ()
-        """Statistics of the wrappers of an environment that is gone, for the next one."""
+        """The newest finite statistics of the wrappers, for the next environment."""
         self._is_frozen = False
 
     @property
@@ -124,6 +124,8 @@ class GuardedEnv(Generic[StepT]):
         seed, self._next_seed = self._next_seed, None  # later resets continue with the generators: no episode repeats
         began = time.monotonic()
         try:
+            if problem := self._note_statistics(self._env):
+                raise EnvCheckError("observation", f"{problem}: it saw a number too large for them")
             result = self._env.reset(seed=seed)
             self._status.reset_seconds.observe(time.monotonic() - began)
             return self._check.check_reset(result)
@@ -151,8 +153,10 @@ class GuardedEnv(Generic[StepT]):
         return None
 
     def statistics(self) -> tuple[Statistics, ...]:
-        """Returns the statistics of its wrappers, or the last ones if it is broken."""
-        return self._statistics if self._env is None else running_statistics.read(self._env)
+        """Returns the statistics of its wrappers, or the last finite ones if it is broken or they are not finite."""
+        if self._env is not None:
+            self._note_statistics(self._env)
+        return self._statistics
 
     def restore(self, statistics: Sequence[Statistics], *, frozen: bool) -> None:
         """Gives the statistics to its wrappers, and to those of environments that are created later."""
@@ -175,7 +179,7 @@ class GuardedEnv(Generic[StepT]):
         """Closes the environment. Idempotent."""
         env, self._env = self._env, None
         if env is not None:
-            self._statistics = running_statistics.read(env) or self._statistics
+            self._note_statistics(env)
             try:
                 env.close()
             except BaseException as error:
@@ -192,6 +196,14 @@ class GuardedEnv(Generic[StepT]):
         if self._statistics:
             running_statistics.write(env, self._statistics, frozen=self._is_frozen)
         return env
+
+    def _note_statistics(self, env: Env) -> str:
+        """Keeps the statistics of the wrappers of `env` if they are finite; else returns a message."""
+        found = running_statistics.read(env)
+        problem = running_statistics.not_finite_in(found)
+        if found and not problem:
+            self._statistics = found
+        return problem
 
     def _note(self, kind: FailureKind, reason: str, error: BaseException) -> None:
         raise_if_interrupt(error)

@@ -30,6 +30,12 @@ class Statistics:
     variance: NDArray[np.float64]
     count: float
 
+    @property
+    def is_finite(self) -> bool:
+        """True if the numbers, and the squares of the means, are finite: otherwise merging them gives none that are."""
+        with np.errstate(all="ignore"):
+            return bool(all(np.isfinite(each).all() for each in (self.mean**2, self.variance, self.count)))
+
     def to_plain(self) -> dict[str, Any]:
         """Returns the form in JSON and checkpoints."""
         plain = {"wrapper": self.wrapper, "name": self.name, "count": self.count}
@@ -44,8 +50,8 @@ class Statistics:
             result = cls(str(plain["wrapper"]), str(plain["name"]), mean, variance, count)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"no statistics of a wrapper: {error!r}") from error
-        if not (np.isfinite(mean).all() and np.isfinite(variance).all() and np.isfinite(count)):
-            raise ValueError(f"the statistics {result.name} of {result.wrapper} are not finite")
+        if problem := not_finite_in((result,)):
+            raise ValueError(problem)
         return result
 
 
@@ -103,6 +109,12 @@ def read(env: object) -> tuple[Statistics, ...]:
     )
 
 
+def not_finite_in(statistics: Sequence[Statistics]) -> str:
+    """Returns a message about the first ones that are not finite; "" if all are."""
+    bad = next((each for each in statistics if not each.is_finite), None)
+    return "" if bad is None else f"the statistics {bad.name} of {bad.wrapper} are not finite"
+
+
 def write(env: object, statistics: Sequence[Statistics], *, frozen: bool) -> None:
     """Inverts `read`, for wrappers of the same names and shapes; advises of others."""
     given: dict[tuple[str, str], list[Statistics]] = {}
@@ -138,9 +150,10 @@ def shares(statistics: Sequence[Statistics], share: float) -> tuple[Statistics, 
 def _merged(one: Statistics, other: Statistics) -> Statistics:
     count = one.count + other.count
     share = other.count / count if count > 0 else 0.0
-    difference = other.mean - one.mean
-    mean = one.mean + share * difference
-    variance = (1 - share) * one.variance + share * other.variance + share * (1 - share) * difference**2
+    with np.errstate(all="ignore"):  # an environment may have set errors to raise
+        difference = other.mean - one.mean
+        mean = one.mean + share * difference
+        variance = (1 - share) * one.variance + share * other.variance + share * (1 - share) * difference**2
     return replace(one, mean=mean, variance=variance, count=count)
 
 

@@ -1,25 +1,18 @@
 """Process of `kubebeast mono`: training on one machine."""
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
-from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.actors.mono.actors import MonoActors, num_processes
 from kubebeast_learner.config import MonoConfig
-from kubebeast_learner.run.state import Checkpoint
-from kubebeast_learner.training import process
+from kubebeast_learner.training import run as training
+from kubebeast_learner.training.process import open_process
+from kubebeast_learner.training.run import open_run
 
 
 def train(config: MonoConfig) -> int:
     """Runs `kubebeast mono`: the learner and its actor processes. Returns the exit status."""
-    return process.run(config, _actors, num_local_processes=num_processes(config))
-
-
-@contextlib.contextmanager
-def _actors(config: MonoConfig, folder: Path, saved: Checkpoint | None) -> Iterator[Actors]:
-    actors = MonoActors(config, folder, saved.env_statistics if saved else ())
-    try:
-        yield actors
-    finally:
-        actors.stop()
+    with (
+        open_process(config) as process,
+        open_run(process, num_local_processes=num_processes(config)) as run,
+        MonoActors(run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else ()) as actors,
+    ):
+        training.train(run, actors)
+    return process.exit_status

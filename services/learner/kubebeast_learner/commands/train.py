@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from kubebeast_common.cli.settings import as_flags
@@ -38,10 +37,11 @@ from kubebeast_learner.metrics import make_registry
 from kubebeast_learner.ranks.devices import choose_inference_devices
 from kubebeast_learner.ranks.launch import launch
 from kubebeast_learner.ranks.place import Place
-from kubebeast_learner.run.state import Checkpoint
-from kubebeast_learner.training import process
+from kubebeast_learner.training import run as training
 from kubebeast_learner.training.monitor import Monitor
+from kubebeast_learner.training.process import open_process
 from kubebeast_learner.training.rank_list import encode_ranks
+from kubebeast_learner.training.run import Run, open_run
 from kubebeast_native import ActorPool
 
 logger = logging.getLogger(__name__)
@@ -66,25 +66,22 @@ def train(config: TrainConfig) -> int:
     of_rank(config, place)  # raises before the run's folder is touched
     monitor = _monitor(config.ranks, place)
     share = share_of_fleet(config.fleet, place)
-    with private_address() as private:
-        address = place.address(config.pool.address) or private
+    with (
+        private_address() as private,
+        open_process(config, place, config.ranks) as process,
+        open_run(process, num_local_processes=share.num_servers, monitor=monitor) as run,
         # No environment is expected: the env-servers are our own, and the model's check reports a wrong one.
-        return process.run(
-            config,
-            lambda resolved, folder, saved: _actors(
-                of_rank(resolved, place),
-                address,
-                monitor,
-                place=place,
-                opening_env=config.fleet.env,
-                make_fleet=partial(_local_fleet, replace(of_rank(resolved, place), fleet=share), place, folder, saved),
-            ),
-            num_local_processes=share.num_servers,
-            monitor=monitor,
-            linger=config.pool.linger,
+        _open_actors(
+            of_rank(run.config, place),
+            place.address(config.pool.address) or private,
+            monitor,
             place=place,
-            ranks=config.ranks,
-        )
+            opening_env=config.fleet.env,
+            make_fleet=partial(_local_fleet, run, share),
+        ) as actors,
+    ):
+        training.train(run, actors, linger=config.pool.linger)
+    return process.exit_status
 
 
 def learn(config: LearnerConfig) -> int:
@@ -97,22 +94,20 @@ def learn(config: LearnerConfig) -> int:
     place = Place.read(os.environ)
     of_rank(config, place)  # raises before the run's folder is touched
     monitor = _monitor(config.ranks, place)
-    return process.run(
-        config,
-        lambda resolved, _, saved: _actors(
-            of_rank(resolved, place),
+    with (
+        open_process(config, place, config.ranks) as process,
+        open_run(process, num_local_processes=0, monitor=monitor) as run,
+        _open_actors(
+            of_rank(run.config, place),
             place.address(address),
             monitor,
             place=place,
-            expected=None if saved is None else saved.env_spec,
+            expected=None if run.checkpoint is None else run.checkpoint.env_spec,
             opening_env=config.fleet.env,
-        ),
-        num_local_processes=0,
-        monitor=monitor,
-        linger=config.pool.linger,
-        place=place,
-        ranks=config.ranks,
-    )
+        ) as actors,
+    ):
+        training.train(run, actors, linger=config.pool.linger)
+    return process.exit_status
 
 
 def refuse_settings_of_strangers(pool: PoolConfig) -> None:
@@ -161,22 +156,24 @@ def private_address() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _local_fleet(config: TrainConfig, place: Place, folder: Path, saved: Checkpoint | None, address: str) -> LocalFleet:
+def _local_fleet(run: Run[TrainConfig], share: LocalFleetConfig, address: str) -> LocalFleet:
     """Returns env-servers of this machine that will dial `address`."""
+    place = run.process.place
+    config = of_rank(run.config, place)
     return LocalFleet(
-        config.fleet,
+        share,
         address=address,
         seed=config.run.seed,
-        version=0 if saved is None else saved.learner["version"],
+        version=0 if run.checkpoint is None else run.checkpoint.learner["version"],
         run=config.run.xpid,
-        log_path=folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
+        log_path=run.log.folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
         tasks=config.tasks.tasks,
         serves_metrics=bool(config.pool.http_address),
     )
 
 
 @contextlib.contextmanager
-def _actors(
+def _open_actors(
     config: FleetTrainingConfig,
     address: str,
     monitor: Monitor,

@@ -4,6 +4,8 @@ A checkpoint is an uncompressed zip archive, as torch.save writes it: `data.pkl`
 tensors, and a member for each tensor's memory. Each member has a CRC-32, and the archive ends with a list of them.
 """
 
+import io
+import os
 import struct
 import sys
 import zipfile
@@ -67,20 +69,58 @@ def _checked_sizes(path: Path) -> dict[int, int]:
     torch.load does not compare them. Raises DamagedCheckpointError, ValueError if torch did not write the archive, and
     OSError if the file cannot be read.
     """
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            if proof := _proof_of_damage(file):
-                raise DamagedCheckpointError(f"checkpoint {path} is damaged: {proof}")
-            raise ValueError("it is no zip archive")
+    with _WatchedFile(path) as raw, io.BufferedReader(raw) as file:
         try:
-            with zipfile.ZipFile(file) as archive:
-                members = archive.infolist()
-                _require_stored(members, file.seek(0, 2))
-                damaged = archive.testzip()
-                _require_own_byte_order(archive)
-                sizes = {_begin_of(member, file): member.file_size for member in members}
-        except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
-            raise DamagedCheckpointError(f"checkpoint {path} is damaged: {error}") from error
+            return _sizes_in(file, path)
+        except DamagedCheckpointError:
+            if raw.failure is not None:
+                raise raw.failure from None
+            raise
+
+
+class _WatchedFile(io.RawIOBase):
+    """A file on disk that remembers a failed read: zipfile takes one for the end of an archive."""
+
+    def __init__(self, path: Path) -> None:
+        self.failure: OSError | None = None
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return os.readv(self._descriptor, [buffer])
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return os.lseek(self._descriptor, offset, whence)
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+def _sizes_in(file: BinaryIO, path: Path) -> dict[int, int]:
+    if not zipfile.is_zipfile(file):
+        if proof := _proof_of_damage(file):
+            raise DamagedCheckpointError(f"checkpoint {path} is damaged: {proof}")
+        raise ValueError("it is no zip archive")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            _require_stored(members, file.seek(0, 2))
+            damaged = archive.testzip()
+            _require_own_byte_order(archive)
+            sizes = {_begin_of(member, file): member.file_size for member in members}
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
+        raise DamagedCheckpointError(f"checkpoint {path} is damaged: {error}") from error
     if damaged is not None:
         raise DamagedCheckpointError(f"checkpoint {path} is damaged: the checksum of {damaged} is wrong")
     return sizes

@@ -11,6 +11,7 @@ from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward
 from kubebeast_envserver import HostedEnv, Wrapper, make_vector_env
 from kubebeast_envserver.envs.vector_env import VectorEnvRows
 from kubebeast_envserver.rows.advice import collected
+from kubebeast_envserver.rows.rows import EnvironmentFailure
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, restore, shares, statistics_of
 
 SIZES = f"{__name__}:Sizes-v0"
@@ -152,3 +153,40 @@ def test_statistics_travel_as_plain_values() -> None:
     ):
         with pytest.raises(ValueError, match="statistics"):
             Statistics.from_plain(plain)
+
+
+class Spike(Sizes):
+    """Sends one observation of 1e200 in its first episode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+
+    def _observation(self) -> Any:
+        return np.full(1, 1e200 if SPIKES and self._num_steps == 5 and SPIKES.pop() else 3.0)
+
+
+SPIKES: list[bool] = []
+gymnasium.register("Spike-v0", entry_point=f"{__name__}:Spike", disable_env_checker=True, max_episode_steps=10)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_an_environment_whose_statistics_overflow_is_made_anew_with_the_last_finite_ones() -> None:
+    SPIKES[:] = [True]
+    env = make_vector_env(f"{__name__}:Spike-v0", 1, seed=1, wrappers=NORMALISED, statistics=())
+    (_, before) = played(env, 4)
+    found = [played(env, 30)[1] for _ in range(3)]
+    assert not SPIKES, "the number was sent"
+    assert all(each.is_finite for each in found) and before.is_finite
+    assert found[-1].mean[0] == pytest.approx(3.0, abs=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_a_vector_whose_statistics_overflow_fails_and_its_statistics_are_not_taken() -> None:
+    SPIKES[:] = [True]
+    make = lambda: gymnasium.wrappers.TimeLimit(Spike(), 10)  # noqa: E731
+    env = VectorEnvRows(NormalizeObservation(gymnasium.vector.SyncVectorEnv([make, make])), seed=1)
+    with pytest.raises(EnvironmentFailure, match="the statistics obs_rms of NormalizeObservation are not finite"):
+        played(env)
+    with pytest.raises(EnvironmentFailure, match="not finite"):
+        env.statistics()

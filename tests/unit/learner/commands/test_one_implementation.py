@@ -3,15 +3,16 @@
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 import kubebeast_learner
 from kubebeast_learner.commands import mono, train
 from kubebeast_learner.config import LearnerConfig, MonoConfig, TrainConfig, TrainingConfig
-from kubebeast_learner.training import process
+from kubebeast_learner.training.process import EndedError, TrainingProcess
 
 PACKAGE = Path(kubebeast_learner.__file__).parent
 LEARNING = {
@@ -49,14 +50,16 @@ def test_what_learns_is_written_once() -> None:
     ],
 )
 def test_every_way_of_training_runs_the_same_process(
-    command: Callable[[Any], int], config: TrainingConfig, monkeypatch: pytest.MonkeyPatch
+    command: Callable[[Any], int], config: TrainingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[TrainingConfig] = []
 
-    def run(config: TrainingConfig, *_: Any, **__: Any) -> int:
-        started.append(config)
-        return 0
+    def open_run(process: TrainingProcess[TrainingConfig], **_: Any) -> NoReturn:
+        started.append(process.config)
+        raise EndedError(7)
 
-    monkeypatch.setattr(process, "run", run)
-    assert command(config) == 0
-    assert started == [config]
+    for module in (mono, train):
+        monkeypatch.setattr(module, "open_run", open_run)
+    named = replace(config, run=replace(config.run, xpid="run", savedir=tmp_path))
+    assert command(named) == 7
+    assert started == [named]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from kubebeast_learner.run import checkpoint, checkpoint_file
+from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load
 from tests.unit.learner.run.test_checkpoint import names, state, steps
@@ -102,13 +102,37 @@ def test_a_newest_that_cannot_be_opened_now_stops_the_run(
     store = CheckpointStore(tmp_path, keep=1)
     newest = store.save(state(1))
 
-    def fail(path: Path, mode: str = "r") -> None:
+    def fail(path: Path, flags: int) -> None:
         raise OSError(error, os.strerror(error), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_file, "open", fail, raising=False)
+        patch.setattr(os, "open", fail)
         with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
             store.load_newest()
+    assert newest.exists() and store.load_newest() is not None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("error", [errno.EIO, errno.ESTALE])
+def test_a_newest_with_a_block_that_cannot_be_read_now_stops_the_run_and_is_kept(
+    tmp_path: Path, error: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(state(1))
+    newest = store.save(state(2))
+    lost, read = int(share * (newest.stat().st_size - 1)), os.readv
+
+    def fail_at_the_block(descriptor: int, buffers: list[bytearray]) -> int:
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if position <= lost < position + sum(map(len, buffers)):
+            raise OSError(error, os.strerror(error))
+        return read(descriptor, buffers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "readv", fail_at_the_block)
+        with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
+            store.load_newest()
+    store.save(state(1))
     assert newest.exists() and store.load_newest() is not None
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -44,7 +44,7 @@ class _Ready:
 
 
 class MonoActors:
-    """Actor processes -> blocks -> batches. Implements base.Actors."""
+    """Actor processes -> blocks -> batches. Implements base.Actors. A context manager, which stops them at its end."""
 
     def __init__(self, config: MonoConfig, folder: Path, statistics: Sequence[Mapping[str, Any]] = ()) -> None:
         """folder: folder of the run, for the processes' output. statistics: env_statistics to continue from."""
@@ -58,7 +58,7 @@ class MonoActors:
         self._spec_process: SpecProcess | None = None
         self._processes: list[ActorProcess] = []
         self._ready: deque[_Ready] = deque()
-        self._saved_statistics = tuple(map(Statistics.from_plain, statistics))
+        self._saved_statistics = _read_statistics(statistics)
         self._statistics: dict[int, tuple[Statistics, ...]] = {}
         """Newest statistics of each process, by index."""
         self._num_filled = 0
@@ -67,6 +67,12 @@ class MonoActors:
         self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0, "env_interruptions": 0}
 
     is_environment_named = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def refuse(self, reason: str) -> None:
         raise AssertionError("the environment is named")
@@ -224,6 +230,15 @@ class MonoActors:
         if is_full:
             self._num_filled = 0
         return is_full
+
+
+def _read_statistics(saved: Sequence[Mapping[str, Any]]) -> tuple[Statistics, ...]:
+    """Returns the saved statistics; none, with a warning, if they are invalid, because the weights are not."""
+    try:
+        return tuple(map(Statistics.from_plain, saved))
+    except ValueError as error:
+        logger.warning("%s: the wrappers begin anew", error)
+        return ()
 
 
 def num_processes(config: MonoConfig) -> int:

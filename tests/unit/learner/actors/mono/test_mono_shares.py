@@ -1,8 +1,11 @@
-"""Actor processes share the environments in whole environments."""
+"""Actor processes share the environments in whole environments, and continue their statistics."""
+
+import math
+from pathlib import Path
 
 import pytest
 
-from kubebeast_learner.actors.mono.actors import shares_of
+from kubebeast_learner.actors.mono.actors import MonoActors, shares_of
 from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig
 
 
@@ -26,3 +29,11 @@ def test_agents_of_an_environment_are_in_one_process(
 def test_agents_that_are_no_whole_environments_are_refused(num_actors: int) -> None:
     with pytest.raises(ConfigError, match=rf"num_actors = {num_actors}: counts agents, .* multiple of the 3 of Team"):
         shares_of(config(num_actors, 1), 3)
+
+
+def test_saved_statistics_that_are_not_finite_do_not_keep_a_run_from_going_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved = {"wrapper": "NormalizeObservation", "name": "obs_rms", "mean": [1.0], "variance": [math.inf], "count": 5.0}
+    assert MonoActors(MonoConfig(), tmp_path, [saved]).env_statistics() == []
+    assert "the statistics obs_rms of NormalizeObservation are not finite: the wrappers begin anew" in caplog.text

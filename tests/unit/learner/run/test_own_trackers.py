@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kubebeast_learner.config import ConfigError, RunConfig
-from kubebeast_learner.training.own_trackers import load_trackers
+from kubebeast_learner.run.own_trackers import load_trackers
 from kubebeast_runs.log import RunLog
 
 MODULE = __name__
