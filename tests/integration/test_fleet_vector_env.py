@@ -111,16 +111,20 @@ def test_a_step_without_anybody_to_take_it_is_an_error(address: str) -> None:
     envs.close()
 
 
-def test_tls_and_tokens_keep_strangers_out(ca: Authority, pair: Pair, tmp_path: Path) -> None:
+def test_tls_and_tokens_keep_strangers_out(
+    ca: Authority, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     address = free_address()
+    monkeypatch.chdir(tmp_path)
     with (
         watched_log() as log,
         stream(address, tls_ca=str(ca.pem)) as stranger,
         stream(address, tls_ca=str(ca.pem), token_file=str(token)) as friend,
     ):
-        envs = FleetVectorEnv(address, 1, token_file=str(token), tls_cert=str(pair.cert), tls_key=str(pair.key))
+        envs = FleetVectorEnv(address, 1, token_file="token", tls_cert=str(pair.cert), tls_key=str(pair.key))
+        monkeypatch.chdir("/")  # the token is read again for each stream
         envs.reset()
         next_log(log, "refuses this env-server")
         for _ in range(5):

@@ -176,7 +176,7 @@ def test_a_run_whose_folder_is_deleted_ends_with_a_reason_and_a_checkpoint(tmp_p
 
 @both
 def test_files_of_the_working_directory_hide_no_module_of_python(tmp_path: Path, name: str) -> None:
-    for module in ("random", "token", "typing", "select", "tempfile"):
+    for module in ("random", "token", "typing", "select", "tempfile", "signal", "socket", "_posixshmem"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit('this is not the module of Python')")
     (tmp_path / "beside_me.py").write_text("from kubebeast_envserver import catch")
     words = training_command(name, tmp_path, "--env=beside_me:Catch-v0", "--total-steps=300")

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from pathlib import Path
 
 from kubebeast_common.access.addresses import bindable, is_local
 from kubebeast_common.access.tls_files import TlsFiles, read_pem
@@ -48,6 +49,8 @@ class Fleet:
         """
         if not 1 <= batch_size <= num_envs:
             raise ValueError(f"batch_size = {batch_size}: must be 1 to num_envs = {num_envs}")
+        # The files are read again later, when the program may have changed its working directory.
+        tls_cert, tls_key, tls_ca, token_file = map(_absolute, (tls_cert, tls_key, tls_ca, token_file))
         read_pem(TlsFiles(tls_cert, tls_key, tls_ca))
         authorization(token_file)
         self.num_envs = num_envs
@@ -116,6 +119,11 @@ class Fleet:
     def _tell(self) -> None:
         self._log.tell(self.pool.take_stream_events())
         self._tell_at = time.monotonic() + _TELL_INTERVAL_S
+
+
+def _absolute(path: str) -> str:
+    """Returns the absolute path of a file; "" for none."""
+    return str(Path(path).expanduser().absolute()) if path else ""
 
 
 def _warn_about_access(address: str, *, tls: bool, locked: bool) -> None:

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Literal
 
 from kubebeast_common.process.proc_table import (
@@ -48,6 +48,21 @@ shared memory."""
 logger = logging.getLogger(__name__)
 
 
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Context with further environment variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 class Family:
     """A process, its successors in the same role, and their descendants. Not thread-safe."""
 
@@ -69,20 +84,15 @@ class Family:
         The process starts with the mark, without the working directory on its module path, and with SIGINT blocked
         until it can handle it, because a terminal sends SIGINT to all its processes at once.
         """
-        multiprocessing.resource_tracker.ensure_running()  # else it would start below and inherit the mark
-        variables = self.variables | ({} if os.environ.get(SAFE_PATH) else {SAFE_PATH: OURS})
-        before = {name: os.environ.get(name) for name in variables}
-        os.environ.update(variables)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+        safe = {} if os.environ.get(SAFE_PATH) else {SAFE_PATH: OURS}
+        with _environment(safe):
+            multiprocessing.resource_tracker.ensure_running()  # else it would start below and inherit the mark
+        with _environment(safe | self.variables):
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                yield
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def look(self, pid: int) -> None:
         """Records the descendants of the process, at most once in _LOOK_EVERY_S seconds. Call it often."""
