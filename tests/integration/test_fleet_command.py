@@ -235,6 +235,21 @@ def test_what_may_not_be_created_is_shown_with_the_reason(api: ApiServer, tmp_pa
     assert "deployment kb-envserver: FailedCreate: admission webhook denied it" in notes
 
 
+def test_an_evaluator_that_may_not_be_created_or_cannot_start_is_shown(api: ApiServer, tmp_path: Path) -> None:
+    evaluator = deployment("kb-evaluator", "envserver", desired=1, ready=0)
+    evaluator["metadata"]["labels"] |= labels("evaluator", "kb")
+    evaluator["spec"]["selector"] = {"matchLabels": labels("evaluator", "kb")}
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: small"}
+    evaluator["status"] = {"conditions": [refused]}
+    api.deployments.append(evaluator)
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    api.pods.append(pod("kb-evaluator-a", labels("evaluator", "kb"), ready=False, state=waiting))
+    state = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)
+    assert "deployment kb-evaluator: FailedCreate: exceeded quota: small" in state["notes"]
+    assert "pod kb-evaluator-a: ErrImagePull: no such image" in state["notes"]
+    assert [group["deployment"] for group in state["groups"]] == ["kb-envserver"]
+
+
 def test_a_claim_that_finds_no_volume_is_shown_with_the_reason(api: ApiServer, tmp_path: Path) -> None:
     learner = api.pods[0]
     message = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."

@@ -21,7 +21,7 @@ HTTP_PORT = "http"
 
 
 def group_state(deployment: JsonObject) -> GroupState:
-    """Reads a Deployment of env-servers, without its pods."""
+    """Reads a Deployment of env-servers or of an evaluator, without its pods."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     labels = metadata.get("labels") or {}
     return GroupState(

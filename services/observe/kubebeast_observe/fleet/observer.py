@@ -33,6 +33,12 @@ def list_groups(cluster: Cluster, release: str) -> list[GroupState]:
     return sorted(chosen, key=lambda group: (group.release, group.group, group.deployment))
 
 
+def list_evaluators(cluster: Cluster, release: str) -> list[GroupState]:
+    """Returns the evaluators of a release, "" for all, without their pods. Raises WatchError."""
+    deployments = cluster.deployments(COMPONENT_SELECTOR.format(component="evaluator"))
+    return [one for one in map(group_state, deployments) if release in ("", one.release)]
+
+
 def list_learner_sets(cluster: Cluster, release: str) -> list[LearnerSet]:
     """Returns the StatefulSets of a release's learners, "" for all; empty if unreadable, as with older Roles."""
     with contextlib.suppress(WatchError):
@@ -65,8 +71,9 @@ class Observer:
         learners = [learner for pod in learner_pods for learner in pod.learners()]
         notes = self._scrape([*learners, *(pod for group in groups for pod in group.pods)])
         sets = list_learner_sets(self._cluster, self._release)
-        pods = [*learner_pods, *(pod for group in groups for pod in group.pods)]
-        notes += trouble_notes(self._cluster, sets, groups, pods)
+        evaluators = [replace(one, pods=self._pods_of(one)) for one in list_evaluators(self._cluster, self._release)]
+        pods = [*learner_pods, *(pod for group in [*groups, *evaluators] for pod in group.pods)]
+        notes += trouble_notes(self._cluster, sets, [*groups, *evaluators], pods)
         notes += filter(None, (pause_note(sets, release) for release in dict.fromkeys(one.release for one in sets)))
         if not groups:
             of_release = f" of release {self._release}" if self._release else ""

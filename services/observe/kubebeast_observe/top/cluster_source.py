@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kubebeast_observe.errors import UnavailableError, WatchError
 from kubebeast_observe.fleet.api_objects import COMPONENT_SELECTOR
 from kubebeast_observe.fleet.connection import connect
-from kubebeast_observe.fleet.observer import list_groups, list_learner_sets, list_pods
+from kubebeast_observe.fleet.observer import list_evaluators, list_groups, list_learner_sets, list_pods
 from kubebeast_observe.fleet.state import GroupState, PodState
 from kubebeast_observe.fleet.troubles import pause_note, trouble_notes
 from kubebeast_observe.settings import TopConfig
@@ -74,12 +74,13 @@ class ClusterSource:
         release = self._learner.release
         env_servers = list_pods(self._cluster, COMPONENT_SELECTOR.format(component="envserver"))
         self._pods = {pod.name: pod for pod in env_servers if pod.release == release}
-        self._groups = ()
+        self._groups, evaluators = (), []
         with contextlib.suppress(WatchError):  # a Role that allows pods need not allow Deployments
             self._groups = [group for group in list_groups(self._cluster, "") if group.release == release]
+            evaluators = list_evaluators(self._cluster, release)
         sets = list_learner_sets(self._cluster, release)
         pods = [*chosen, *self._pods.values()]
-        self._notes = trouble_notes(self._cluster, sets, self._groups, pods)
+        self._notes = trouble_notes(self._cluster, sets, [*self._groups, *evaluators], pods)
         self.name = f"{self._learner.name} in namespace {self._cluster.namespace}"
         self._listed_at_s = now_s
 
