@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.algorithm.losses import LossOutput, LossPart
 from kubebeast_learner.algorithm.placement import check_placement
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -15,9 +17,9 @@ from kubebeast_learner.config import ConfigError, LossConfig, ModelConfig, Train
 from kubebeast_learner.models import LeafSpec, ModelInputs, ModelOutput, make_model
 from kubebeast_learner.training import build
 from tests.unit.learner.algorithm.learning_data import VECTOR, discrete
-from tests.unit.learner.training.scripted_actors import SPEC
 
 MODULE = __name__
+SPEC = EnvSpec("Test-v0", (Leaf("position", "float32", (5,), 1, 0),), (Leaf("action", "int64", (), 1, 3),))
 
 
 class Net(nn.Module):
