@@ -33,11 +33,11 @@ def in_backticks(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def test_ten_typical_changes_name_files_that_exist() -> None:
+def test_typical_changes_name_files_that_exist() -> None:
     table = rows("Typical changes")
     paths = [name for row in table for name in in_backticks(row) if "/" in name]
 
-    assert len(table) == 10
+    assert len(table) >= 10
     assert len(paths) > 20
     assert [path for path in paths if not (ROOT / path).is_file()] == []
 
