@@ -1,6 +1,7 @@
 """Child processes of a process, selected by command line."""
 
 import contextlib
+import time
 
 import psutil
 
@@ -16,6 +17,17 @@ def children(pid: int, runs: str) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(pid).children():
         with contextlib.suppress(psutil.NoSuchProcess):
-            if runs in " ".join(child.cmdline()):
+            if runs in " ".join(_command_line(child)):
                 found.append(child)
     return found
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    """Returns the command line; blocks while a program that has just been executed has none.
+
+    exec closes the descriptors, for which subprocess.Popen waits, before it sets the arguments: begin_new_exec in the
+    kernel's fs/exec.c.
+    """
+    while not (words := process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.001)
+    return words
