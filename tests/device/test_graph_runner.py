@@ -1,7 +1,7 @@
 """Inference by graphs gives the numbers of eager inference for all rows, weights and environments."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -160,9 +160,11 @@ def test_a_failing_compiler_is_reported_once_and_inference_goes_on(
 def test_an_error_of_the_model_is_not_taken_for_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, dynamic: None)
     model, _, graphs, _, games = make("frames", compile=True)
-    model.low_precision_part.register_forward_pre_hook(lambda *_: 1 / 0)  # type: ignore[union-attr]
+    convolutions, batch = model.low_precision_part, cast(Any, games.batch(3))
+    assert convolutions is not None
+    convolutions.register_forward_pre_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        graphs.run(games.batch(3), model, version=1)  # type: ignore[arg-type]
+        graphs.run(batch, model, version=1)
 
 
 def test_padding_is_at_most_half_of_the_rows() -> None:

@@ -184,8 +184,8 @@ def test_an_environment_whose_statistics_overflow_is_made_anew_with_the_last_fin
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_a_vector_whose_statistics_overflow_fails_and_its_statistics_are_not_taken() -> None:
     SPIKES[:] = [True]
-    make = lambda: gymnasium.wrappers.TimeLimit(Spike(), 10)  # noqa: E731
-    env = VectorEnvRows(NormalizeObservation(gymnasium.vector.SyncVectorEnv([make, make])), seed=1)
+    both = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Spike(), 10)] * 2)
+    env = VectorEnvRows(NormalizeObservation(both), seed=1)
     with pytest.raises(EnvironmentFailure, match="the statistics obs_rms of NormalizeObservation are not finite"):
         played(env)
     with pytest.raises(EnvironmentFailure, match="not finite"):
