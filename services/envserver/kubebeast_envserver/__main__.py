@@ -14,7 +14,7 @@ from dataclasses import fields
 
 from kubebeast_common import log
 from kubebeast_common.process import open_files
-from kubebeast_common.process.family import kill_descendants
+from kubebeast_common.process.family import adopt_orphans, kill_descendants
 from kubebeast_common.process.leaving import INTERRUPTED, leave
 from kubebeast_common.settings import ConfigError
 from kubebeast_common.text import replace_what_cannot_be_shown
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         checks = sys.argv[1:2] == ["check"]
+        if checks:
+            adopt_orphans()
         leave(_run(sys.argv[1:]), kill_descendants if checks else lambda: None)
     return _run(arguments)
 
@@ -76,10 +78,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _check(arguments: Sequence[str]) -> int:
     # Imported here because of the memory: a supervisor needs no environment.
-    from kubebeast_common.process.family import adopt_orphans
     from kubebeast_envserver.trial import command
 
-    adopt_orphans()
     try:
         return command.run(arguments)
     except KeyboardInterrupt:

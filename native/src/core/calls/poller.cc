@@ -1,6 +1,6 @@
 #include "calls/poller.h"
 
-#include <utility>
+#include "sync/thread.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -36,11 +36,17 @@ bool Poller::Event::FinalizeResult(void** tag, bool* /*ok*/) {
   return true;
 }
 
-Poller::Poller(std::unique_ptr<grpc::CompletionQueue> queue) : queue_(std::move(queue)), thread_([this] { Poll(); }) {}
-
 Poller::~Poller() {
   queue_->Shutdown();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else {
+    Poll();
+  }
+}
+
+absl::Status Poller::Start() {
+  return StartThread(thread_, [this] { Poll(); });
 }
 
 void Poller::Poll() {

@@ -5,6 +5,9 @@
 
 #include <memory>
 #include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
 
 namespace kubebeast {
 
@@ -25,12 +28,14 @@ class Poller {
     bool FinalizeResult(void** tag, bool* ok) final;
   };
 
-  explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue);
+  explicit Poller(std::unique_ptr<grpc::CompletionQueue> queue) : queue_(std::move(queue)) {}
   // Blocks until all outstanding events have run; no operation may begin any more.
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
+  // Starts the thread. Returns Unavailable if the system allows no more threads.
+  absl::Status Start();
   grpc::CompletionQueue& queue() { return *queue_; }
 
  private:

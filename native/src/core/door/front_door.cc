@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "sync/thread.h"
 
 namespace kubebeast {
 namespace {
@@ -57,8 +58,7 @@ absl::Status FrontDoor::Start() {
   if (epoll_ < 0 || wake_ < 0) return absl::UnavailableError("no file descriptor left to watch connections");
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
   epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
-  thread_ = std::thread([this] { Watch(); });
-  return absl::OkStatus();
+  return StartThread(thread_, [this] { Watch(); });
 }
 
 void FrontDoor::Close() {

@@ -54,7 +54,7 @@ class FrontDoor {
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
 
-  // Starts the thread; once. Returns Unavailable if no file descriptor is left.
+  // Starts the thread; once. Returns Unavailable if the system allows no more files or threads.
   absl::Status Start();
   // Shuts down every connection that is not trusted.
   void Close();

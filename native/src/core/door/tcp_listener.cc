@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "door/tcp_opening.h"
 #include "door/tcp_state.h"
+#include "sync/thread.h"
 
 namespace kubebeast {
 namespace {
@@ -132,10 +133,10 @@ TcpListener::~TcpListener() {
   for (const WaitingRoom::Guest& guest : waiting_.TakeAll()) close(guest.fd);
 }
 
-void TcpListener::Start(const Terms& terms, Handlers handlers) {
+absl::Status TcpListener::Start(const Terms& terms, Handlers handlers) {
   terms_ = terms;
   handlers_ = std::move(handlers);
-  thread_ = std::thread([this] { Accept(); });
+  return StartThread(thread_, [this] { Accept(); });
 }
 
 void TcpListener::Accept() {

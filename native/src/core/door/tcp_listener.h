@@ -48,8 +48,8 @@ class TcpListener {
 
   int port() const { return port_; }
 
-  // Starts to accept connections; once.
-  void Start(const Terms& terms, Handlers handlers);
+  // Starts to accept connections; once. Returns Unavailable if the system allows no more threads.
+  absl::Status Start(const Terms& terms, Handlers handlers);
 
  private:
   TcpListener() = default;

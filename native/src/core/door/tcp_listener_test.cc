@@ -29,17 +29,19 @@ class TcpListenerTest : public testing::Test {
     auto listener = TcpListener::Bind("127.0.0.1:0");
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    listener_->Start({.tls = tls, .patience = patience},
-                     {.on_connection =
-                          [this](int fd, const std::string& peer, Lane lane) {
-                            close(fd);
-                            Say(lane == Lane::kSlow ? "admitted" : "accepted", peer);
-                          },
-                      .is_blocked = [blocks](const std::string&) { return blocks; },
-                      .has_room = [this](Lane) { return has_room_.load(); },
-                      .on_refusal = [this](const std::string& peer,
-                                           const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
-                      .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
+    const absl::Status status = listener_->Start(
+        {.tls = tls, .patience = patience},
+        {.on_connection =
+             [this](int fd, const std::string& peer, Lane lane) {
+               close(fd);
+               Say(lane == Lane::kSlow ? "admitted" : "accepted", peer);
+             },
+         .is_blocked = [blocks](const std::string&) { return blocks; },
+         .has_room = [this](Lane) { return has_room_.load(); },
+         .on_refusal = [this](const std::string& peer,
+                              const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
+         .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
+    ASSERT_TRUE(status.ok()) << status;
   }
 
   // The listener's thread uses this object until it has ended.

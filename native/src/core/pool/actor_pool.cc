@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "stream/actor_stream.h"
+#include "sync/thread.h"
 
 namespace kubebeast {
 namespace {
@@ -105,21 +106,21 @@ absl::Status ActorPool::Start() {
     const MutexLock lock(mutex_);
     if (closed_) return absl::CancelledError("closed");
   }
-  if (absl::Status status = Serve(); !status.ok()) {
-    listener_.reset();
-    return status;
-  }
   started_ = true;
-  dialer_.Start(poller_->queue());
-  sweeper_ = std::thread([this] { Sweep(); });
-  return absl::OkStatus();
+  absl::Status status = Serve();
+  if (status.ok()) {
+    dialer_.Start(poller_->queue());
+    status = StartThread(sweeper_, [this] { Sweep(); });
+  }
+  if (!status.ok()) End(milliseconds(0));
+  return status;
 }
 
 absl::Status ActorPool::Serve() {
   const PoolOptions& options = context_->options;
   if (options.address.empty()) {
     poller_ = std::make_unique<Poller>(std::make_unique<grpc::CompletionQueue>());
-    return absl::OkStatus();
+    return poller_->Start();
   }
   grpc::ServerBuilder builder;
   SetTransportOptions(builder, *context_);
@@ -135,19 +136,21 @@ absl::Status ActorPool::Serve() {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls));
   }
   service_.Register(builder);
-  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  std::unique_ptr<grpc::ServerCompletionQueue> owned = builder.AddCompletionQueue();
+  grpc::ServerCompletionQueue& queue = *owned;
+  poller_ = std::make_unique<Poller>(std::move(owned));  // which outlives the server, as the server refers to the queue
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-  service_.Start(*server_, *queue);
-  poller_ = std::make_unique<Poller>(std::move(queue));
+  if (absl::Status status = poller_->Start(); !status.ok()) return status;
+  if (absl::Status status = service_.Start(*server_, queue); !status.ok()) return status;
   if (listener_ == nullptr) return absl::OkStatus();
-  Accept(std::move(acceptor));
+  if (absl::Status status = Accept(std::move(acceptor)); !status.ok()) return status;
   const MutexLock lock(mutex_);
   address_ = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", listener_->port());
   return absl::OkStatus();
 }
 
-void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
+absl::Status ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor) {
   const auto hand_over = [acceptor = std::move(acceptor), context = context_](int fd, const std::string& peer,
                                                                               FrontDoor::Lane lane) {
     if (!context->door.Enter(fd, peer, lane, Clock::now())) {
@@ -159,7 +162,7 @@ void ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcc
     connection.fd = fd;
     acceptor->HandleNewConnection(&connection);
   };
-  listener_->Start(
+  return listener_->Start(
       {.tls = context_->options.tls.enabled(), .patience = context_->options.handshake_timeout},
       {.on_connection = hand_over,
        .is_blocked = [context = context_](const std::string& peer) { return context->Blocks(peer); },
@@ -273,12 +276,16 @@ void ActorPool::Drain(bool finished) {
 }
 
 void ActorPool::Close(std::chrono::milliseconds grace) {
+  const MutexLock lifecycle(lifecycle_mutex_);
+  End(grace);
+}
+
+void ActorPool::End(std::chrono::milliseconds grace) {
   {
     const MutexLock lock(mutex_);
     closed_ = true;
     closing_.NotifyAll();
   }
-  const MutexLock lifecycle(lifecycle_mutex_);
   listener_.reset();
   context_->door.Close();
   dialer_.Stop();

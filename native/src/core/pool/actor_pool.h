@@ -42,8 +42,8 @@ class ActorPool {
   ActorPool(const ActorPool&) = delete;
   ActorPool& operator=(const ActorPool&) = delete;
 
-  // Binds and listens, if there is an address. Returns Unavailable if it cannot be bound, FailedPrecondition on a
-  // second call, and Cancelled after Close.
+  // Binds and listens, if there is an address. Returns Unavailable if it cannot be bound or the system allows no more
+  // threads, FailedPrecondition on a second call, and Cancelled after Close or a failure.
   absl::Status Start();
   // Keeps a stream to each of the listening env-servers at `endpoints`, which replace those of the previous call.
   // Returns FailedPrecondition if TLS has no authorities to verify them.
@@ -97,8 +97,9 @@ class ActorPool {
   explicit ActorPool(const PoolOptions& options);
   absl::Status Serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lifecycle_mutex_);
   // Starts to accept connections for the server.
-  void Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor)
+  absl::Status Accept(std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lifecycle_mutex_);
+  void End(std::chrono::milliseconds grace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lifecycle_mutex_);
   // Ends streams with late peers, and dials env-servers that listen, until Close.
   void Sweep();
   // Waits for `time`; returns false at once if the pool is closed.

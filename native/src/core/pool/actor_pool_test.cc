@@ -6,7 +6,9 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "testing/no_more_threads.h"
 #include "testing/pool_test_util.h"
 
 namespace kubebeast {
@@ -152,6 +154,23 @@ TEST(ActorPoolTest, AddressInUseIsAnError) {
   const absl::Status status = (*second)->Start();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(status.message().find(pool->address()), absl::string_view::npos) << status;
+}
+
+TEST(ActorPoolTest, MachineThatAllowsNoMoreThreadsIsAnErrorAndEndsThePool) {
+  const auto running = StartPool();  // keeps the threads of gRPC, which waits for ever for those that could not start
+  const std::string unix_socket = "unix:" + testing::TempDir() + "kubebeast-" + std::to_string(getpid()) + "-full";
+  for (const std::string& address : {std::string(), unix_socket, std::string("127.0.0.1:0")}) {
+    const PoolOptions options{.address = address, .run_id = "test", .unroll_length = 1, .batch_size = 1};
+    const auto pool = ActorPool::Create(options);
+    ASSERT_TRUE(pool.ok());
+    const absl::Status started = [&pool] {
+      const NoMoreThreads full;
+      return (*pool)->Start();
+    }();
+    EXPECT_EQ(started.code(), absl::StatusCode::kUnavailable) << address;
+    EXPECT_TRUE(absl::StartsWith(started.message(), "cannot start a thread: ")) << started;
+    EXPECT_EQ((*pool)->WaitEnvSpec(kPatience).status().code(), absl::StatusCode::kCancelled);
+  }
 }
 
 TEST(ActorPoolTest, BadOptionsAreNamed) {

@@ -96,14 +96,16 @@ void PoolService::Register(grpc::ServerBuilder& builder) {
   builder.RegisterAsyncGenericService(&other_methods_.emplace());
 }
 
-void PoolService::Start(grpc::Server& server, grpc::ServerCompletionQueue& queue) {
+absl::Status PoolService::Start(grpc::Server& server, grpc::ServerCompletionQueue& queue) {
   server_ = server.c_server();
   queue_ = queue.cq();
   answered_ = std::make_unique<Poller>(MakeQuietQueue());
+  if (absl::Status status = answered_->Start(); !status.ok()) return status;
   for (int i = 0; i < kRequestsInAdvance; ++i) {
     Act::Request(*this);
     Other::Request(*this);
   }
+  return absl::OkStatus();
 }
 
 void PoolService::Stop() {

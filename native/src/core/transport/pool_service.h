@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "calls/incoming_call.h"
 #include "calls/open_calls.h"
 #include "calls/poller.h"
@@ -30,8 +31,9 @@ class PoolService final {
   ~PoolService();
 
   void Register(grpc::ServerBuilder& builder);
-  // Accepts calls, with events in the queue, until the server is shut down.
-  void Start(grpc::Server& server, grpc::ServerCompletionQueue& queue);
+  // Accepts calls, with events in the queue, until the server is shut down. Returns Unavailable if the system allows no
+  // more threads.
+  absl::Status Start(grpc::Server& server, grpc::ServerCompletionQueue& queue);
   // Blocks until no call is being handled. Runs between the shutdown of the server and that of its queue. Idempotent.
   void Stop();
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sync/mutex.h"
+#include "sync/thread.h"
 
 namespace kubebeast {
 
@@ -35,12 +36,12 @@ class TaskThread {
     if (thread.joinable()) thread.join();
   }
 
-  // Returns false if too many tasks wait, and after Stop. Never blocks.
+  // Returns false if too many tasks wait, if the system allows no more threads, and after Stop. Never blocks.
   [[nodiscard]] bool Run(Task task) {
     const MutexLock lock(mutex_);
     if (closing_ || tasks_.size() >= kMaxWaiting) return false;
+    if (!thread_.joinable() && !StartThread(thread_, [this] { RunAll(); }).ok()) return false;
     tasks_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread([this] { RunAll(); });
     changed_.NotifyAll();
     return true;
   }

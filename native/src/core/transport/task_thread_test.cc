@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "testing/no_more_threads.h"
+
 namespace kubebeast {
 namespace {
 
@@ -37,6 +39,19 @@ TEST(TaskThreadTest, TakesNoMoreTasksThanMayWait) {
   for (std::size_t i = 0; i < TaskThread::kMaxWaiting; ++i) EXPECT_TRUE(thread.Run([] {}));
   EXPECT_FALSE(thread.Run([] {}));
   over.set_value();
+}
+
+TEST(TaskThreadTest, TakesTasksOnceTheSystemAllowsAThread) {
+  bool ran = false;
+  {
+    TaskThread thread;
+    {
+      const NoMoreThreads full;
+      EXPECT_FALSE(thread.Run([] { ADD_FAILURE() << "a task that was not taken"; }));
+    }
+    EXPECT_TRUE(thread.Run([&ran] { ran = true; }));
+  }
+  EXPECT_TRUE(ran);
 }
 
 }  // namespace

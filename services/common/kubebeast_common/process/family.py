@@ -22,7 +22,8 @@ from kubebeast_common.process.proc_table import (
     ProcessEntry,
     children,
     command_line,
-    processes,
+    newest_pid,
+    processes_since,
     read_entry,
     started_with,
 )
@@ -37,8 +38,8 @@ working directory (https://docs.python.org/3/using/cmdline.html#envvar-PYTHONSAF
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_S = 2.0
 """Time limit for killed processes to disappear, and for killing a process that keeps forking."""
-_SURE, _VAGUE = 0.5, 0.04
-"""Certainty added by a search without a find, if no process ended during the search, and if some did."""
+_CLEAN_SEARCHES = 2
+"""Consecutive searches without a find, and without a process that ended meanwhile, that prove that none is left."""
 _LOOK_EVERY_S = 2.0
 _NEW_FOR_S = 1.0
 _TRACKER = b"multiprocessing.resource_tracker"
@@ -111,7 +112,7 @@ class Family:
         """
         known, self._known = self._known, set()
         known |= {(entry.pid, entry.started) for entry in map(read_entry, orphans) if entry}
-        _kill(lambda: _marked(self._mark, known))
+        _kill(_Marked(self._mark, known))
 
 
 def has_started() -> None:
@@ -167,21 +168,35 @@ def kill_own_family() -> None:
     """
     kill_descendants()
     if mark := started_with(os.getpid(), VARIABLE):
-        _kill(lambda: _marked(mark))
+        _kill(_Marked(mark))
 
 
-def _marked(mark: str, known: Container[tuple[int, int]] = ()) -> Iterator[ProcessEntry | None]:
-    """Yields the processes with the mark or in `known` (pid, start time); None for a process that ended meanwhile."""
-    above = {os.getpid(), os.getppid()}
-    for entry in processes():
-        if entry is None or entry.is_ending:
-            yield None
-        elif entry.is_alive and entry.pid not in above:
-            marks = started_with(entry.pid, VARIABLE)
-            if (entry.pid, entry.started) in known or f"{marks}/".startswith(f"{mark}/"):
-                yield entry
-            elif marks == "" and not ((now := read_entry(entry.pid)) and now.is_alive):  # too late to see marks
+class _Marked:
+    """Search for processes with a mark or in `known` (pid, start time)."""
+
+    def __init__(self, mark: str, known: Container[tuple[int, int]] = ()) -> None:
+        self._mark = mark
+        self._known = known
+        self._newest = 0
+
+    def __call__(self) -> Iterator[ProcessEntry | None]:
+        """Yields the processes; None for one that ended meanwhile.
+
+        The first call searches all, later calls those that have started since the call before: the successors of
+        processes that have ended are among them, and few others, so that a process that keeps forking is soon met
+        between two forks.
+        """
+        since, self._newest = self._newest, newest_pid()
+        above = {os.getpid(), os.getppid()}
+        for entry in processes_since(since):
+            if entry is None or entry.is_ending:
                 yield None
+            elif entry.is_alive and entry.pid not in above:
+                marks = started_with(entry.pid, VARIABLE)
+                if (entry.pid, entry.started) in self._known or f"{marks}/".startswith(f"{self._mark}/"):
+                    yield entry
+                elif marks == "" and not ((now := read_entry(entry.pid)) and now.is_alive):  # too late to see marks
+                    yield None
 
 
 def _below(pid: int) -> Iterator[ProcessEntry | None]:
@@ -194,18 +209,18 @@ def _below(pid: int) -> Iterator[ProcessEntry | None]:
 
 
 def _kill(find: Callable[[], Iterator[ProcessEntry | None]]) -> None:
-    """Kills each process as soon as it is found. find yields None for a process that ended before it was read. It may
-    be one that keeps forking, so such a search adds little certainty.
+    """Kills each process as soon as it is found. find yields None for a process that ended before it was read, which
+    may have been one that keeps forking.
     """
     deadline = time.monotonic() + _PATIENCE_S
-    certainty = 0.0
-    while certainty < 1.0:
+    num_clean = 0
+    while num_clean < _CLEAN_SEARCHES:
         ends = [(entry, _end(entry)) for entry in find()]
         killed = [entry.pid for entry, end in ends if entry is not None and end == "killed"]
-        was_any_gone = any(end == "gone" for _, end in ends)
-        certainty = 0.0 if killed else certainty + (_VAGUE if was_any_gone else _SURE)
-        if killed and time.monotonic() >= deadline:
-            logger.warning("%d processes that an environment has started cannot be ended", len(killed))
+        num_clean = 0 if any(end in ("killed", "gone") for _, end in ends) else num_clean + 1
+        if time.monotonic() >= deadline:
+            if killed:
+                logger.warning("%d processes that an environment has started cannot be ended", len(killed))
             return
         for pid in killed:
             wait_for_end(pid, max(0.0, deadline - time.monotonic()))

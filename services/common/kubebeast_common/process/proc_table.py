@@ -36,11 +36,28 @@ class ProcessEntry(NamedTuple):
 
 
 def processes() -> Iterator[ProcessEntry | None]:
-    """Yields all processes that existed at the call, highest pid first, in their current state; None for ended ones."""
+    """Yields all processes that existed at the call, the newest first, in their current state; None for ended ones."""
+    newest = newest_pid()
     pids: list[int] = []
     with contextlib.suppress(OSError):
         pids = [int(folder.name) for folder in _PROC.iterdir() if folder.name.isdecimal()]
-    yield from map(read_entry, sorted(pids, reverse=True))
+    # Pids start again from the smallest after pid_max, so those above the newest are older than the others.
+    yield from map(read_entry, sorted(pids, key=lambda pid: (newest > 0 and pid > newest, -pid)))
+
+
+def processes_since(pid: int) -> Iterator[ProcessEntry | None]:
+    """Yields all processes, and some threads, that started after `newest_pid` returned `pid`, in their current state;
+    None for ended ones. Also yields older ones if pids have started again from the smallest, or `pid` is 0.
+    """
+    newest = newest_pid()
+    yield from map(read_entry, range(newest, pid, -1)) if 0 < pid <= newest else processes()
+
+
+def newest_pid() -> int:
+    """Returns the pid of the most recent process or thread (the last field of /proc/loadavg); 0 if it is unknown."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int((_PROC / "loadavg").read_text().split()[4])
+    return 0
 
 
 def read_entry(pid: int) -> ProcessEntry | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.chaos.simulators import WAYS, alive, started
+from kubebeast_common.process import proc_table
 from kubebeast_common.process.family import Family
 
 STARTS = """
@@ -67,6 +68,33 @@ def test_orphans_of_a_process_that_died_are_killed(tmp_path: Path, way: str) -> 
             pass
         family.kill()
     assert not alive(tmp_path)
+
+
+def test_a_process_that_keeps_forking_is_killed_although_pids_have_started_again(tmp_path: Path) -> None:
+    try:
+        Path("/proc/sys/kernel/ns_last_pid").write_text("400")
+    except OSError:
+        pytest.skip("only root of the machine sets the next pid")
+    family = Family()
+    with starting(family, tmp_path, "forks over and over") as process:
+        family.look(process.pid)
+        family.kill()
+    left = alive(tmp_path)
+    generations = len(started(tmp_path))
+    assert not left and len(started(tmp_path)) == generations
+
+
+def test_the_newest_processes_are_searched_first_also_if_pids_have_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("7", "320", "321", "32700"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(f"{name} (a b) S 1 {'0 ' * 30}")
+    (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/80 321\n")
+    monkeypatch.setattr(proc_table, "_PROC", tmp_path)
+    assert [entry and entry.pid for entry in proc_table.processes()] == [321, 320, 7, 32700]
+    assert [entry and entry.pid for entry in proc_table.processes_since(319)] == [321, 320]
+    assert len(list(proc_table.processes_since(32690))) == 4
 
 
 def test_another_family_lives_on(tmp_path: Path) -> None:
