@@ -1,7 +1,9 @@
 """A real learner with a token and a real env-server that has it, beside peers that have none."""
 
 import contextlib
+import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -53,6 +55,7 @@ class Siege:
             self.access = Access(TlsFiles(ca=str(authority.pem)))
         self.learner = LearnerProcess(folder, *LEARNER_FLAGS, *own, *flags, warm=True)
         self._num_servers = 0
+        self._connections: weakref.WeakSet[RawConnection] = weakref.WeakSet()
         self.neighbour = self.env_server()
 
     def __enter__(self) -> Self:
@@ -72,7 +75,9 @@ class Siege:
         return EnvServer(self._num_servers, self.learner.address, self._folder, *self._dialing, num_envs=4, env=SLOW)
 
     def connect(self, source: str = STRANGER) -> RawConnection:
-        return RawConnection(self.learner.address, self.access, source=source)
+        connection = RawConnection(self.learner.address, self.access, source=source)
+        self._connections.add(connection)
+        return connection
 
     def count(self, name: str, **labels: str) -> float:
         """Returns the present value of one of the learner's counters; raises AssertionError if there is none."""
@@ -130,6 +135,9 @@ class Siege:
             yield
         finally:
             is_over.set()
+            for connection in list(self._connections):  # which the learner may hold until it admits or refuses them
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)  # also below TLS
             for thread in threads:
                 thread.join()
 
