@@ -86,6 +86,19 @@ def test_wrappers_and_their_arguments_should_arrive_as_they_are() -> None:
     assert wrappers == (Wrapper("a:B"), Wrapper("c:D", TRICKY))
 
 
+def test_wrappers_as_text_should_keep_what_helm_knows_no_more() -> None:
+    text = '["a:B", {"c:D": {"scale": 10.0, "exact": 9007199254740993.0}}]'
+    wrappers = env_server(group({"wrappers": ["e:F"]}, wrappers=text)).wrappers
+
+    assert wrappers == (Wrapper("a:B"), Wrapper("c:D", {"scale": 10.0, "exact": 9007199254740993.0}))
+    assert isinstance(wrappers[1].kwargs["scale"], float)
+
+
+@pytest.mark.parametrize("text", ["a:B", "{}", "[a:B]", '["a:B"'])
+def test_a_text_that_is_no_json_array_should_be_refused(text: str) -> None:
+    assert "wrappers" in render_error(group(wrappers=text))
+
+
 @pytest.mark.parametrize("env", ["$(HOME)", "a$$b", "x:${Y}"])
 def test_other_texts_of_a_group_should_arrive_as_they_are(env: str) -> None:
     assert env_server(group(env=env)).env == env

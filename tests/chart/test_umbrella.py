@@ -95,13 +95,14 @@ def test_one_dependency_without_an_alias_should_be_called_as_the_release(tmp_pat
     assert manifests.get("StatefulSet", f"{NAME}-learner")
 
 
-def test_a_condition_and_tags_should_be_accepted(tmp_path: Path) -> None:
-    more = {"condition": "red.enabled", "tags": ["games"]}
+@pytest.mark.parametrize("key", ["enabled", "install", "create", "deployed"])
+def test_a_condition_and_tags_should_be_accepted(tmp_path: Path, key: str) -> None:
+    more = {"condition": f"red.{key}", "tags": ["games"]}
     folder = umbrella(tmp_path / "chart", {"red": more})
 
-    on = {"red": {"enabled": True, "nameOverride": "red"}, "tags": {"games": True}, "global": {"team": "games"}}
+    on = {"red": {key: True, "nameOverride": "red"}, "tags": {"games": True}, "global": {"team": "games"}}
     assert render_umbrella(folder, on | {"global": {"imageRegistry": "localhost"}}).has("StatefulSet")
-    assert not list(render_umbrella(folder, {"red": {"enabled": False}}))
+    assert not list(render_umbrella(folder, {"red": {key: False}}))
 
 
 def test_pull_secrets_of_the_parent_should_reach_all_pods(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kubebeast_native as native
+from kubebeast_common.ids.env_id import KINDS
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 from tests.unit.native.native_client import (
     CORE_STATE_SIZE,
@@ -23,6 +24,11 @@ from tests.unit.native.native_client import (
     outputs,
     roll,
 )
+
+
+def test_the_core_knows_the_kinds_of_environment_ids() -> None:
+    header = Path(__file__).resolve().parents[3] / "native" / "src" / "core" / "wire" / "env_id.h"
+    assert tuple(re.findall(r'"([a-z_]+/)"', header.read_text(encoding="utf-8"))) == KINDS
 
 
 def test_an_inference_batch_has_the_documented_shapes_and_dtypes(pool: native.ActorPool, client: Client) -> None:

@@ -77,7 +77,14 @@ strings in the result.
 {{- fail (printf "envservers.%s.kwargs is a string, but not a JSON object: %s" $entry.name (fromJson $kwargs).Error) -}}
 {{- end -}}
 {{- $_ := set $group "kwargs" (include "kubebeast.text" $kwargs) -}}
-{{- $_ := set $group "wrappers" (include "kubebeast.text" ($group.wrappers | default list)) -}}
+{{- $wrappers := $group.wrappers | default list -}}
+{{- if kindIs "string" $wrappers -}}
+{{- $parsed := fromJson (printf "{\"wrappers\": %s}" $wrappers) -}}
+{{- if hasKey $parsed "Error" -}}
+{{- fail (printf "envservers.%s.wrappers is a string, but not a JSON array: %s" $entry.name $parsed.Error) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $group "wrappers" (include "kubebeast.text" $wrappers) -}}
 {{- $_ := set $group "config" (include "kubebeast.texts" ($group.config | default dict) | fromJson) -}}
 {{- toJson $group -}}
 {{- end -}}

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rollouts/frame_stack.h"
+#include "wire/env_id.h"
 
 namespace kubebeast {
 namespace {
@@ -80,7 +81,7 @@ absl::Status StreamRegistry::CheckSpec(const EnvSpec& spec) const {
     return absl::UnavailableError(
         absl::StrCat("the learner is trying the environment of another env-server, ", status.message()));
   }
-  if (!opening_env_.empty() && spec.env_id != opening_env_) {
+  if (!opening_env_.empty() && PlainEnvId(spec.env_id) != PlainEnvId(opening_env_)) {
     return absl::UnavailableError(
         absl::StrCat("the run waits for its first env-server of ", opening_env_, ", this one has ", spec.env_id));
   }

@@ -123,8 +123,10 @@ TEST_F(StreamRegistryTest, OnlyTheOpeningEnvironmentDecidesTheSpec) {
   EXPECT_EQ(status.message(), "the run waits for its first env-server of Counter-v0, this one has Abacus-v0");
   EXPECT_EQ(registry.WaitEnvSpec(Clock::now()).status().code(), absl::StatusCode::kDeadlineExceeded);
 
-  ASSERT_TRUE(registry.Admit(MakeHello(1)).ok());
-  EXPECT_EQ(registry.WaitEnvSpec(Clock::now())->env_id, "Counter-v0");
+  Hello same = MakeHello(1);
+  same.spec.env_id = "games:vector/Counter-v0";
+  ASSERT_TRUE(registry.Admit(same).ok()) << "another notation";
+  EXPECT_EQ(registry.WaitEnvSpec(Clock::now())->env_id, "games:vector/Counter-v0");
   EXPECT_TRUE(registry.Admit(other).ok()) << "its shapes fit";
   other.spec.action.pop_back();
   EXPECT_EQ(registry.Admit(other).status().code(), absl::StatusCode::kFailedPrecondition);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "wire/env_id.h"
 
 namespace kubebeast {
 
@@ -28,6 +29,9 @@ absl::StatusOr<std::size_t> Tasks::Find(const std::string& env_id) const {
   if (shares_.empty()) return 0;
   for (std::size_t task = 0; task < shares_.size(); ++task) {
     if (shares_[task].env_id == env_id) return task;
+  }
+  for (std::size_t task = 0; task < shares_.size(); ++task) {
+    if (PlainEnvId(shares_[task].env_id) == PlainEnvId(env_id)) return task;
   }
   const auto name = [](std::string* out, const TaskShare& share) { out->append(share.env_id); };
   return absl::FailedPreconditionError(absl::StrCat(

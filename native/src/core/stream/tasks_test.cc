@@ -14,6 +14,16 @@ TEST(TasksTest, AreCountedInTheOrderOfTheirShares) {
   EXPECT_EQ(tasks.weights(), (std::vector<double>{2, 1}));
 }
 
+TEST(TasksTest, AreTheSameInEveryNotation) {
+  const Tasks tasks({{"gymnasium:CartPole-v1", 2}, {"ALE/Pong-v5", 1}, {"envpool/Pong-v5", 1}});
+  EXPECT_EQ(*tasks.Find("CartPole-v1"), 0);
+  EXPECT_EQ(*tasks.Find("vector/CartPole-v1"), 0);
+  EXPECT_EQ(*tasks.Find("ale_py:ALE/Pong-v5"), 1);
+  EXPECT_EQ(*tasks.Find("Pong-v5"), 2);
+  EXPECT_FALSE(tasks.Find("CartPole-v0").ok());
+  EXPECT_FALSE(tasks.Find("vector/").ok());
+}
+
 TEST(TasksTest, AnyEnvironmentIsTheOnlyTaskWithoutShares) {
   const Tasks tasks({});
   EXPECT_EQ(*tasks.Find("Pong"), 0);

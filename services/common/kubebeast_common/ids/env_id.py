@@ -63,6 +63,11 @@ class EnvId:
         return {"repeat_action_probability": _STICKY} if self.version == 0 else {}
 
 
+def is_same_env(first: str, second: str) -> bool:
+    """Returns True if two ids differ in their notation at most, that is in module and kind."""
+    return first == second or parse_env_id(first).plain == parse_env_id(second).plain
+
+
 def parse_env_id(text: str) -> EnvId:
     """Parses an id. Any text is accepted; an invalid id does not match an environment."""
     module, _, rest = text.rpartition(":")

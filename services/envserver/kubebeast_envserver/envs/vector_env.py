@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from kubebeast_common.user_code import describe, import_user_module, raise_if_interrupt, shadow_hint
+from kubebeast_envserver.envs.libraries.minigrid_env import with_true_bounds_of_each
 from kubebeast_envserver.envs.registration import registered_id
 from kubebeast_envserver.envs.wrapping import hint_at
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
@@ -42,7 +43,7 @@ def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEn
         if module:
             import_user_module(module)
         name = name.removeprefix(PREFIX)
-        return gymnasium.make_vec(registered_id(name), num_envs, **env_kwargs)
+        return with_true_bounds_of_each(gymnasium.make_vec(registered_id(name), num_envs, **env_kwargs))
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(
             f"env = {env_id!r}: {error}{shadow_hint(module, error) or hint_at(module, name, error)}"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_common.spec.env_config import parse_wrappers
 from kubebeast_learner.config.checks import ConfigError
 from kubebeast_learner.config.tasks import parse_task_shares
@@ -123,8 +124,10 @@ def _meaning(name: str, value: Any) -> Any:
     try:
         if name in _JSON:
             return json.loads(value)
+        if name == "env":
+            return parse_env_id(value).plain
         if name == "task_shares":
-            return list(parse_task_shares(value))
+            return [parse_env_id(task).plain for task in parse_task_shares(value)]
         return parse_wrappers(value) if name == "wrappers" else value
     except (ConfigError, ValueError):  # empty in runs without this setting
         return value

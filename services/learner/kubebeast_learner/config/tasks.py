@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kubebeast_common.ids.env_id import is_same_env
 from kubebeast_learner.config.checks import require
 
 
@@ -36,10 +37,9 @@ class TasksConfig:
 
     def require_task(self, env: str) -> None:
         """Raises ConfigError if there are several tasks and `env` is none of them; "" is always valid."""
+        is_task = env == "" or any(is_same_env(env, task) for task in self.tasks)
         listed = ", ".join(self.tasks)
-        require(
-            not self.tasks or env in ("", *self.tasks), "env", env, f"is none of the tasks in task_shares: {listed}"
-        )
+        require(not self.tasks or is_task, "env", env, f"is none of the tasks in task_shares: {listed}")
 
 
 def parse_task_shares(text: str) -> dict[str, float]:

@@ -7,18 +7,19 @@ from typing import Any
 
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_common.spec.env_config import EnvConfig
-from kubebeast_common.spec.env_spec import describe
+from kubebeast_common.spec.env_spec import EnvSpec, describe
 from kubebeast_envserver.envs.factory import resolve_config
 from kubebeast_envserver.rows.limits import bytes_of_row
 from kubebeast_envserver.trial.command import EXIT_VIOLATIONS
 from kubebeast_envserver.trial.settings import TrialConfig
 from kubebeast_envserver.trial.tables import describe_trial
 from kubebeast_envserver.trial.trial import Trial, try_env
-from kubebeast_learner.config import CheckEnvConfig, ConfigError
+from kubebeast_learner.config import CheckEnvConfig, ConfigError, TrainingConfig
 from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import describe_inputs, make_model
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
+from kubebeast_learner.training.sizes import check_memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +70,8 @@ def _model_of(trial: Trial, config: CheckEnvConfig) -> tuple[str, int]:
     if not 0 < bytes_of_row(trial.observation, trial.action) <= config.max_message_mib << 20:
         return "", 0
     try:
+        spec = EnvSpec(config.env, tuple(trial.observation), tuple(trial.action))
+        check_memory(TrainingConfig(model=config.model), spec, is_named=True)
         settings = with_known_layout(config.model, config.env, trial.observation)
         model = make_model(trial.observation, trial.action, settings)
         return describe_inputs(model, trial.observation), sum(weight.numel() for weight in model.parameters())

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from kubebeast_common.cli.settings import section_from_settings
+from kubebeast_common.ids.env_id import is_same_env
 from kubebeast_common.spec.env_config import EnvConfig, Wrapper, parse_wrappers
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.user_code import message
@@ -64,9 +65,10 @@ class TrainedModel:
         """
         if not self.tasks or env in ("", self.env_id):
             return self
-        if env not in self.tasks:
+        task = env if env in self.tasks else next((task for task in self.tasks if is_same_env(env, task)), None)
+        if task is None:
             raise ConfigError(f"env = {env!r}: {self.path} was trained on the tasks {', '.join(self.tasks)}")
-        return replace(self, env_spec=replace(self.env_spec, env_id=env, env_config=self.task_configs.get(env)))
+        return replace(self, env_spec=replace(self.env_spec, env_id=task, env_config=self.task_configs.get(task)))
 
     @property
     def env_config(self) -> EnvConfig | None:

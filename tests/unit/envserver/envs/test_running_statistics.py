@@ -156,37 +156,54 @@ def test_statistics_travel_as_plain_values() -> None:
 
 
 class Spike(Sizes):
-    """Sends one observation of 1e200 in its first episode."""
+    """Sends one observation or reward of 1e200 in its first episode."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str = "observation") -> None:
         super().__init__()
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self._of = of
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, terminated, truncated, info = super().step(action)
+        return observation, self._number("reward", 1.0), terminated, truncated, info
 
     def _observation(self) -> Any:
-        return np.full(1, 1e200 if SPIKES and self._num_steps == 5 and SPIKES.pop() else 3.0)
+        return np.full(1, self._number("observation", 3.0))
+
+    def _number(self, of: str, usual: float) -> float:
+        return 1e200 if self._of == of and SPIKES and self._num_steps == 5 and SPIKES.pop() else usual
 
 
 SPIKES: list[bool] = []
 gymnasium.register("Spike-v0", entry_point=f"{__name__}:Spike", disable_env_checker=True, max_episode_steps=10)
 
 
+of_both = pytest.mark.parametrize("of", ["observation", "reward"])
+
+
+@of_both
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
-def test_an_environment_whose_statistics_overflow_is_made_anew_with_the_last_finite_ones() -> None:
+def test_an_environment_whose_statistics_overflow_is_made_anew_with_the_last_finite_ones(of: str) -> None:
     SPIKES[:] = [True]
-    env = make_vector_env(f"{__name__}:Spike-v0", 1, seed=1, wrappers=NORMALISED, statistics=())
-    (_, before) = played(env, 4)
-    found = [played(env, 30)[1] for _ in range(3)]
+    env = make_vector_env(f"{__name__}:Spike-v0", 1, env_kwargs={"of": of}, seed=1, wrappers=NORMALISED, statistics=())
+    before = played(env, 4)
+    found = [played(env, 30) for _ in range(3)]
     assert not SPIKES, "the number was sent"
-    assert all(each.is_finite for each in found) and before.is_finite
-    assert found[-1].mean[0] == pytest.approx(3.0, abs=0.1)
+    assert all(each.is_finite for statistics in (before, *found) for each in statistics)
+    of_rewards, of_observations = found[-1]
+    assert of_observations.mean[0] == pytest.approx(3.0, abs=0.1)
+    assert 0.0 < of_rewards.variance < 1e3
 
 
+@of_both
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
-def test_a_vector_whose_statistics_overflow_fails_and_its_statistics_are_not_taken() -> None:
+def test_a_vector_whose_statistics_overflow_fails_and_its_statistics_are_not_taken(of: str) -> None:
     SPIKES[:] = [True]
-    both = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Spike(), 10)] * 2)
-    env = VectorEnvRows(NormalizeObservation(both), seed=1)
-    with pytest.raises(EnvironmentFailure, match="the statistics obs_rms of NormalizeObservation are not finite"):
+    both = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.wrappers.TimeLimit(Spike(of), 10)] * 2)
+    env = VectorEnvRows(NormalizeReward(NormalizeObservation(both)), seed=1)
+    # NormalizeReward divides the reward by the root of what has overflowed.
+    reason = "the reward nan" if of == "reward" else "the statistics obs_rms of NormalizeObservation are not finite"
+    with pytest.raises(EnvironmentFailure, match=reason):
         played(env)
     with pytest.raises(EnvironmentFailure, match="not finite"):
         env.statistics()

@@ -48,6 +48,14 @@ def test_a_fixed_setting_that_is_left_open_is_not_refused() -> None:
     check_resume({"env": "CartPole-v1"}, {"env": ""}, ORIGIN)
 
 
+def test_the_environment_may_be_written_in_another_way() -> None:
+    for wanted in ("CartPole-v1", "gymnasium:CartPole-v1", "vector/CartPole-v1"):
+        check_resume({"env": wanted}, {"env": "my.module:CartPole-v1"}, ORIGIN)
+    for wanted in ("CartPole-v0", "other/CartPole-v1", "Pole-v1"):
+        with pytest.raises(ConfigError, match="env = "):
+            check_resume({"env": wanted}, {"env": "CartPole-v1"}, ORIGIN)
+
+
 def test_arguments_of_an_environment_may_be_written_in_another_way() -> None:
     saved, wanted = {"env_kwargs": '{"size":5,"walls":true}'}, {"env_kwargs": '{"walls": true, "size": 5}'}
     check_resume(wanted, saved, "checkpoint.pt")
@@ -57,7 +65,7 @@ def test_arguments_of_an_environment_may_be_written_in_another_way() -> None:
 
 def test_shares_may_change_and_tasks_may_not() -> None:
     saved = {"task_shares": "Pong-v5=2,Qbert-v5=1"}
-    check_resume({"task_shares": "Pong-v5=1, Qbert-v5=0.5"}, saved, ORIGIN)
+    check_resume({"task_shares": "Pong-v5=1, envpool/Qbert-v5=0.5"}, saved, ORIGIN)
     for wanted in ("Qbert-v5=1,Pong-v5=2", "Pong-v5=2,Qbert-v5=1,Tennis-v5=1", ""):
         with pytest.raises(ConfigError, match="task_shares = "):
             check_resume({"task_shares": wanted}, saved, ORIGIN)

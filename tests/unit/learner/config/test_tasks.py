@@ -46,7 +46,8 @@ def test_bad_shares_are_named(text: str, reason: str) -> None:
 
 
 def test_the_environment_is_one_of_the_tasks() -> None:
-    LearnerConfig(tasks=TWO, fleet=RemoteFleetConfig(env="ALE/Pong-v5"))
+    for env in ("ALE/Pong-v5", "ale_py:ALE/Pong-v5", "Maze-v0"):
+        LearnerConfig(tasks=TWO, fleet=RemoteFleetConfig(env=env))
     reason = r"env = .*is none of the tasks in task_shares: module:Maze-v0, ALE/Pong-v5"
     with pytest.raises(ConfigError, match=reason):
         LearnerConfig(tasks=TWO, fleet=RemoteFleetConfig(env="Else-v0"))

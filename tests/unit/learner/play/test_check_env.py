@@ -7,6 +7,7 @@ import pytest
 from kubebeast_common.cli.main import main
 from kubebeast_learner.config import CheckEnvConfig, ConfigError, ModelConfig
 from kubebeast_learner.play.check_env import check_env, run
+from kubebeast_learner.training import sizes
 
 
 def test_the_trial_and_the_model_are_described(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,6 +33,14 @@ def test_an_environment_without_a_model_is_a_violation() -> None:
     config = CheckEnvConfig(env="CartPole-v1", steps=5, model=ModelConfig(model="deep"))
     (violation,) = check_env(config).trial.violations
     assert violation.text.startswith("no model: --model deep takes an image")
+
+
+def test_a_model_that_no_training_has_room_for_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "memory_bytes", lambda: 1 << 30)
+    config = CheckEnvConfig(env="CartPole-v1", steps=5, model=ModelConfig(model="mlp", hidden_sizes=(9000, 9000)))
+    (violation,) = check_env(config).trial.violations
+    assert violation.text.startswith("no model: CartPole-v1 takes a model of 0.3")
+    assert violation.text.endswith("this machine has 1 GiB")
 
 
 def test_settings_that_make_no_environment_are_refused() -> None:

@@ -41,7 +41,7 @@ def test_the_task_that_the_run_began_with_is_played_where_none_is_named(trained:
 
 
 def test_another_task_is_played_as_it_was_made_in_training(trained: TrainedModel) -> None:
-    other = trained.playing("CartPole-v1")
+    other = trained.playing("gymnasium:CartPole-v1")
     assert (other.env_id, other.task) == ("CartPole-v1", 1)
     played = choose_env(PlayConfig(env="CartPole-v1"), other)
     assert (played.env_id, played.config, played.notes) == ("CartPole-v1", LIMITED, [])

@@ -10,6 +10,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import batch_space
 
 _LARGEST = (10, 5, 3)
 """Largest values of the three channels."""
@@ -39,6 +41,15 @@ def with_true_bounds(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
     image = space.spaces.get("image") if isinstance(space, spaces.Dict) else space
     is_symbolic = isinstance(image, spaces.Box) and image.dtype == np.uint8 and image.shape[2:] == (len(_LARGEST),)
     return TrueBounds(env) if is_symbolic else env
+
+
+def with_true_bounds_of_each(envs: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
+    """Sets the real bounds in the spaces of a vector whose environments are in this process (SyncVectorEnv)."""
+    first = next(iter(getattr(envs, "envs", ())), None)
+    if isinstance(first, gymnasium.Env) and (bounded := with_true_bounds(first)) is not first:
+        envs.single_observation_space = bounded.observation_space
+        envs.observation_space = batch_space(bounded.observation_space, envs.num_envs)
+    return envs
 
 
 def _layers(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:

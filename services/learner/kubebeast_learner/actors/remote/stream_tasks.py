@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from kubebeast_common.ids.env_id import is_same_env
 from kubebeast_common.pool.stream_log import MAX_TEXT, StreamEvent
 from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_common.spec.env_spec import EnvSpec, describe
@@ -39,13 +40,14 @@ class StreamTasks:
 
     def _compare(self, event: StreamEvent) -> None:
         spec, config = self._spec, read_env_config(event.env_config)
-        if event.env_id in self._tasks:
-            expected = self.configs.get(event.env_id)
+        task = next((task for task in self._tasks if is_same_env(task, event.env_id)), None)
+        if task is not None:
+            expected = self.configs.get(task)
             if config is not None:
-                self.configs.setdefault(event.env_id, config)
-            spec = replace(spec, env_id=event.env_id, env_config=expected)
+                self.configs.setdefault(task, config)
+            spec = replace(spec, env_id=task, env_config=expected)
         same_config = config is None or spec.env_config is None or config == spec.env_config
-        if event.env_id != spec.env_id or not same_config:
+        if not is_same_env(event.env_id, spec.env_id) or not same_config:
             logger.warning(
                 "%s joined with another task, %s; kubebeast eval will play the run's, %s",
                 event.env_server_id,

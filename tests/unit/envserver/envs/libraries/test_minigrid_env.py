@@ -117,6 +117,19 @@ def test_images_of_its_wrappers_have_the_bounds_that_they_keep(wrapper: str, lea
     env.reset().require_whole()
 
 
+@pytest.mark.parametrize(
+    ("env_id", "leaf"),
+    [
+        (f"vector/{ENV}", Leaf("image", "float32", (7, 7, 3))),
+        ("vector/CartPole-v1", Leaf("", "float32", (4,))),
+    ],
+)
+def test_environments_that_gymnasium_steps_together_have_the_same_bounds(env_id: str, leaf: Leaf) -> None:
+    env = make_vector_env(env_id, 2)
+    assert env.spec_observation[-1] == leaf
+    env.reset().require_whole()
+
+
 def test_an_environment_of_the_users_own_that_is_one_of_minigrids_has_them_too(tmp_path: Path) -> None:
     (tmp_path / "my_grid.py").write_text(
         "import gymnasium\nfrom minigrid.minigrid_env import MiniGridEnv\n"

@@ -53,6 +53,7 @@ def test_another_task_is_named_beside_the_runs_once(
     [
         (EASY, joined("Maze-v0", EASY)),
         (EASY, joined("Maze-v0", None)),
+        (EASY, joined("mazes:Maze-v0", EASY)),
         (None, joined("Maze-v0", HARD)),
         (EASY, Event(kind="left", env_id="Labyrinth-v0")),
     ],
@@ -66,7 +67,7 @@ def test_nothing_is_said_of_what_is_equal_or_not_told(
 
 def test_tasks_with_a_share_are_expected_and_remembered_as_they_are_made(caplog: pytest.LogCaptureFixture) -> None:
     tasks = StreamTasks(EnvSpec("Maze-v0", OBSERVATION, ACTION, EASY), ["Maze-v0", "Labyrinth-v0"])
-    tasks.compare([joined("Maze-v0", EASY), joined("Labyrinth-v0", HARD), joined("Labyrinth-v0", None)])
+    tasks.compare([joined("Maze-v0", EASY), joined("mazes:Labyrinth-v0", HARD), joined("Labyrinth-v0", None)])
     assert caplog.messages == []
     assert tasks.configs == {"Maze-v0": EASY, "Labyrinth-v0": HARD}
 
