@@ -115,31 +115,45 @@ WAYS: dict[str, Callable[[Path], None]] = {
 class Simulators(gymnasium.Env[Observation, np.int64]):
     """An environment with episodes of 10 steps; closing it does not end the process."""
 
-    def __init__(self, folder: str, way: str = "child", exits_at: int = 0) -> None:
+    def __init__(
+        self, folder: str, way: str = "child", exits_at: int = 0, raises_at: int = 0, starts_in_reset: bool = False
+    ) -> None:
         """Starts the process.
 
         Args:
             folder: Folder of the files.
             way: Key of WAYS.
             exits_at: Step, over all episodes, in which it ends its own process; 0 for never.
+            raises_at: Step, over all episodes, that raises RuntimeError; 0 for none.
+            starts_in_reset: Starts the process in the first reset instead.
         """
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(2)
-        self._exits_at = exits_at
+        self._exits_at, self._raises_at = exits_at, raises_at
         self._steps = 0
-        WAYS[way](Path(folder))
+        self._start: Callable[[], None] | None = lambda: WAYS[way](Path(folder))
+        if not starts_in_reset:
+            self._start_once()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         super().reset(seed=seed)
+        self._start_once()
         return np.zeros(2, np.float32), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         self._steps += 1
         if self._steps == self._exits_at:
             os._exit(5)
+        if self._steps == self._raises_at:
+            raise RuntimeError("the simulator is broken")
         return np.full(2, 0.5, np.float32), 1.0, self._steps % 10 == 0, False, {}
+
+    def _start_once(self) -> None:
+        start, self._start = self._start, None
+        if start is not None:
+            start()
 
 
 gymnasium.register("Simulators-v0", entry_point=f"{__name__}:{Simulators.__name__}", disable_env_checker=True)

@@ -14,6 +14,7 @@ from torch.distributed.run import get_args_parser
 
 from kubebeast_common.cli import main as cli
 from kubebeast_common.cli.command import find_commands
+from kubebeast_common.cli.settings import setting_types
 from kubebeast_conformance import __main__ as conformance
 from kubebeast_envserver import config as envserver
 from kubebeast_envserver.trial import settings as trial
@@ -117,6 +118,17 @@ def _kubebeast(arguments: list[str]) -> str:
         return "" if exit_.code in (0, None) else f"exit status {exit_.code}"
     finally:
         find_commands().update(commands_before)
+
+
+def unknown_in(words: list[str]) -> str:
+    """Returns the subcommand of `kubebeast`, or the flags, that do not exist in a command that may be incomplete."""
+    commands = find_commands()
+    name = next((name for name in (" ".join(words[:2]), words[0]) if name in commands), None)
+    if name is None:
+        return words[0]
+    settings = {"help", "config", *setting_types(commands[name].config_type)}
+    flags = {word: word.partition("=")[0].removeprefix("--").replace("-", "_") for word in words if word[:2] == "--"}
+    return ", ".join(word for word, flag in flags.items() if flag not in settings and flag != "")
 
 
 def _envserver(arguments: list[str]) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 
 from tests.unit.repository import shell
 from tests.unit.repository.chart_values import are_values, complaints
-from tests.unit.repository.documents import DOCUMENTS, ROOT, Block, blocks
+from tests.unit.repository.documents import DOCUMENTS, ROOT, Block, blocks, name, prose
 
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 LANGUAGES = {"", "dockerfile", "ini", "json", "promql", "python", "sh", "text", "yaml"}
@@ -48,6 +49,27 @@ def test_every_command_is_accepted_by_its_program(block: Block) -> None:
 
     assert found
     assert [(command, complaint) for command, complaint in found if complaint] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_every_command_in_a_sentence_exists_with_its_flags(document: Path) -> None:
+    spans = [" ".join(span.split()) for span in re.findall(r"`kubebeast ([a-z][^`:]*)`", prose(document))]
+    found = {span: shell.unknown_in(span.split()) for span in spans}
+
+    assert {span: unknown for span, unknown in found.items() if unknown} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        ("eval --xpid pong", ""),
+        ("fleet scale", ""),
+        ("evaluate --xpid pong", "evaluate"),
+        ("train --environment=a --steps", "--environment=a, --steps"),
+    ],
+)
+def test_a_slip_in_a_sentence_is_noticed(words: str, unknown: str) -> None:
+    assert shell.unknown_in(words.split()) == unknown
 
 
 @pytest.mark.parametrize("block", of_language("sh"), ids=str)

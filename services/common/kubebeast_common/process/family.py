@@ -59,7 +59,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
 
@@ -95,6 +95,19 @@ class Family:
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
+    @contextlib.contextmanager
+    def adding(self) -> Iterator[None]:
+        """Context for code in this process: the processes that it starts, and their descendants, are of the family.
+
+        A daemon that was forked, without a program of its own, is missed.
+        """
+        before = _known(_below(os.getpid()))
+        with _environment(self.variables):
+            try:
+                yield
+            finally:
+                self._known |= _known(_below(os.getpid())) - before
+
     def look(self, pid: int) -> None:
         """Records the descendants of the process, at most once in _LOOK_EVERY_S seconds. Call it often."""
         if time.monotonic() < self._look_at:
@@ -103,7 +116,7 @@ class Family:
         living = {(entry.pid, entry.started) for entry in map(read_entry, [pid for pid, _ in self._known]) if entry}
         known = self._known & living  # including daemons, which are no longer below the process
         roots = [pid, *(pid for pid, _ in known)]
-        self._known = known | {(entry.pid, entry.started) for root in roots for entry in _below(root) if entry}
+        self._known = known.union(*(_known(_below(root)) for root in roots))
 
     def kill(self, orphans: Iterable[int] = ()) -> None:
         """Kills the process, if it is alive, and all its descendants. orphans are its known orphans, if any.
@@ -111,7 +124,7 @@ class Family:
         Blocks until all are gone, for at most two seconds, and logs a warning with the number of survivors.
         """
         known, self._known = self._known, set()
-        known |= {(entry.pid, entry.started) for entry in map(read_entry, orphans) if entry}
+        known |= _known(map(read_entry, orphans))
         _kill(_Marked(self._mark, known))
 
 
@@ -197,6 +210,10 @@ class _Marked:
                     yield entry
                 elif marks == "" and not ((now := read_entry(entry.pid)) and now.is_alive):  # too late to see marks
                     yield None
+
+
+def _known(entries: Iterable[ProcessEntry | None]) -> set[tuple[int, int]]:
+    return {(entry.pid, entry.started) for entry in entries if entry}
 
 
 def _below(pid: int) -> Iterator[ProcessEntry | None]:

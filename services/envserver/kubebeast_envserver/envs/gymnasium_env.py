@@ -16,6 +16,7 @@ from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.faults.guarded_env import Spaces
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
+from kubebeast_envserver.faults.made_env import make_with_processes
 from kubebeast_envserver.rows.action_mask import ActionMask
 from kubebeast_envserver.rows.row_builder import RowBuilder
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, Step, StepRows
@@ -64,7 +65,8 @@ class GymnasiumEnv:
         if render is not None:
             env_kwargs = {**env_kwargs, "render_mode": render}
         make = partial(make_env, env_id, env_kwargs, wrappers)
-        first = make()
+        made = make_with_processes(make)
+        first = made.env
         self.render_mode, self.render_fps = render_options(first.metadata)
         self.num_envs = num_envs
         spaces = _spaces_of(first, env_id)
@@ -73,7 +75,7 @@ class GymnasiumEnv:
         self.spec_observation, self.spec_action = self._builder.spec_observation, self._builder.spec_action
         check = make_check(sent, self._builder.mask)
         seeds = [None if seed is None else seed + index for index in range(num_envs)]
-        self._envs: GuardedEnvs[Step] = GuardedEnvs(make, first, spaces, seeds, check, policy, status)
+        self._envs: GuardedEnvs[Step] = GuardedEnvs(make, made, spaces, seeds, check, policy, status)
 
     def reset(self) -> StepRows:
         self._builder.reset()

@@ -14,6 +14,7 @@ from kubebeast_envserver.envs.gymnasium_env import MakeCheck, render_options
 from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv, make_joint_env
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
+from kubebeast_envserver.faults.made_env import make_with_processes
 from kubebeast_envserver.rows.row_builder import RowBuilder
 from kubebeast_envserver.rows.rows import Array, Step, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -47,7 +48,8 @@ class MultiAgentEnv:
         if render is not None:
             env_kwargs = {**env_kwargs, "render_mode": render}
         make = partial(make_joint_env, env_id, env_kwargs, wrappers)
-        first = make()
+        made = make_with_processes(make)
+        first = made.env
         self.render_mode, self.render_fps = render_options(first.metadata)
         self.num_envs, self.num_agents = num_envs, len(first.agents)
         if num_envs % self.num_agents:
@@ -64,7 +66,7 @@ class MultiAgentEnv:
         check = AgentsCheck(first.agents, make_check(sent, self._builder.mask))
         seeds = [None if seed is None else seed + row for row in range(0, num_envs, self.num_agents)]
         again = partial(_make_again, make, first.agents)
-        self._envs: GuardedEnvs[list[Step | None]] = GuardedEnvs(again, first, spaces, seeds, check, policy, status)
+        self._envs: GuardedEnvs[list[Step | None]] = GuardedEnvs(again, made, spaces, seeds, check, policy, status)
 
     def reset(self) -> StepRows:
         self._builder.reset()

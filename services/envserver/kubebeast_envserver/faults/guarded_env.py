@@ -12,6 +12,7 @@ from kubebeast_common.backoff import FaultPolicy, Repetitions, Retries
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.user_code import describe, raise_if_interrupt
 from kubebeast_envserver.faults.env_checks import EnvCheckError, old_gym_hint
+from kubebeast_envserver.faults.made_env import MadeEnv, make_with_processes
 from kubebeast_envserver.faults.pictures import to_frame
 from kubebeast_envserver.rows import running_statistics
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure
@@ -69,9 +70,9 @@ class GuardedEnv(Generic[StepT]):
         policy: FaultPolicy,
         status: StreamStatus,
         check: Check[StepT],
-        env: Env | None = None,
+        made: MadeEnv[Env] | None = None,
     ) -> None:
-        """`make` must return environments with `spaces`. `seed` is for the first reset. `env`: one that is made
+        """`make` must return environments with `spaces`. `seed` is for the first reset. `made`: one that exists
         already.
         """
         self._index = index
@@ -84,7 +85,10 @@ class GuardedEnv(Generic[StepT]):
         self._retries = Retries(policy)
         self._num_failures = 0
         self._repetitions = Repetitions()
-        self._env = env
+        self._env = made.env if made else None
+        self._processes = made.processes if made else None
+        """Processes that the environment has started; None without an environment."""
+        self._was_reset = False
         self._num_steps = 0
         """Steps since the last failure."""
         self.retry_at = 0.0
@@ -126,7 +130,7 @@ class GuardedEnv(Generic[StepT]):
         try:
             if problem := self._note_statistics(self._env):
                 raise EnvCheckError("observation", f"{problem}: it saw a number too large for them")
-            result = self._env.reset(seed=seed)
+            result = self._first_reset(seed) if not self._was_reset else self._env.reset(seed=seed)
             self._status.reset_seconds.observe(time.monotonic() - began)
             return self._check.check_reset(result)
         except EnvCheckError as error:
@@ -186,10 +190,17 @@ class GuardedEnv(Generic[StepT]):
                 raise_if_interrupt(error)
                 logger.warning("closing environment %d failed", self._index, exc_info=True)
 
+    def _first_reset(self, seed: int | None) -> Any:
+        assert self._env is not None and self._processes is not None
+        self._was_reset = True
+        with self._processes.adding():  # some start their simulator here
+            return self._env.reset(seed=seed)
+
     def _made(self) -> Env:
         if self._num_failures:
             self._status.env_restarts += 1
-        env = self._make()
+        made = make_with_processes(self._make)
+        env, self._processes, self._was_reset = made.env, made.processes, False
         if (env.observation_space, env.action_space) != self._spaces:
             env.close()
             raise EnvCheckError("observation", "its spaces differ from those of the first environment")
@@ -208,6 +219,9 @@ class GuardedEnv(Generic[StepT]):
     def _note(self, kind: FailureKind, reason: str, error: BaseException) -> None:
         raise_if_interrupt(error)
         self.close()
+        if self._processes is not None:
+            self._processes.kill()
+            self._processes = None
         self._status.count_failure(kind)
         self._num_failures += 1
         self.last_failure = reason

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_envserver.faults.guarded_env import Check, Env, GuardedEnv, Spaces, StepT
+from kubebeast_envserver.faults.made_env import MadeEnv
 from kubebeast_envserver.rows.rows import AllQuarantined, Array, EnvironmentFailure
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -22,7 +23,7 @@ class GuardedEnvs(Generic[StepT]):
     def __init__(
         self,
         make: Callable[[], Env],
-        first: Env,
+        first: MadeEnv[Env],
         spaces: Spaces,
         seeds: Iterable[int | None],
         check: Check[StepT],
