@@ -46,11 +46,24 @@ def processes() -> Iterator[ProcessEntry | None]:
 
 
 def processes_since(pid: int) -> Iterator[ProcessEntry | None]:
-    """Yields all processes, and some threads, that started after `newest_pid` returned `pid`, in their current state;
-    None for ended ones. Also yields older ones if pids have started again from the smallest, or `pid` is 0.
+    """Yields all processes that started after `newest_pid` returned `pid`, in their current state; None for ended ones
+    and ended threads. Also yields older ones if pids have started again from the smallest, or `pid` is 0.
     """
     newest = newest_pid()
-    yield from map(read_entry, range(newest, pid, -1)) if 0 < pid <= newest else processes()
+    if not 0 < pid <= newest:
+        yield from processes()
+        return
+    for new in range(newest, pid, -1):
+        entry = read_entry(new)
+        if entry is None or not _is_thread(new):
+            yield entry
+
+
+def _is_thread(pid: int) -> bool:
+    """Returns True for a thread other than the first of its process; they share the ids of processes."""
+    with contextlib.suppress(OSError):
+        return f"\nTgid:\t{pid}\n".encode() not in (_PROC / str(pid) / "status").read_bytes()
+    return False
 
 
 def newest_pid() -> int:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,12 +85,28 @@ def test_a_process_that_keeps_forking_is_killed_although_pids_have_started_again
     assert not left and len(started(tmp_path)) == generations
 
 
+def test_threads_are_no_processes() -> None:
+    before = proc_table.newest_pid()
+    is_over = threading.Event()
+    threads = [threading.Thread(target=is_over.wait) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    child = subprocess.Popen(["sleep", "600"])
+    found = {entry.pid for entry in proc_table.processes_since(before) if entry}
+    is_over.set()
+    child.kill()
+    child.wait()
+    assert child.pid in found
+    assert not found & {thread.native_id for thread in threads}
+
+
 def test_the_newest_processes_are_searched_first_also_if_pids_have_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("7", "320", "321", "32700"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "stat").write_text(f"{name} (a b) S 1 {'0 ' * 30}")
+        (tmp_path / name / "status").write_text(f"Name:\ta b\nTgid:\t{name}\nPid:\t{name}\n")
     (tmp_path / "loadavg").write_text("0.00 0.00 0.00 1/80 321\n")
     monkeypatch.setattr(proc_table, "_PROC", tmp_path)
     assert [entry and entry.pid for entry in proc_table.processes()] == [321, 320, 7, 32700]
