@@ -42,8 +42,8 @@ class ActorPool {
   ActorPool(const ActorPool&) = delete;
   ActorPool& operator=(const ActorPool&) = delete;
 
-  // Binds and listens, if there is an address. Returns Unavailable if it cannot be bound or the system allows no more
-  // threads, FailedPrecondition on a second call, and Cancelled after Close or a failure.
+  // Binds and listens, if there is an address. Returns Unavailable, and closes the pool, if it cannot be bound or the
+  // system allows no more threads. Returns FailedPrecondition on a second call, and Cancelled after Close.
   absl::Status Start();
   // Keeps a stream to each of the listening env-servers at `endpoints`, which replace those of the previous call.
   // Returns FailedPrecondition if TLS has no authorities to verify them.
