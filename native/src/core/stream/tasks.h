@@ -25,8 +25,8 @@ class Tasks {
   // shares: valid; if empty, every env_id is task 0.
   explicit Tasks(std::vector<TaskShare> shares) : shares_(std::move(shares)) {}
 
-  // Returns the task of env-servers that play `env_id`, in any notation, or FailedPrecondition, with a list of the tasks,
-  // if it is none.
+  // Returns the task of env-servers that play `env_id`, in any notation, or FailedPrecondition, with a list of the
+  // tasks, if it is none.
   absl::StatusOr<std::size_t> Find(const std::string& env_id) const;
 
   // Returns one weight per task.
