@@ -58,7 +58,8 @@ class Maze(gymnasium.Env[Planes, np.int64]):
         if not self._walls[ahead]:
             self._agent = ahead
         terminated = self._agent == self._goal
-        return self._planes(), GOAL_REWARD if terminated else STEP_REWARD, terminated, False, {}
+        reward = GOAL_REWARD if terminated else STEP_REWARD
+        return self._planes(), reward, terminated, False, {"success": terminated}
 
     def render(self) -> NDArray[np.uint8]:
         """Returns an image of the grid, uint8 [H, W, 3], with CELL_PIXELS rows and columns per cell."""

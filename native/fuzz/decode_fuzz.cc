@@ -20,7 +20,8 @@ namespace kubebeast::fuzz {
 namespace {
 
 // With these limits a peer takes little memory, no matter which messages it sends.
-constexpr WireLimits kLimits{.max_message_bytes = std::size_t{64} << 10U, .max_envs_per_stream = 16};
+constexpr WireLimits kLimits{
+    .max_message_bytes = std::size_t{64} << 10U, .max_envs_per_stream = 16, .num_info = kNumInfo};
 constexpr std::size_t kMaxMessages = 16;
 constexpr int kSliceSizes[] = {-1, 1, 7, 64};
 
@@ -115,7 +116,8 @@ void CheckRows(const ObservationRows& rows, const Peer& peer, const v1::Observat
           "the flags are those of the message");
   Require(rows.episodes.size() == static_cast<std::size_t>(oracle.episodes_size()), "every episode is reported");
   for (const EpisodeEnd& episode : rows.episodes)
-    Require(episode.env < rows.num_envs(), "episodes have an environment");
+    Require(episode.env < rows.num_envs() && (episode.info.empty() || episode.info.size() == kNumInfo),
+            "episodes have an environment, and a number for each key or none");
   for (std::uint32_t env = 0; env < rows.num_envs(); ++env) CheckReward(rows, env, peer, oracle);
   for (std::size_t i = 0; i < peer.hello().spec.observation.size(); ++i) CheckLeaf(rows, i, peer, oracle);
 }

@@ -1,6 +1,7 @@
 // The env-server's side of a stream: messages that are valid in its state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "wire/handshake_codec.h"
 
 namespace kubebeast::fuzz {
+
+// Keys that the learner logs.
+inline constexpr std::size_t kNumInfo = 2;
 
 // Returns the Hello for these specs and compressions, one per observation leaf.
 v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered);

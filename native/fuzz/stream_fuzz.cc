@@ -49,7 +49,7 @@ PoolOptions Options(Script& script) {
   options.inference = {.min_rows = 1, .max_rows = 1 + script.Below(8), .timeout = std::chrono::milliseconds(0)};
   options.max_streams = kMaxStreams;
   options.max_envs = kMaxEnvs;
-  options.wire = {.max_message_bytes = 4096, .max_envs_per_stream = kMaxEnvs};
+  options.wire = {.max_message_bytes = 4096, .max_envs_per_stream = kMaxEnvs, .num_info = kNumInfo};
   return options;
 }
 

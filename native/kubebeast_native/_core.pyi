@@ -75,6 +75,9 @@ class Episode:
     def episode_return(self) -> float: ...
     @property
     def length(self) -> int: ...
+    @property
+    def info(self) -> list[float]:
+        """One value for each key of the pool's log_info, NaN without a number; or empty."""
 
 class StreamEvent:
     """A stream that came, went or was turned away. What the peer has not said is empty."""
@@ -341,6 +344,7 @@ class ActorPool:
         opening_env: str = "",
         task_shares: Sequence[tuple[str, float]] = (),
         keep_surplus: bool = False,
+        log_info: Sequence[str] = (),
     ) -> None:
         """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
 
@@ -368,6 +372,9 @@ class ActorPool:
         `next_rollouts`; streams of others are refused with FAILED_PRECONDITION. A task holds its part of
         max_queued_rollouts and is waited for when it is its turn, unless it has no stream. Empty: one task, of any
         environment.
+
+        log_info: keys of the environments' info whose values come with each Episode: at most 32, of 1 to 100 printable
+        ASCII characters.
 
         keep_surplus: a stream that finds too few of the max_envs slots free waits for its Welcome until there are, in
         place of being refused with RESOURCE_EXHAUSTED.

@@ -148,6 +148,8 @@ class FaultyLearner:
                 welcome.compression.append(pb.COMPRESSION_NONE)
             case "W4":
                 welcome.run_id = f"run-{id(context)}"
+            case "W6":
+                welcome.log_info.append("")
         return pb.ActResponse(welcome=welcome)
 
     def _actions(self, hello: pb.Hello, observations: pb.Observations, values: np.random.Generator) -> pb.ActResponse:

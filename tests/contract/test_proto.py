@@ -28,7 +28,7 @@ def test_an_absent_row_is_as_old_as_env_servers_say() -> None:
 
 
 def test_every_addition_is_marked_where_it_is_declared_and_none_is_missing_from_the_list() -> None:
-    declared = re.findall(r"\bSince minor (\d+)\.\n\s*(?:[\w.]+ )?(\w+) [={]", PROTO)
+    declared = re.findall(r"\bSince minor (\d+)\.\n\s*(?:[\w.]+ )*(\w+) [={]", PROTO)
     listed = {(name.rpartition(".")[2].lower(), minor) for name, minor in ADDITIONS.items() if "row" not in name}
     assert {(name.lower(), int(minor)) for minor, name in declared} == listed
     assert max(ADDITIONS.values()) == PROTOCOL_MINOR

@@ -1,9 +1,10 @@
 """The rules of the contract are in one table: each number stands for one rule, and each rule is checked."""
 
+from kubebeast_conformance.chapters import CHAPTERS
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
 from kubebeast_conformance.learner.suite import DIALLING_CHECKS
-from kubebeast_conformance.rules import CHAPTERS, RULES
+from kubebeast_conformance.rules import RULES
 from tests.contract import test_conformance_dialling, test_conformance_env_server, test_conformance_learner
 
 SIDES = {

@@ -37,7 +37,7 @@ class FakeStream {
   void Write(const v1::ActResponse& response) { stream_->Write(response); }
 
   // Reads the Hello and accepts it. Returns false at the end of the stream.
-  bool Welcome(std::uint32_t minor = 5, bool lz4 = false, const std::string& run_id = "run") {
+  bool Welcome(std::uint32_t minor = 6, bool lz4 = false, const std::string& run_id = "run") {
     const auto request = Read();
     if (!request.has_value()) return false;
     hello_ = request->hello();

@@ -27,7 +27,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("env_server_id", &Episode::env_server_id)
       .def_readonly("env_id", &Episode::env_id)
       .def_readonly("episode_return", &Episode::episode_return)
-      .def_readonly("length", &Episode::length);
+      .def_readonly("length", &Episode::length)
+      .def_readonly("info", &Episode::info);
 
   py::class_<StreamEvent>(module, "StreamEvent")
       .def_property_readonly("kind",

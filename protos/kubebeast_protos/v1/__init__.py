@@ -3,8 +3,14 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 5
+PROTOCOL_MINOR = 6
 """Minor version: which additions of the contract this side knows."""
+
+MAX_LOG_INFO = 32
+"""Maximum number of entries in Welcome.log_info."""
+
+MAX_INFO_KEY_CHARACTERS = 100
+"""Maximum length of an entry in Welcome.log_info."""
 
 ABSENT_MINOR = 4
 """From this minor version on a learner takes rows of agents that are absent."""

@@ -109,16 +109,18 @@ class Hello(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ..., run: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor")
+    __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor", "log_info")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
+    LOG_INFO_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     compression: _containers.RepeatedScalarFieldContainer[Compression]
     protocol_version: int
     protocol_minor: int
-    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ...) -> None: ...
+    log_info: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ..., log_info: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Observations(_message.Message):
     __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted", "env_us")
@@ -143,14 +145,16 @@ class Observations(_message.Message):
     def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ..., env_us: _Optional[int] = ...) -> None: ...
 
 class Episode(_message.Message):
-    __slots__ = ("env", "episode_return", "length")
+    __slots__ = ("env", "episode_return", "length", "info")
     ENV_FIELD_NUMBER: _ClassVar[int]
     EPISODE_RETURN_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
+    INFO_FIELD_NUMBER: _ClassVar[int]
     env: int
     episode_return: float
     length: int
-    def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ...) -> None: ...
+    info: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ..., info: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Actions(_message.Message):
     __slots__ = ("step", "leaves", "traced")

@@ -1,37 +1,6 @@
 """The rules of the wire contract, numbered as in docs/protocol.md and in reports of violations."""
 
-from dataclasses import dataclass
-from typing import Literal
-
-Side = Literal["env-server", "learner", "both"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A requirement on a peer."""
-
-    id: str
-    """A letter of CHAPTERS and a number, which is never reused for another rule."""
-    side: Side
-    """The side that must keep it."""
-    text: str
-    unseen: str = ""
-    """The part that is not checked: invisible outside the peer, or impossible for the suite to produce."""
-
-
-CHAPTERS = {
-    "C": "Connection",
-    "H": "Hello",
-    "W": "Welcome",
-    "O": "Observations",
-    "R": "Rows",
-    "A": "Actions",
-    "E": "Ends and reconnection",
-    "S": "Statuses of the learner",
-    "T": "Time",
-    "V": "Versions",
-}
-"""Titles of chapters by the letter of their rules."""
+from kubebeast_conformance.chapters import Rule
 
 RULES = (
     Rule(
@@ -148,6 +117,7 @@ RULES = (
         "If a Welcome breaks W1, W2 or W3, or names another run than the Hello, the env-server ends the stream and "
         "sends no Observations.",
     ),
+    Rule("W6", "learner", "log_info has at most 32 entries, of 1 to 100 printable ASCII characters each."),
     Rule("O1", "env-server", "step counts 0, 1, 2, ... on a stream."),
     Rule(
         "O2",
@@ -172,7 +142,12 @@ RULES = (
         "terminated, truncated and is_first have one byte per environment, 0 or 1. interrupted has the same, or is "
         "empty if all are 0.",
     ),
-    Rule("O10", "env-server", "episodes has at most B entries. env is below B, and episode_return is finite."),
+    Rule(
+        "O10",
+        "env-server",
+        "episodes has at most B entries. env is below B, and episode_return is finite. info is empty, or has one value "
+        "for each entry of the Welcome's log_info, finite or NaN.",
+    ),
     Rule("O11", "env-server", "env_us is 0, except in the answer to Actions with traced."),
     Rule(
         "R1",
@@ -279,8 +254,8 @@ RULES = (
     Rule(
         "S3",
         "learner",
-        "INVALID_ARGUMENT: Observations break one of the rules O1 to O6, O8 to O10, R1 and R2. The text of the status "
-        "names the field.",
+        "INVALID_ARGUMENT: Observations break one of the rules O1 to O6, O8 to O10, R1 and R2. The text of the "
+        "status names the field.",
         unseen="O6",
     ),
     Rule(
@@ -335,13 +310,14 @@ RULES = (
         "V2",
         "env-server",
         "The env-server sends no rows and fields of a newer minor version than the Welcome's: interrupted (1), "
-        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4).",
+        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4), info (6).",
     ),
     Rule("V3", "learner", "The learner accepts env-servers of any minor version, older or newer."),
     Rule(
         "V4",
         "learner",
-        "The learner does not set traced (2) and does not send an End (1) for an env-server of an older minor version.",
+        "The learner does not set traced (2) and log_info (6) and does not send an End (1) for an env-server of an "
+        "older minor version.",
         unseen="the End of a learner that dials",
     ),
 )

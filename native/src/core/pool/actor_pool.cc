@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "stream/actor_stream.h"
 #include "sync/thread.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast {
 namespace {
@@ -45,6 +46,7 @@ absl::Status Validate(const PoolOptions& options) {
         absl::StrCat("max_message_bytes = ", options.wire.max_message_bytes, ": must be below 2 GiB")));
   }
   status.Update(ValidateTasks(options.tasks));
+  status.Update(ValidateLogInfo(options.log_info));
   status.Update(ValidateTls(options.tls, !options.address.empty()));
   if (options.expected.has_value()) status.Update(ValidateEnvSpec(*options.expected, options.wire.max_message_bytes));
   return status;
@@ -87,6 +89,7 @@ absl::StatusOr<std::unique_ptr<ActorPool>> ActorPool::Create(PoolOptions options
     options.max_transport_bytes = std::max(kMinTransportBytes, kLargestMessages * options.wire.max_message_bytes);
   }
   if (absl::Status status = Validate(options); !status.ok()) return status;
+  options.wire.num_info = options.log_info.size();
   return std::unique_ptr<ActorPool>(new ActorPool(options));
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <future>
 #include <map>
 #include <string>
@@ -58,7 +59,10 @@ TEST(ActorPoolTest, RolloutsHoldExactlyWhatTheStreamsSaw) {
 }
 
 TEST(ActorPoolTest, EpisodesAreHandedOutOnce) {
-  const auto pool = StartPool([](PoolOptions& options) { options.expected = RolloutSpec(); });
+  const auto pool = StartPool([](PoolOptions& options) {
+    options.expected = RolloutSpec();
+    options.log_info = {"success", "missing"};
+  });
   ASSERT_TRUE(pool->Open(2, 2).ok());
   const TestLearner learner(*pool);
   TestActor actor(pool->address(), 2, 4);
@@ -69,8 +73,28 @@ TEST(ActorPoolTest, EpisodesAreHandedOutOnce) {
   EXPECT_EQ(episodes[0].env_server_id, "pod-4");
   EXPECT_EQ(episodes[0].env_id, "Counter-v0");
   EXPECT_EQ(episodes[0].length, 7);
+  ASSERT_EQ(episodes[0].info.size(), 2);
+  EXPECT_EQ(episodes[0].info[0], 1.0);
+  EXPECT_TRUE(std::isnan(episodes[0].info[1]));
   EXPECT_EQ(Stat(*pool, "episodes"), 2);
   EXPECT_TRUE(pool->TakeEpisodes().empty());
+}
+
+TEST(ActorPoolTest, AnOlderEnvServerGetsNoKeysOfInfo) {
+  const auto pool = StartPool([](PoolOptions& options) {
+    options.expected = RolloutSpec();
+    options.log_info = {"success"};
+  });
+  ASSERT_TRUE(pool->Open(2, 2).ok());
+  for (const std::uint32_t minor : {kInfoMinor - 1, kInfoMinor}) {
+    TestActor actor(pool->address(), 1);
+    v1::ActRequest hello = actor.HelloMessage();
+    hello.mutable_hello()->set_protocol_minor(minor);
+    actor.Send(hello);
+    const auto response = actor.Read();
+    ASSERT_TRUE(response.has_value());
+    EXPECT_EQ(response->welcome().log_info_size(), minor == kInfoMinor ? 1 : 0);
+  }
 }
 
 TEST(ActorPoolTest, StreamsAreWelcomedWhenThePoolOpens) {

@@ -205,7 +205,9 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
-  exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.offered));
+  const bool knows_info = hello_.protocol_minor >= kInfoMinor;
+  exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.offered,
+                               knows_info ? pool_->options.log_info : std::vector<std::string>()));
 }
 
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
@@ -223,7 +225,8 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   stats.rows_received += observation->num_envs();
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
-    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length});
+    pool_->episodes.Add(
+        {hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info});
   }
   stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
   received_ = std::move(observation);

@@ -54,9 +54,10 @@ struct PoolOptions {
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds step_timeout{60'000};
   std::optional<EnvSpec> expected;
-  std::string opening_env;        // if empty, any
-  std::vector<TaskShare> tasks;   // if empty, every env_id is one task
-  std::size_t max_offences = 20;  // per host; 0: any number
+  std::string opening_env;            // if empty, any
+  std::vector<TaskShare> tasks;       // if empty, every env_id is one task
+  std::vector<std::string> log_info;  // keys of the environments' info that come with every episode
+  std::size_t max_offences = 20;      // per host; 0: any number
   TlsOptions tls;
   std::string token_file;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stats/stream_clock.h"
 
@@ -15,6 +16,7 @@ struct Episode {
   std::string env_id;
   float episode_return = 0;
   std::uint64_t length = 0;
+  std::vector<double> info;  // for each key in PoolOptions::log_info, NaN without a number; or empty
 };
 
 inline constexpr std::size_t kMaxEpisodes = 65536;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -33,6 +34,7 @@ class TestMessages {
     hello.set_instance_id("1");
     hello.set_env_id("Counter-v0");
     hello.set_num_envs(num_envs_);
+    hello.set_protocol_minor(kProtocolMinor);
     const EnvSpec spec = RolloutSpec();
     for (const LeafSpec& leaf : spec.observation) *hello.add_observation() = ToProto(leaf);
     for (const LeafSpec& leaf : spec.action) *hello.add_action() = ToProto(leaf);
@@ -53,6 +55,7 @@ class TestMessages {
       episode.set_env(env - first_env_);
       episode.set_episode_return(static_cast<float>(FrameValue(env, t)));
       episode.set_length(7);
+      for (int i = 0; i < num_info_; ++i) episode.add_info(i == 0 ? 1.0 : std::nan(""));
     }
     const auto rows = MakeObservation(step, flags, first_env_);
     const std::size_t last = num_envs_ - 1;
@@ -69,6 +72,7 @@ class TestMessages {
  protected:
   const std::uint32_t num_envs_;
   const std::uint32_t first_env_;
+  int num_info_ = 0;  // keys in Welcome.log_info
 
  private:
   static v1::LeafSpec ToProto(const LeafSpec& leaf) {
@@ -108,7 +112,9 @@ class TestActor : public TestMessages {
   bool Join() {
     Send(HelloMessage());
     const auto response = Read();
-    return response.has_value() && response->has_welcome();
+    if (!response.has_value() || !response->has_welcome()) return false;
+    num_info_ = response->welcome().log_info_size();
+    return true;
   }
 
   // Steps the environments once, blocks until the actions are there, and checks their values.

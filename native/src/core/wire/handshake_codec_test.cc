@@ -77,13 +77,16 @@ TEST(HandshakeCodecTest, TakesMissingAndUnknownOffersAsNone) {
 
 TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {
   v1::ActResponse response;
-  ASSERT_TRUE(response.ParseFromString(EncodeWelcome("pong-1", {Compression::kLz4, Compression::kNone})));
+  ASSERT_TRUE(response.ParseFromString(
+      EncodeWelcome("pong-1", {Compression::kLz4, Compression::kNone}, {"success", "achievements/wood"})));
   EXPECT_EQ(response.welcome().run_id(), "pong-1");
   EXPECT_EQ(response.welcome().protocol_version(), kProtocolVersion);
   EXPECT_EQ(response.welcome().protocol_minor(), kProtocolMinor);
   ASSERT_EQ(response.welcome().compression_size(), 2);
   EXPECT_EQ(response.welcome().compression(0), v1::COMPRESSION_LZ4);
   EXPECT_EQ(response.welcome().compression(1), v1::COMPRESSION_NONE);
+  ASSERT_EQ(response.welcome().log_info_size(), 2);
+  EXPECT_EQ(response.welcome().log_info(1), "achievements/wood");
 }
 
 TEST(HandshakeCodecTest, RefusesAnotherMajorVersion) {
@@ -171,6 +174,16 @@ TEST(HandshakeCodecTest, KeepsAnEnvConfigOfAnyTextAndNone) {
     ASSERT_TRUE(hello.ok()) << hello.status();
     EXPECT_EQ(hello->spec.env_config, text);
   }
+}
+
+TEST(HandshakeCodecTest, KeysOfInfoAreFewShortPrintableAndDifferent) {
+  EXPECT_TRUE(ValidateLogInfo({}).ok());
+  EXPECT_TRUE(ValidateLogInfo({"success", std::string(100, 'x')}).ok());
+  EXPECT_EQ(ValidateLogInfo(std::vector<std::string>(33, "x")).message(), "log_info: 33 keys, expected at most 32");
+  for (const std::string& key : {std::string(), std::string(101, 'x'), std::string("a\n"), std::string("\xC3\xA4")}) {
+    EXPECT_TRUE(absl::StrContains(ValidateLogInfo({key}).message(), "expected 1 to 100 printable ASCII")) << key;
+  }
+  EXPECT_EQ(ValidateLogInfo({"a", "b", "a"}).message(), "log_info: \"a\" is given twice");
 }
 
 TEST(HandshakeCodecTest, EndCarriesAStatus) {

@@ -18,7 +18,7 @@ using google::protobuf::io::CodedInputStream;
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
 constexpr std::uint32_t kNumFields = 9;         // fields of Observations
-constexpr std::uint32_t kNumEpisodeFields = 3;  // fields of Episode
+constexpr std::uint32_t kNumEpisodeFields = 4;  // fields of Episode
 
 template <typename... Parts>
 absl::Status InvalidObservations(const Parts&... parts) {
@@ -170,6 +170,8 @@ class Decoder {
           return absl::OkStatus();
         case Tag(3, WireType::kVarint):
           return in->ReadVarint64(&episode.length) ? absl::OkStatus() : Malformed(kEpisodeName);
+        case Tag(4, WireType::kBytes):
+          return ReadInfo(in, &episode.info);
         default:
           return SkipUnknownField(in, tag, kNumEpisodeFields, kEpisodeName);
       }
@@ -180,8 +182,24 @@ class Decoder {
       return InvalidObservations("episodes.episode_return: ", episode.episode_return, " is not finite");
     }
     episode.env = static_cast<std::uint32_t>(env);
-    rows_->episodes.push_back(episode);
+    rows_->episodes.push_back(std::move(episode));
     return absl::OkStatus();
+  }
+
+  absl::Status ReadInfo(CodedInputStream* in, std::vector<double>* info) const {
+    int length = 0;
+    if (!ReadLength(in, &length)) return Malformed(kEpisodeName);
+    if (!info->empty()) return InvalidObservations("episodes.info: given twice");
+    const auto num_bytes = static_cast<std::size_t>(length);
+    if (num_bytes != 0 && num_bytes != expected_.num_info * sizeof(double)) {
+      return InvalidObservations("episodes.info: ", num_bytes, " bytes, expected ", expected_.num_info, " doubles");
+    }
+    info->resize(num_bytes / sizeof(double));
+    if (!in->ReadRaw(info->data(), length)) return Malformed(kEpisodeName);
+    const auto infinite = std::find_if(info->begin(), info->end(), [](double value) { return std::isinf(value); });
+    if (infinite == info->end()) return absl::OkStatus();
+    return InvalidObservations("episodes.info[", infinite - info->begin(), "]: ", *infinite,
+                               ", expected a finite number");
   }
 
   // Checks the properties that need all fields.

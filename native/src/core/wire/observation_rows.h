@@ -12,6 +12,7 @@ struct EpisodeEnd {
   std::uint32_t env = 0;
   float episode_return = 0;
   std::uint64_t length = 0;
+  std::vector<double> info;  // one for each entry of Welcome.log_info, NaN without a number; or empty
 };
 
 // One vector step, decoded. Immutable once decoded and shared by all objects that refer to its frames: a rollout keeps

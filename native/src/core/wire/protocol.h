@@ -7,9 +7,11 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolMinor = 5;
+inline constexpr std::uint32_t kProtocolMinor = 6;
 // From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
 inline constexpr std::uint32_t kTracedMinor = 2;
+// From this minor version on a peer knows Welcome.log_info and answers with Episode.info.
+inline constexpr std::uint32_t kInfoMinor = 6;
 
 // Compression of a leaf, with the values of kubebeast.v1.Compression.
 enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
@@ -18,6 +20,7 @@ enum class Compression : std::uint8_t { kNone = 1, kLz4 = 2 };
 struct WireLimits {
   std::size_t max_message_bytes = std::size_t{64} << 20U;
   std::uint32_t max_envs_per_stream = 1024;
+  std::size_t num_info = 0;  // entries of Welcome.log_info, and of Episode.info unless it is empty
 };
 
 }  // namespace kubebeast

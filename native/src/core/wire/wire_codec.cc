@@ -67,7 +67,7 @@ StreamCodec::StreamCodec(const EnvSpec& spec, std::uint32_t num_envs, std::vecto
       num_envs_(num_envs),
       compression_(std::move(compression)),
       limits_(limits),
-      expected_{.step = 0, .is_first = std::vector<std::uint8_t>(num_envs, 1)} {}
+      expected_{.step = 0, .is_first = std::vector<std::uint8_t>(num_envs, 1), .num_info = limits.num_info} {}
 
 absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size) {
   if (absl::Status status = CheckMessageSize(size, limits_.max_message_bytes); !status.ok()) return status;

@@ -20,6 +20,8 @@ std::string FullStep(Compression compression) {
   episode.set_env(2);
   episode.set_episode_return(1.5F);
   episode.set_length(1'000'000);
+  episode.add_info(1.0);
+  episode.add_info(-0.5);
   return message.SerializeAsString();
 }
 
@@ -79,10 +81,10 @@ TEST_P(WireCodecFuzzTest, RejectsEveryTruncationOfAStep) {
   const std::string bytes = FullStep(GetParam());
   for (const int slice_size : {1, 5, -1}) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      StreamCodec codec = TestCodec(GetParam());
+      StreamCodec codec = TestCodec(GetParam(), {.num_info = 2});
       EXPECT_FALSE(Decode(codec, bytes.substr(0, size), slice_size).ok()) << size;
     }
-    StreamCodec codec = TestCodec(GetParam());
+    StreamCodec codec = TestCodec(GetParam(), {.num_info = 2});
     EXPECT_TRUE(Decode(codec, bytes, slice_size).ok());
   }
 }
@@ -91,7 +93,7 @@ TEST_P(WireCodecFuzzTest, RejectsAStepThatEndsBeforeItsAnnouncedSize) {
   const std::string bytes = FullStep(GetParam());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(size), 7);
-    StreamCodec codec = TestCodec(GetParam());
+    StreamCodec codec = TestCodec(GetParam(), {.num_info = 2});
     EXPECT_FALSE(codec.Decode(&input, bytes.size()).ok()) << size;
   }
 }
@@ -101,7 +103,7 @@ TEST_P(WireCodecFuzzTest, SurvivesMutatedSteps) {
   const std::string bytes = FullStep(GetParam());
   int num_rejected = 0;
   for (int i = 0; i < kNumMutations; ++i) {
-    StreamCodec codec = TestCodec(GetParam());
+    StreamCodec codec = TestCodec(GetParam(), {.num_info = 2});
     const auto request = Decode(codec, Mutate(bytes, random), i % 8 == 0 ? -1 : i % 8);
     if (!request.ok()) ++num_rejected;
     if (!request.ok() || !std::holds_alternative<Rows>(*request)) continue;

@@ -34,7 +34,7 @@ class RejectedStepTest : public testing::TestWithParam<StepRejection> {};
 
 TEST_P(RejectedStepTest, NamesTheFieldAndTheValue) {
   for (const int slice_size : {1, -1}) {
-    StreamCodec codec = TestCodec();
+    StreamCodec codec = TestCodec(Compression::kNone, {.num_info = 2});
     DecodeRows(codec, FirstStep());
     v1::ActRequest message = StepInWhichEnv1Ends();
     GetParam().change(message);
@@ -99,6 +99,25 @@ INSTANTIATE_TEST_SUITE_P(
             "EpisodeOfNoEnv", [](auto& m) { m.mutable_episodes(0)->set_env(3); }, "env: 3, expected 0 to 2"),
         Reject(
             "NanReturn", [](auto& m) { m.mutable_episodes(0)->set_episode_return(kNan); }, "nan is not finite"),
+        Reject(
+            "ShortInfo", [](auto& m) { m.mutable_episodes(0)->add_info(1); },
+            "episodes.info: 8 bytes, expected 2 doubles"),
+        Reject(
+            "InfiniteInfo",
+            [](auto& m) {
+              m.mutable_episodes(0)->add_info(1);
+              m.mutable_episodes(0)->add_info(-kInf);
+            },
+            "episodes.info[1]: -inf, expected a finite number"),
+        StepRejection{"InfoTwice",
+                      [](v1::ActRequest& m) {
+                        v1::Episode& episode = *m.mutable_observations()->mutable_episodes(0);
+                        episode.add_info(1);
+                        episode.add_info(2);
+                        auto* unknown = episode.GetReflection()->MutableUnknownFields(&episode);
+                        unknown->AddLengthDelimited(4, std::string(16, '\0'));
+                      },
+                      "episodes.info: given twice"},
         Reject(
             "TooManyEpisodes",
             [](auto& m) {

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_conformance.contract.leaves import dtype_of, frame_elements
+from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -25,6 +26,7 @@ def welcome(hello: pb.Hello, minor: int = PROTOCOL_MINOR, *, lz4: bool = True) -
         compression=chosen,
         protocol_version=PROTOCOL_VERSION,
         protocol_minor=minor,
+        log_info=["success"] if min(minor, hello.protocol_minor) >= ADDITIONS["Welcome.log_info"] else [],
     )
 
 

@@ -66,7 +66,7 @@ class EnvServerStream:
         self.books = Books()
         self.is_over = False
         """True after a Bye."""
-        self._minor = 0
+        self._minor = self._num_info = 0
         self._compression: list[pb.Compression] = []
         self._envs: list[_Env] = []
         self._step = 0
@@ -84,8 +84,9 @@ class EnvServerStream:
         self._envs = [_Env() for _ in range(self.hello.num_envs)]
         return self.hello
 
-    def welcome(self, learner_minor: int, compression: list[pb.Compression]) -> None:
-        """Sets minor version and compression of the learner's Welcome."""
+    def welcome(self, learner_minor: int, compression: list[pb.Compression], num_info: int = 0) -> None:
+        """Sets minor version, compression and number of keys in log_info of the learner's Welcome."""
+        self._num_info = num_info
         self._minor = min(self.hello.protocol_minor, learner_minor)
         missing = len(self.hello.observation) - len(compression)
         self._compression = compression + [pb.COMPRESSION_NONE] * missing
@@ -189,7 +190,15 @@ class EnvServerStream:
             require(episode.env < len(self._envs), "O10", f"{place}.env", f"episodes.env is {episode.env}")
             finite = math.isfinite(episode.episode_return)
             require(finite, "O10", f"{place}.episode_return", f"episodes.episode_return is {episode.episode_return}")
+            self._check_info(list(episode.info), f"{place}.info")
         self.books.episodes += count
+
+    def _check_info(self, info: list[float], place: str) -> None:
+        known = self._minor >= ADDITIONS["Episode.info"]
+        require(not info or known, "V2", place, f"in minor {self._minor}")
+        fits = len(info) in (0, self._num_info)
+        require(fits, "O10", place, f"episodes.info has {len(info)} values for {self._num_info} keys")
+        require(not any(map(math.isinf, info)), "O10", place, f"episodes.info is {info}")
 
     def _flags(self, message: pb.Observations, name: str) -> NDArray[Any]:
         data = getattr(message, name)

@@ -68,7 +68,7 @@ def tells_its_time_where_asked(subject: EnvServer) -> None:
 def skips_unknown_fields(subject: EnvServer) -> None:
     stream = subject.fresh_stream()
     welcome = answers.welcome(stream.hello, lz4=False)
-    stream.checker.welcome(PROTOCOL_MINOR, list(welcome.compression))
+    stream.checker.welcome(PROTOCOL_MINOR, list(welcome.compression), len(welcome.log_info))
     stream.send(with_unknown_fields(1, welcome.SerializeToString()))
     stream.observe("V1")
     stream.send(with_unknown_fields(2, stream.actions().SerializeToString()))

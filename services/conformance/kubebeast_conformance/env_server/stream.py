@@ -49,7 +49,7 @@ class PlayedStream:
     def welcome(self, minor: int = PROTOCOL_MINOR, *, lz4: bool = True) -> None:
         """Sends a Welcome."""
         message = answers.welcome(self.hello, minor, lz4=lz4)
-        self.checker.welcome(minor, list(message.compression))
+        self.checker.welcome(minor, list(message.compression), len(message.log_info))
         self.send(pb.ActResponse(welcome=message))
 
     def observe(self, rule: str = "O2") -> pb.Observations:

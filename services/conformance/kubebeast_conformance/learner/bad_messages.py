@@ -7,7 +7,7 @@ import numpy as np
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.leaves import dtype_of
-from kubebeast_conformance.contract.rows import DUE, ROWS, UNDER_WAY
+from kubebeast_conformance.contract.rows import ADDITIONS, DUE, ROWS, UNDER_WAY
 from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.learner.stream import FleetStream
 from kubebeast_conformance.learner.subject import Learner
@@ -86,6 +86,12 @@ def episode_not_finite(stream: FleetStream, message: pb.Observations) -> None:
     message.episodes.add(episode_return=float("nan"))
 
 
+def info_too_long(stream: FleetStream, message: pb.Observations) -> None:
+    if stream.welcome.protocol_minor < ADDITIONS["Episode.info"]:
+        raise SkippedError("the learner does not know info")
+    message.episodes.add(info=[0.0] * (len(stream.welcome.log_info) + 1))
+
+
 OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "step repeated": ("step", other_step(-1)),
     "step left out": ("step", other_step(1)),
@@ -105,6 +111,7 @@ OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "episode of nobody": ("episodes", episode_of_nobody),
     "episodes too many": ("episodes", episodes_too_many),
     "episode that is not finite": ("episodes", episode_not_finite),
+    "info of an episode with too many values": ("episodes", info_too_long),
 }
 """By title: a name that the text of the status must contain, and the change that breaks the second Observations."""
 

@@ -73,7 +73,7 @@ def waits_so_long(subject: DiallingLearner) -> None:
 
 
 CHECKS = (
-    Check("play", ("C1", "W1", "W2", "W3", "W4", *ACTIONS), plays),
+    Check("play", ("C1", "W1", "W2", "W3", "W4", "W6", *ACTIONS), plays),
     Check("token", ("C4",), shows_its_token),
     Check("bye", ("E8", "E9"), closes_its_side_after_a_bye),
     *(

@@ -119,7 +119,7 @@ def wants_a_token(subject: Learner) -> None:
 
 
 CHECKS = (
-    Check("play", ("C1", "W1", "W2", "W3", "W4", *ACTIONS), plays),
+    Check("play", ("C1", "W1", "W2", "W3", "W4", "W6", *ACTIONS), plays),
     Check("play for the learner's run by its name", ("W1", "W4"), plays_its_run),
     Check("play without compression", ("W3", *ACTIONS), plays_without_compression),
     *(

@@ -2,6 +2,7 @@
 
 import difflib
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -12,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_common.spec.leaves import Leaf
-from kubebeast_envserver.rows.episodes import EpisodeCounter
+from kubebeast_envserver.rows.episodes import EpisodeCounter, info_of_one
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class AtariEnv:
             truncated=truncated,
             is_first=is_first,
             episodes=episodes,
+            info_of=partial(info_of_one, info),
         )
 
     def _restart(self, envs: Array) -> tuple[Array, dict[str, Array]]:

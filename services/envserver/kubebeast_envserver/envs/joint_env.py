@@ -203,9 +203,9 @@ class AgentsCheck:
                     return None
                 case (_, _):
                     return self._check.check_reset(result)
-                case (None, reward, terminated, truncated, _):
+                case (None, reward, terminated, truncated, info):
                     over = check_flag("terminated", terminated), check_flag("truncated", truncated)
-                    return None, check_reward(reward), *over
+                    return None, check_reward(reward), *over, info
                 case _:
                     return self._check.check_step(result)
         except EnvCheckError as error:

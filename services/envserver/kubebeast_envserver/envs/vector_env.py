@@ -1,6 +1,7 @@
 """A gymnasium.vector.VectorEnv, which steps its environments together by itself, as a HostedEnv."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -15,7 +16,7 @@ from kubebeast_envserver.envs.wrapping import hint_at
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
-from kubebeast_envserver.rows.episodes import EpisodeCounter
+from kubebeast_envserver.rows.episodes import EpisodeCounter, info_of_one
 from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
 from kubebeast_envserver.rows.running_statistics import Statistics, not_finite_in, read, write
@@ -116,7 +117,15 @@ class VectorEnvRows:
         episodes = self._episodes.finish(self._whole_games(terminated, truncated, info))
         if self._over.any():
             self.statistics()
-        return StepRows(leaves, rewards, terminated, truncated, is_first, episodes)
+        return StepRows(
+            observation=leaves,
+            rewards=rewards,
+            terminated=terminated,
+            truncated=truncated,
+            is_first=is_first,
+            episodes=episodes,
+            info_of=partial(info_of_one, info),
+        )
 
     def statistics(self) -> tuple[Statistics, ...]:
         """See StatisticsKeeper. Raises EnvironmentFailure if they are not finite: the environments are made anew."""

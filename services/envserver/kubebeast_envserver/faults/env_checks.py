@@ -51,7 +51,7 @@ class EnvCheck:
         observation = self.check_observation(observation)
         self.check_mask(observation)
         self.look_at(info)
-        return observation, 0.0, False, False
+        return observation, 0.0, False, False, info
 
     def check_step(self, result: Any) -> Step:
         """Returns the result of `step` as a row, with a reward that is finite as float32, and both flags as bools."""
@@ -66,7 +66,7 @@ class EnvCheck:
         if not (terminated or truncated):
             self.check_mask(observation)
         self.look_at(info)
-        return observation, reward, terminated, truncated
+        return observation, reward, terminated, truncated, info
 
     @np.errstate(all="ignore")  # an environment may have set errors to raise
     def check_observation(self, observation: Any) -> Any:

@@ -25,18 +25,18 @@ class LenientCheck(EnvCheck):
     def check_reset(self, result: Any) -> Step:
         if isinstance(result, tuple | list) and len(result) == 2:
             self.look_at(result[1])
-            return self._observation(result[0], acts=True, where="reset: "), 0.0, False, False
+            return self._observation(result[0], acts=True, where="reset: "), 0.0, False, False, result[1]
         self._told(lambda: super(LenientCheck, self).check_reset(result), None, "reset: ")
         try:
-            return self.check_observation(result), 0.0, False, False
+            return self.check_observation(result), 0.0, False, False, None
         except EnvCheckError:  # the result is no observation either
-            return self._nothing, 0.0, False, False
+            return self._nothing, 0.0, False, False, None
 
     def check_step(self, result: Any) -> Step:
         if not isinstance(result, tuple | list) or len(result) != 5:
             self._told(lambda: super(LenientCheck, self).check_step(result), None)
             if not isinstance(result, tuple | list) or len(result) != 4:
-                return self._nothing, 0.0, False, False
+                return self._nothing, 0.0, False, False, None
             observation, reward, done, info = result
             result = observation, reward, done, False, info
         observation, reward, terminated, truncated, info = result
@@ -44,7 +44,8 @@ class LenientCheck(EnvCheck):
         terminated = self._told(lambda: check_flag("terminated", terminated), False)
         truncated = self._told(lambda: check_flag("truncated", truncated), False)
         reward = self._told(lambda: check_reward(reward), 0.0)
-        return self._observation(observation, acts=not (terminated or truncated)), reward, terminated, truncated
+        usable = self._observation(observation, acts=not (terminated or truncated))
+        return usable, reward, terminated, truncated, info
 
     def _observation(self, observation: Any, *, acts: bool, where: str = "") -> Any:
         """`acts`: an action follows. `where`: place of a violation, for its text."""

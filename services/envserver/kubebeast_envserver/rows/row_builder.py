@@ -15,7 +15,7 @@ from kubebeast_envserver.rows.limits import check_limits
 from kubebeast_envserver.rows.rows import Array, Step, StepRows
 from kubebeast_envserver.rows.spaces import flatten
 
-_NOTHING: Step = None, 0.0, False, False
+_NOTHING: Step = None, 0.0, False, False, None
 
 
 class RowBuilder:
@@ -50,7 +50,7 @@ class RowBuilder:
         `steps` has None, or a step without observation, for a row with nothing to show: zeros, and ones in an action
         mask. `interrupted` is bool [B]: rows that only keep a place; their steps are None.
         """
-        observations, *columns = zip(*(step or _NOTHING for step in steps), strict=True)
+        observations, *columns, infos = zip(*(step or _NOTHING for step in steps), strict=True)
         is_first = self.over
         rewards = np.array(columns[0], np.float64)
         terminated, truncated = (np.array(column, np.bool_) for column in columns[1:])
@@ -58,7 +58,13 @@ class RowBuilder:
         self._episodes.add(rewards, ~is_first)
         episodes = self._episodes.finish(self.over)
         rows = StepRows(
-            self._leaves(observations), rewards.astype(np.float32), terminated, truncated, is_first, episodes
+            observation=self._leaves(observations),
+            rewards=rewards.astype(np.float32),
+            terminated=terminated,
+            truncated=truncated,
+            is_first=is_first,
+            episodes=episodes,
+            info_of=infos.__getitem__,
         )
         if not interrupted.any():
             return rows

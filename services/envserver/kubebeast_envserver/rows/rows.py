@@ -1,5 +1,6 @@
 """Rows: the results of one step of a vector of environments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,8 +12,8 @@ from kubebeast_envserver.rows.stream_status import FailureKind
 
 Array = NDArray[Any]
 
-Step = tuple[Any, float, bool, bool]
-"""Observation, reward, terminated and truncated of one environment."""
+Step = tuple[Any, float, bool, bool, Any]
+"""Observation, reward, terminated, truncated and info of one environment."""
 
 
 class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
@@ -58,6 +59,8 @@ class StepRows:
     """
     failures: list[tuple[int, str]] = field(default_factory=list)
     """Broken environments, in order, with their last failures. Their rows only keep their places."""
+    info_of: Callable[[int], Any] = lambda env: None
+    """Returns the info of an environment's row, unchecked; None without one. Only valid until the next step."""
 
     def require_whole(self) -> None:
         """Raises EnvironmentFailure if an environment is broken, for callers that cannot continue without it."""

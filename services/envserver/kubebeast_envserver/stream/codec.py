@@ -14,8 +14,9 @@ import numpy as np
 
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_common.text import printable
+from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import Array, StepRows
-from kubebeast_protos.v1 import PROTOCOL_VERSION
+from kubebeast_protos.v1 import MAX_LOG_INFO, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 LZ4_MIN_BYTES = 1024
@@ -54,7 +55,8 @@ def offer_compression(leaf: Leaf, lz4_allowed: bool) -> pb.Compression:
 def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> list[pb.Compression]:
     """Returns the compression to use, one entry per observation leaf.
 
-    Raises VersionError for another major version, and ProtocolError for a compression that was not offered.
+    Raises VersionError for another major version, and ProtocolError for a compression that was not offered, or too many
+    keys in log_info.
     """
     if welcome.protocol_version != PROTOCOL_VERSION:
         raise VersionError(f"Welcome.protocol_version is {welcome.protocol_version}, expected {PROTOCOL_VERSION}")
@@ -64,15 +66,23 @@ def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> lis
     for i, (choice, offer) in enumerate(zip(chosen, offered, strict=True)):
         if choice not in (offer, pb.COMPRESSION_NONE):
             raise ProtocolError(f"Welcome.compression[{i}] is {choice}, offered was {offer}")
+    if len(welcome.log_info) > MAX_LOG_INFO:
+        raise ProtocolError(f"Welcome.log_info has {len(welcome.log_info)} entries, at most {MAX_LOG_INFO} are sent")
     return chosen
 
 
 def encode_observations(
-    step: int, rows: StepRows, leaves: Sequence[Leaf], compression: Sequence[pb.Compression], env_us: int = 0
+    step: int,
+    rows: StepRows,
+    leaves: Sequence[Leaf],
+    compression: Sequence[pb.Compression],
+    env_us: int = 0,
+    info: InfoNumbers | None = None,
 ) -> pb.ActRequest:
     """Encodes one vector step; `rows` hold newest frames. A stack is sent only if is_first: its first frame, repeated.
 
-    `env_us` is the computing time of the environments in microseconds, if Actions.traced requests it.
+    `env_us` is the computing time of the environments in microseconds, if Actions.traced requests it. `info` reads the
+    numbers that Welcome.log_info requests.
     """
     # Flags are searched as bytes, which costs a twentieth of NumPy's any(). Fields are set in place: a message that is
     # given to another one's constructor is serialized and parsed.
@@ -93,7 +103,8 @@ def encode_observations(
         message.interrupted = interrupted
     for env, episode_return, length in rows.episodes:
         finite = min(max(episode_return, -_MAX_FLOAT32), _MAX_FLOAT32)  # a sum of finite rewards may be larger
-        message.episodes.add(env=env, episode_return=finite, length=length)
+        numbers = info.read(rows.info_of(env)) if info is not None else ()
+        message.episodes.add(env=env, episode_return=finite, length=length, info=numbers)
     message.env_us = env_us
     return request
 

@@ -12,6 +12,7 @@ import grpc
 
 from kubebeast_common import log
 from kubebeast_common.text import printable
+from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import (
@@ -152,17 +153,17 @@ class Session:
             self._status.run_id = run_id
             log.note(run_id=run_id)
             logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)
-            self._play(compression)
+            self._play(compression, InfoNumbers(welcome.log_info) if welcome.log_info else None)
         self._drain()
 
-    def _play(self, compression: list[pb.Compression]) -> None:
+    def _play(self, compression: list[pb.Compression], info: InfoNumbers | None) -> None:
         env, step, env_us = self._env, 0, 0
         self._computing = True
         rows = env.reset()
         while not self._ending:
             if self._learner_minor < 1:
                 rows.require_whole()  # such a learner does not support interrupted rows
-            self._send(encode_observations(step, rows, env.spec_observation, compression, env_us))
+            self._send(encode_observations(step, rows, env.spec_observation, compression, env_us, info))
             self._computing = False
             is_over = self._shutdown_requested or 0 < self._max_steps == step
             self.has_left = not is_over and self._may_leave_after(rows)

@@ -78,7 +78,7 @@ RESUMING = (
     ),
     _alike(
         "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress tracker "
-        "tracker_options log_level log_format profile http_address trace_endpoint trace_interval_s linger",
+        "tracker_options log_info log_level log_format profile http_address trace_endpoint trace_interval_s linger",
         True,
         "They control files, logs and monitoring.",
     ),

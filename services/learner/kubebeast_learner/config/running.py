@@ -19,6 +19,7 @@ from kubebeast_learner.config.learning import LossConfig, ModelConfig, Optimizer
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.tasks import TasksConfig
+from kubebeast_protos.v1 import MAX_INFO_KEY_CHARACTERS, MAX_LOG_INFO
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +67,9 @@ class RunConfig:
     """Trackers of your own, module:Class each, which receive the rows of logs.csv as the run goes on."""
     tracker_options: JsonObject = "{}"
     """JSON object: for each module:Class of tracker, an object with the arguments of its class, by name."""
+    log_info: tuple[str, ...] = ()
+    """Keys of numbers in the environments' info, e.g. success; achievements/wood is in a nested mapping. The mean over
+    the last steps of the newest 100 episodes is logged as info/KEY."""
     log_level: LogLevel = "info"
     """Least severe level that is logged to the terminal; out.log of the run always has info and above."""
     log_format: LogFormat = "auto"
@@ -90,6 +94,7 @@ class RunConfig:
         require_at_least(0, self, "learner_threads")
         require_positive(self, "checkpoint_interval_minutes", "log_interval_s")
         self._check_trackers()
+        self._check_log_info()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
         require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
         is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_XPID_BYTES and self.xpid.isprintable()
@@ -102,6 +107,14 @@ class RunConfig:
         for name, options in parse_object("tracker_options", self.tracker_options).items():
             require(name in self.tracker, "tracker_options", name, "tracker names no such class")
             require(isinstance(options, dict), "tracker_options", options, f"must be a JSON object, that of {name}")
+
+    def _check_log_info(self) -> None:
+        require(len(self.log_info) <= MAX_LOG_INFO, "log_info", self.log_info, f"must have at most {MAX_LOG_INFO} keys")
+        for key in self.log_info:
+            is_sendable = 1 <= len(key) <= MAX_INFO_KEY_CHARACTERS and key.isascii() and key.isprintable()
+            reason = f"must have 1 to {MAX_INFO_KEY_CHARACTERS} printable ASCII characters"
+            require(is_sendable, "log_info", key, reason)
+            require(self.log_info.count(key) == 1, "log_info", key, "is given twice")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,6 +55,7 @@ def _of_training(monitor: Monitor) -> Values:
         **({} if turns is None else {"empty_shares": turns.num_empty}),
         **({} if newest is None else newest.flat()),
         "loss_parts": {} if newest is None else newest.own_loss_parts(),
+        "episode_infos": {} if newest is None else newest.labelled_infos(),
         "num_crashes": monitor.num_crashes,
         "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},
         **{f"update_{phase}": seconds for phase, seconds in monitor.phases.seconds.items()},

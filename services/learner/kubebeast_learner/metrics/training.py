@@ -107,6 +107,13 @@ EPISODES = (
         "mean_episode_return",
     ),
     Row(GAUGE, "kubebeast_episode_length_steps_mean", "Mean length of the newest episodes.", "mean_episode_step"),
+    Row(
+        GAUGE,
+        "kubebeast_episode_info_mean",
+        "Mean over the newest episodes of a number in their last info, for the keys in log_info.",
+        "episode_infos",
+        ("key",),
+    ),
 )
 
 CHECKPOINTS = (

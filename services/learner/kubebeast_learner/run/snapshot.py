@@ -18,10 +18,12 @@ COLUMNS = (
     *("total_loss", *IMPALA_PARTS, "grad_norm", "policy_lag", "learning_rate", "entropy_cost"),
 )
 """Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Further columns, with a slash in
-their names, are those of tasks, ranks and parts of a user's loss.
+their names, are those of tasks, ranks, parts of a user's loss and numbers in the info of episodes.
 """
 LOSS_PART = "loss/"
 """Prefix of the columns with the parts of a user's loss."""
+INFO = "info/"
+"""Prefix of the columns with numbers in the info of episodes."""
 
 
 class TaskStats(NamedTuple):
@@ -99,6 +101,8 @@ class Snapshot:
     checkpoint_failures: int
     tasks: Mapping[str, TaskStats] = field(default_factory=dict)
     """Statistics by task, in the order of task_shares; empty without tasks."""
+    infos: Mapping[str, float | None] = field(default_factory=dict)
+    """Mean over the newest RECENT_EPISODES episodes of each number in their info, by the keys of log_info."""
     ranks: Sequence[RankStats] = ()
     """Last reported statistics of several learners, in the order of their ranks; empty for a single learner."""
 
@@ -116,15 +120,19 @@ class Snapshot:
         parts = {} if self.last_update is None else self.last_update.parts
         return {(name,): value for name, value in parts.items() if name not in IMPALA_PARTS}
 
+    def labelled_infos(self) -> dict[tuple[str], float]:
+        """Returns the known means in `infos`, by labels of a metric."""
+        return {(key,): mean for key, mean in self.infos.items() if mean is not None}
+
     def flat(self) -> dict[str, Any]:
         """Returns every value by name, always in the same order.
 
-        Includes the last update, loss/NAME for each part of a user's loss, step/TASK and mean_episode_return/TASK of
-        each task, and streams/rank0 and so on of several learners.
+        Includes the last update, loss/NAME for each part of a user's loss, info/KEY for each key of log_info, step/TASK
+        and mean_episode_return/TASK of each task, and streams/rank0 and so on of several learners.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}
-        del values["tasks"], values["ranks"]
+        del values["tasks"], values["ranks"], values["infos"]
         for name in ("step", "mean_episode_return"):
             values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
         for name in RankStats._fields:
@@ -133,4 +141,5 @@ class Snapshot:
         values["total_loss"] = update.get("total_loss")
         values |= {name: parts.get(name) for name in IMPALA_PARTS}
         values |= {f"{LOSS_PART}{name}": value for name, value in parts.items() if name not in IMPALA_PARTS}
+        values |= {f"{INFO}{key}": mean for key, mean in self.infos.items()}
         return values | {field.name: update.get(field.name) for field in fields(UpdateStats) if field.name != "parts"}

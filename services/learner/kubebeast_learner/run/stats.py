@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.run.info_means import InfoMeans
 from kubebeast_learner.run.new_episodes import NewEpisodes
 from kubebeast_learner.run.snapshot import WINDOW_S, RankStats, Snapshot, TaskStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES, FinishedEpisode, TaskReturns
@@ -21,9 +22,10 @@ class RunStats:
         *,
         total_steps: int,
         tasks: Sequence[str] = (),
+        log_info: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tasks` are the names in task_shares."""
+        """`tasks` are the names in task_shares, `log_info` the keys of numbers in the info of episodes."""
         self._total_steps = total_steps
         self._clock = clock
         self._started_at = clock()
@@ -34,6 +36,7 @@ class RunStats:
         self._task_steps = dict.fromkeys(tasks, 0)
         self._resumed_task_steps = dict.fromkeys(tasks, 0)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
+        self._infos = InfoMeans(log_info)
         self._num_lags, self._sum_of_lags = 0, 0.0
         self._new_episodes = NewEpisodes()
         self._checkpoint: _Checkpoint | None = None
@@ -74,6 +77,7 @@ class RunStats:
     def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
         episodes = list(episodes)
         self._tasks.add(episodes)
+        self._infos.add(episodes)
         for episode in episodes:
             self._lengths.append(int(episode.length))
             self._new_episodes.add(float(episode.episode_return))
@@ -130,6 +134,7 @@ class RunStats:
             checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
             checkpoint_failures=self.checkpoint_failures,
             tasks={task: self._task_stats(task) for task in self._task_steps},
+            infos=self._infos.means(),
             ranks=self._ranks,
         )
 
@@ -162,6 +167,7 @@ class RunStats:
             "task_returns": self._tasks.state_dict(),
             "task_steps": dict(self._task_steps),
             "lengths": list(self._lengths),
+            "infos": self._infos.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
@@ -175,6 +181,7 @@ class RunStats:
         self._task_steps |= {task: n for task, n in state.get("task_steps", {}).items() if task in self._task_steps}
         self._resumed_task_steps = dict(self._task_steps)
         self._lengths.extend(state["lengths"])
+        self._infos.load_state_dict(state.get("infos", {}))
         self._window = deque([_Totals(self._clock(), step, 0, 0, 0, self._waited_s, 0.0)])
 
     def _with_mean_lag(self, since: "_Totals", now: "_Totals") -> UpdateStats | None:

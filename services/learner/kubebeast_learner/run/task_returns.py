@@ -23,6 +23,9 @@ class FinishedEpisode(Protocol):
     def episode_return(self) -> float: ...
     @property
     def length(self) -> int: ...
+    @property
+    def info(self) -> Sequence[float]:
+        """One number for each key of log_info, NaN if the environment has none; or empty."""
 
 
 class Episode(NamedTuple):
@@ -31,6 +34,7 @@ class Episode(NamedTuple):
     env_id: str
     episode_return: float
     length: int
+    info: Sequence[float] = ()
 
 
 class TaskReturn(NamedTuple):

@@ -84,7 +84,7 @@ class Training:
         self._progress = progress
         self._monitor = monitor
         self._tasks = config.tasks.tasks
-        self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks)
+        self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks, log_info=config.run.log_info)
         self._place = place
         self._turns = monitor.turns = Turns(place.num_ranks, patience_s)
         monitor.note_files(run_log.folder if place.is_first else None, run_log.failures.counts)
@@ -250,7 +250,8 @@ class Training:
 
     def _tell_news(self) -> None:
         """Adds the episodes of all ranks, and the statistics of each of several, equally on every rank."""
-        mine = [Episode(each.env_id, each.episode_return, each.length) for each in self._actors.take_episodes()]
+        ended = self._actors.take_episodes()
+        mine = [Episode(each.env_id, each.episode_return, each.length, each.info) for each in ended]
         if self._place.is_alone:
             self._stats.add_episodes(mine)
             return

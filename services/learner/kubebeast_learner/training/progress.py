@@ -1,6 +1,7 @@
 """Progress of a run on the terminal: a live table if possible, one line of JSON at a time otherwise."""
 
 import datetime
+import itertools
 import math
 import sys
 from typing import Literal, Protocol, TextIO
@@ -78,8 +79,8 @@ def render(snapshot: Snapshot, title: str) -> Panel:
     table = Table.grid(padding=(0, 2), expand=True)
     for justify in ("left", "right", "left", "right"):
         table.add_column(justify=justify)
-    cells = iter(_cells(snapshot))
-    for left, right in zip(cells, cells, strict=True):
+    cells = _cells(snapshot)
+    for left, right in itertools.zip_longest(cells[::2], cells[1::2], fillvalue=("", "")):
         table.add_row(*left, *right)
     body = Table.grid(expand=True)
     body.add_row(ProgressBar(total=snapshot.total_steps, completed=min(snapshot.step, snapshot.total_steps)))
@@ -118,6 +119,7 @@ def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
         ("rows per inference", _number(snapshot.rows_per_inference, ".1f")),
         ("checkpoint age", _duration(snapshot.checkpoint_age_s)),
         ("updates (skipped)", f"{snapshot.num_updates:,} ({snapshot.num_skipped_updates})"),
+        *((escape(f"info/{key}"), _number(mean, ",.4g")) for key, mean in snapshot.infos.items()),
     ]
 
 

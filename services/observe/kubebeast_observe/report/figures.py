@@ -22,6 +22,8 @@ class Figure:
     hint: str
     unit_range: bool = False
     """True for shares, drawn from 0 to 1."""
+    hides_zeros: bool = True
+    """True if a curve of zeros alone shows nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,13 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
 
 def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     """Returns the groups with any data, in order."""
-    chosen = {"Tasks": _of_tasks(log), **GROUPS, "Parts of the loss": _of_parts(log), "Learners": _of_ranks(log)}
+    chosen = {
+        "Tasks": _of_tasks(log),
+        "Environment": _of_infos(log),
+        **GROUPS,
+        "Parts of the loss": _of_parts(log),
+        "Learners": _of_ranks(log),
+    }
     groups = [(name, [made for one in members if (made := _drawn(one, log))]) for name, members in chosen.items()]
     return [(name, members) for name, members in groups if members]
 
@@ -121,6 +129,13 @@ def _of_tasks(log: LogTable) -> list[Figure]:
         )
         for task in steps
     ]
+
+
+def _of_infos(log: LogTable) -> list[Figure]:
+    """Returns a figure for each number in the info of episodes."""
+    hint = "In the info of the last step of an episode: mean of the newest 100 episodes."
+    names = [name for name in log.columns if name.startswith("info/")]
+    return [Figure(name.removeprefix("info/"), {name: "mean"}, hint, hides_zeros=False) for name in names]
 
 
 def _of_parts(log: LogTable) -> list[Figure]:
@@ -149,7 +164,7 @@ def _of_ranks(log: LogTable) -> list[Figure]:
 
 def _drawn(figure: Figure, log: LogTable) -> Drawn | None:
     found = [(key, name, values) for key, name in figure.columns.items() if (values := column(log, key)) is not None]
-    if not found or all((abs(values) == 0).all() for _, _, values in found):
+    if not found or (figure.hides_zeros and all((abs(values) == 0).all() for _, _, values in found)):
         return None
     lines = [Line(name, as_array(log.steps), values) for _, name, values in found]
     legend = [(name, short_text(log.newest(key) or 0.0)) for key, name, _ in found]

@@ -21,8 +21,10 @@ _GROUP_OF = {column: group for group, columns in GROUPS.items() for column in co
 
 
 def tag_of(column: str) -> str:
-    """Returns the tag of a column, e.g. losses/pg_loss; tasks/... or ranks/... for a column of a task or a rank."""
+    """Returns the tag of a column, e.g. losses/pg_loss; info/..., tasks/... and ranks/... have groups of their own."""
     name, slash, part = column.partition("/")
+    if slash and name == "info":
+        return column
     if slash and name == "loss":
         return f"losses/{part}"
     if slash:

@@ -93,7 +93,7 @@ def test_an_observation_that_does_not_fit_is_named(space: spaces.Space[Any], obs
 )
 def test_any_finite_number_is_a_reward(reward: Any) -> None:
     step = EnvCheck(BOX).check_step((ZEROS, reward, np.bool_(True), False, {}))
-    assert step[1:] == (float(np.asarray(reward).item()), True, False)
+    assert step[1:] == (float(np.asarray(reward).item()), True, False, {})
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_what_is_no_finite_number_is_no_reward(reward: Any) -> None:
 )
 def test_whatever_says_yes_or_no_is_a_flag(flag: Any) -> None:
     contract = EnvCheck(BOX)
-    assert contract.check_step((ZEROS, 0.0, flag, not flag, {}))[2:] == (True, False)
-    assert contract.check_step([ZEROS, 0.0, not flag, flag, {}])[2:] == (False, True)
+    assert contract.check_step((ZEROS, 0.0, flag, not flag, {}))[2:4] == (True, False)
+    assert contract.check_step([ZEROS, 0.0, not flag, flag, {}])[2:4] == (False, True)
 
 
 @pytest.mark.parametrize(("name", "flags"), [("terminated", (2, False)), ("truncated", (False, None))])
@@ -139,6 +139,6 @@ def test_a_step_that_returns_anything_else_is_named(result: Any) -> None:
 
 
 def test_the_observation_of_a_reset_is_checked_as_that_of_a_step() -> None:
-    assert EnvCheck(BOX).check_reset((ZEROS, {})) == (ZEROS, 0.0, False, False)
+    assert EnvCheck(BOX).check_reset((ZEROS, {})) == (ZEROS, 0.0, False, False, {})
     with pytest.raises(EnvCheckError, match="holds nan"):
         EnvCheck(BOX).check_reset((ZEROS * np.nan, {}))

@@ -22,14 +22,20 @@ def lenient(space: spaces.Space[Any] = BOX, mask: ActionMask | None = None) -> t
 
 def test_what_is_right_is_passed_on() -> None:
     check, told = lenient()
-    assert check.check_reset((GOOD, {})) == (GOOD, 0.0, False, False)
-    assert check.check_step((GOOD, np.float64(2.0), np.bool_(True), False, {})) == (GOOD, 2.0, True, False)
+    assert check.check_reset((GOOD, {})) == (GOOD, 0.0, False, False, {})
+    assert check.check_step((GOOD, np.float64(2.0), np.bool_(True), False, {"score": 1})) == (
+        GOOD,
+        2.0,
+        True,
+        False,
+        {"score": 1},
+    )
     assert told == []
 
 
 def test_every_violation_of_a_step_is_told() -> None:
     check, told = lenient()
-    observation, reward, terminated, truncated = check.check_step((NAN, float("inf"), "yes", True, {}))
+    observation, reward, terminated, truncated, _ = check.check_step((NAN, float("inf"), "yes", True, {}))
     assert (observation.tolist(), reward, terminated, truncated) == ([0.0, 0.0], 0.0, False, True)
     assert [text.split()[:4] for text in told] == [
         ["step", "returned", "terminated", "="],
@@ -41,7 +47,7 @@ def test_every_violation_of_a_step_is_told() -> None:
 def test_the_interface_of_gym_is_told_and_understood() -> None:
     check, told = lenient()
     assert check.check_reset(GOOD)[0] is GOOD
-    assert check.check_step((GOOD, 1.0, True, {})) == (GOOD, 1.0, True, False)
+    assert check.check_step((GOOD, 1.0, True, {})) == (GOOD, 1.0, True, False, {})
     assert len(told) == 2 and all("gym's interface before 0.26" in text for text in told)
     assert told[0].startswith("reset: reset returned")
 

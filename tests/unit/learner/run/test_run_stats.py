@@ -1,7 +1,7 @@
 """The statistics of a run follow from its events."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -12,6 +12,7 @@ from kubebeast_learner.run.snapshot import COLUMNS, WINDOW_S, RankStats
 from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import RECENT_EPISODES
 
+NAN = float("nan")
 UPDATE = UpdateStats(
     total_loss=3.0,
     parts={
@@ -45,6 +46,7 @@ class Episode:
     episode_return: float
     length: int = 10
     env_id: str = "Pong"
+    info: Sequence[float] = ()
 
 
 def pool(**values: int) -> Mapping[str, int]:
@@ -271,3 +273,26 @@ def test_returns_that_were_saved_without_their_task_are_the_environments(stats: 
     resumed = RunStats(total_steps=1000)
     resumed.load_state_dict(state, step=100, env_id="Pong")
     assert resumed.mean_of_last(20) == {"Pong": 7.0}
+
+
+def test_numbers_of_infos_are_means_of_the_newest_episodes_that_have_them() -> None:
+    stats = RunStats(total_steps=1000, log_info=["success", "time", "missing"])
+    stats.add_episodes([Episode(1.0, info=[1.0, 2.5, NAN]), Episode(1.0, info=[0.0, NAN, NAN]), Episode(1.0)])
+    snapshot = stats.snapshot(pool())
+
+    assert snapshot.infos == {"success": 0.5, "time": 2.5, "missing": None}
+    assert snapshot.columns()["info/success"] == 0.5
+    assert snapshot.labelled_infos() == {("success",): 0.5, ("time",): 2.5}
+
+    stats.add_episodes([Episode(1.0, info=[1.0, NAN, NAN])] * RECENT_EPISODES)
+    assert stats.snapshot(pool()).infos == {"success": 1.0, "time": 2.5, "missing": None}
+
+
+def test_numbers_of_infos_continue_in_a_resumed_run_whose_keys_may_differ() -> None:
+    before = RunStats(total_steps=1000, log_info=["success", "time"])
+    before.add_episodes([Episode(1.0, info=[1.0, 2.5])])
+    resumed = RunStats(total_steps=1000, log_info=["score", "success"])
+
+    resumed.load_state_dict(before.state_dict(), step=10, env_id="Pong")
+
+    assert resumed.snapshot(pool()).infos == {"score": None, "success": 1.0}

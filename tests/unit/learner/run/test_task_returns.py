@@ -1,5 +1,6 @@
 """Returns are kept for each task, and for no more tasks than a scrape can hold."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubebeast_learner.run.task_returns import MAX_NAME, MAX_TASKS, OTHER, RECENT_EPISODES, TaskReturn, TaskReturns
@@ -9,6 +10,7 @@ class Episode(NamedTuple):
     env_id: str
     episode_return: float
     length: int = 1
+    info: Sequence[float] = ()
 
 
 def test_each_task_has_its_own_mean() -> None:

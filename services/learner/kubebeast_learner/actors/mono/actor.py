@@ -17,6 +17,7 @@ from kubebeast_common.user_code import describe
 from kubebeast_envserver.envs.factory import EnvironmentFailure, HostedEnv, make_vector_env
 from kubebeast_envserver.faults.watched_env import WatchedEnv, watched
 from kubebeast_envserver.rows import advice
+from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import Array
 from kubebeast_envserver.rows.running_statistics import Statistics, statistics_of
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -123,6 +124,7 @@ class Actor:
         """True after an action has had a consequence."""
         self._env_id = task.config.actors.env
         self._env = WatchedEnv(env, task.status)
+        self._info = InfoNumbers(task.config.run.log_info)
         self._weights = task.weights
         self._generator = torch.Generator().manual_seed(task.seed)
         self._rows = self._env.reset()
@@ -149,7 +151,8 @@ class Actor:
                 block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
             self.has_played = self.has_played or bool(block.valid[t].any())
             episodes += [
-                Episode(self._env_id, episode_return, length) for _, episode_return, length in self._rows.episodes
+                Episode(self._env_id, episode_return, length, self._info.read(self._rows.info_of(env)))
+                for env, episode_return, length in self._rows.episodes
             ]
         return episodes
 

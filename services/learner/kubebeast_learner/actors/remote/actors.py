@@ -226,6 +226,7 @@ def make_pool(
             expected=None if expected is None else _native(expected),
             opening_env=opening_env,
             task_shares=list(config.tasks.weights.items()),
+            log_info=config.run.log_info,
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),
             tls_ca=expanded(pool.tls_ca),
