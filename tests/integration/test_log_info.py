@@ -1,11 +1,12 @@
 """Numbers in the info of episodes reach the logs of a run, from every kind of actors."""
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
-from harness.processes.training_process import rows, run, snapshots, training_command
+from harness.processes.training_process import command, rows, run, snapshots, training_command
 from kubebeast_runs.log_table import read_log
 
 KEYS = ["success", "step", "found/wood", "sucess"]
@@ -26,6 +27,8 @@ def test_they_are_columns_of_the_log_and_values_of_the_progress(name: str, tmp_p
     table = read_log(tmp_path / "run")
     assert table.newest("info/success") == pytest.approx(0.5, abs=0.05)
     assert math.isnan(table.columns["info/sucess"][-1])
+    played = run(command("eval", f"--savedir={tmp_path}", "--xpid=run", "--episodes=2", "--json"))
+    assert json.loads(played.stdout)["mean_info"] == {"success": 0.0, "step": 4.0, "found/wood": 0.5, "sucess": None}
     assert "log_info = 'sucess': no number in the info of an episode's last step" in reported(result.stderr, tmp_path)
 
 

@@ -39,6 +39,7 @@ LEARNER_FLAGS = (
     "--compile=off",
     "--device=cpu",
     "--log-interval-s=0.5",
+    "--log-info=caught",
     "--checkpoint-interval-minutes=0.05",
 )
 

@@ -33,4 +33,11 @@ LEARNING: Panels = {
         width=12,
         queries={"{{env_id}}": rate("kubebeast_task_episodes_total")},
     ),
+    "Numbers of the environment": Panel(
+        good="Means over the newest episodes of the numbers that log_info names, such as a success rate. Empty without "
+        "log_info, and for a key that no episode has.",
+        floor=None,
+        width=24,
+        queries={"{{key}}": of_release("kubebeast_episode_info_mean{%s}", "key")},
+    ),
 }

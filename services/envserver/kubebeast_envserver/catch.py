@@ -21,7 +21,7 @@ Board = NDArray[np.float32]
 class Catch(gymnasium.Env[Board, np.int64]):
     """The game of Catch. Actions: 0 left, 1 stay, 2 right.
 
-    An episode takes 9 decisions; the last reward is 1 for a catch, else -1.
+    An episode takes 9 decisions; the last reward is 1 for a catch, else -1, and its info has caught, a bool.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012 - as gymnasium declares it
@@ -46,7 +46,7 @@ class Catch(gymnasium.Env[Board, np.int64]):
         landed = self._ball_row == ROWS - 1
         caught = self._ball_column == self._paddle
         reward = (1.0 if caught else -1.0) if landed else 0.0
-        return self._board(), reward, landed, False, {}
+        return self._board(), reward, landed, False, {"caught": landed and caught}
 
     def render(self) -> NDArray[np.uint8]:
         """Returns the board in color, CELL_SIZE pixels per cell; a caught ball covers the paddle."""

@@ -83,6 +83,14 @@ def test_a_part_of_a_loss_of_ones_own_has_a_curve(tmp_path: Path) -> None:
     assert "Parts of the loss" in page.text and "logit_penalty" in page.text
 
 
+def test_a_number_of_the_environment_has_a_curve_even_at_zero(tmp_path: Path) -> None:
+    rows = [f"{tick},{tick},{300 * tick},5,0.0,{0.5 * tick},None" for tick in range(1, 4)]
+    names = "# _tick,_time,step,mean_episode_return,info/success,info/found/wood,info/missing"
+    (tmp_path / "logs.csv").write_text("\n".join([names, *rows, ""]), encoding="utf-8")
+    shown = {figure.title: figure.legend for figure in dict(figures(read_log(tmp_path)))["Environment"]}
+    assert shown == {"success": [("mean", "0")], "found/wood": [("mean", "1.5")]}
+
+
 def test_each_of_several_learners_has_a_line(tmp_path: Path) -> None:
     names = "sps/rank0,sps/rank1,streams/rank0,streams/rank1,empty_shares/rank0,empty_shares/rank1"
     rows = [f"{tick},{tick},{300 * tick},30,10,20,2,3,0,{tick}" for tick in range(1, 4)]

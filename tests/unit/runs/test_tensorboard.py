@@ -49,6 +49,8 @@ def test_tensorboard_holds_what_logs_csv_holds(tmp_path: Path) -> None:
         ("mean_episode_return/ALE/Pong-v5", "tasks/mean_episode_return/ALE/Pong-v5"),
         ("sps/rank1", "ranks/sps/rank1"),
         ("loss/logit_penalty", "losses/logit_penalty"),
+        ("info/found/wood", "info/found/wood"),
+        ("info/rank0", "info/rank0"),
         ("something_new", "run/something_new"),
     ],
 )

@@ -1,6 +1,7 @@
 """`kubebeast eval`: plays whole episodes with a checkpoint and reports the score with its settings."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kubebeast_common.process.output import output_to_stderr
@@ -48,6 +50,8 @@ class Evaluation:
     checkpoint: str
     step: int
     episodes: list[PlayedEpisode]
+    log_info: tuple[str, ...] = ()
+    """Keys of the numbers in `info` of each episode."""
 
     @property
     def mean_return(self) -> float:
@@ -57,6 +61,13 @@ class Evaluation:
     def std_return(self) -> float:
         """Standard deviation of the returns, as of a whole population."""
         return float(np.std([episode.episode_return for episode in self.episodes]))
+
+    @property
+    def mean_info(self) -> dict[str, float | None]:
+        """Mean of each key of log_info over the episodes that have it; None if none has."""
+        columns = zip(*(episode.info for episode in self.episodes if episode.info), strict=True)
+        found = dict(zip(self.log_info, (list(filter(math.isfinite, column)) for column in columns), strict=False))
+        return {key: float(np.mean(found[key])) if found.get(key) else None for key in self.log_info}
 
 
 def run(config: EvalConfig) -> int:
@@ -78,7 +89,14 @@ def run(config: EvalConfig) -> int:
 def as_json(evaluation: Evaluation) -> str:
     """Returns one line of JSON with all values."""
     result = asdict(evaluation)
-    return json.dumps(result | {"mean_return": evaluation.mean_return, "std_return": evaluation.std_return})
+    for episode in result["episodes"]:
+        episode["info"] = [number if math.isfinite(number) else None for number in episode["info"]]
+    means = {
+        "mean_return": evaluation.mean_return,
+        "std_return": evaluation.std_return,
+        "mean_info": evaluation.mean_info,
+    }
+    return json.dumps(result | means)
 
 
 def evaluate(config: EvalConfig) -> Evaluation:
@@ -112,6 +130,7 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         checkpoint=str(trained.path),
         step=trained.step,
         episodes=episodes,
+        log_info=trained.log_info,
     )
 
 
@@ -128,19 +147,31 @@ def _play_all(
             make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, statistics=statistics, **played.arguments
         )
         with open_env(make, trained, played.env_id) as env:
-            episodes += play(env, trained.model, config.mode, generator, config.max_episode_steps, watch, trained.task)
+            episodes += play(
+                env,
+                trained.model,
+                config.mode,
+                generator,
+                config.max_episode_steps,
+                watch,
+                trained.task,
+                trained.log_info,
+            )
     return episodes
 
 
 def print_table(evaluation: Evaluation, console: Console) -> None:
     """Prints episodes, mean and standard deviation, and every setting that affects the score."""
     title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
-    table = Table("episode", "return", "length", title=title, min_width=len(title))
+    keys = [escape(f"info/{key}") for key in evaluation.log_info]
+    table = Table("episode", "return", "length", *keys, title=title, min_width=len(title))
     for number, episode in enumerate(evaluation.episodes, start=1):
         length = f"{episode.length:,}" + (" (cut off)" if episode.cut_off else "")
-        table.add_row(str(number), f"{episode.episode_return:g}", length)
+        numbers = ["-" if math.isnan(number) else f"{number:g}" for number in episode.info]
+        table.add_row(str(number), f"{episode.episode_return:g}", length, *numbers)
     table.add_section()
-    table.add_row("mean ± std", f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}", "")
+    means = ["-" if mean is None else f"{mean:.4g}" for mean in evaluation.mean_info.values()]
+    table.add_row("mean ± std", f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}", "", *means)
     console.print(table)
     settings = {"preset": evaluation.preset}
     if evaluation.env_kwargs:

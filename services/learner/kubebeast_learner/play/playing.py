@@ -1,7 +1,7 @@
 """Whole episodes of a trained model; LSTM state, last action and reward are carried as in training."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -13,6 +13,7 @@ from kubebeast_common.spec.env_config import EnvConfig, Wrapper, format_wrappers
 from kubebeast_common.spec.env_spec import EnvSpec, describe
 from kubebeast_envserver.envs.factory import HostedEnv, module_of, num_agents_of, resolve_config
 from kubebeast_envserver.envs.registration import name_one_environment
+from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_learner.actors.mono.isolated_env import isolated
 from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
@@ -31,6 +32,8 @@ class PlayedEpisode:
     length: int
     cut_off: bool = False
     """True if it is longer than max_episode_steps; the return is that of the played steps."""
+    info: Sequence[float] = ()
+    """One number for each key of the run's log_info, NaN if its last info has none; or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +139,21 @@ def play(
     max_episode_steps: int,
     watch: Callable[[], None] | None = None,
     task: int | None = None,
+    log_info: Sequence[str] = (),
 ) -> list[PlayedEpisode]:
     """Plays one whole episode in each environment of `env`, and returns them in this order.
 
     Args:
         watch: Called after the reset and after every step, including the last one.
         task: Number of the task to play, for a model with several tasks.
+        log_info: Keys of numbers in the last info of an episode.
 
     Raises:
         EnvironmentFailure: If any of the environments fails.
         ModelSpecError: If the model's outputs allow no action: they are not finite, or mask all actions.
     """
     played: list[PlayedEpisode | None] = [None] * env.num_envs
+    numbers = InfoNumbers(log_info)
     running_return = np.zeros(env.num_envs)
     rows = env.reset()
     distribution = model.distribution
@@ -177,7 +183,8 @@ def play(
         rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:
-            played[index] = played[index] or PlayedEpisode(episode_return, length)
+            info = numbers.read(rows.info_of(index))
+            played[index] = played[index] or PlayedEpisode(episode_return, length, info=info)
         if all(played):
             break
     if watch is not None:

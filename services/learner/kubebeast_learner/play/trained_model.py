@@ -58,6 +58,11 @@ class TrainedModel:
         """Number of the task in env_spec; None if there is only one task."""
         return self.tasks.index(self.env_id) if self.tasks else None
 
+    @property
+    def log_info(self) -> tuple[str, ...]:
+        """Keys of the numbers in the info of episodes that its training logged."""
+        return tuple(self.settings.get("log_info", ()))
+
     def playing(self, env: str) -> "TrainedModel":
         """Returns the same model for the task `env`, if it has several; "" keeps its task.
 

@@ -118,6 +118,12 @@ def test_the_training_is_told_of_by_its_newest_snapshot() -> None:
     assert samples["kubebeast_checkpoint_age_seconds"] == 7.5
 
 
+def test_numbers_of_infos_have_their_keys_as_labels() -> None:
+    samples = scrape(Actors(), replace(RUNNING, infos={"success": 0.25, "found/wood": None}))
+    assert samples["kubebeast_episode_info_mean/success"] == 0.25
+    assert "kubebeast_episode_info_mean/found/wood" not in samples
+
+
 def test_counters_of_a_process_that_resumes_begin_at_zero() -> None:
     earlier = RunStats(total_steps=1000)
     for _ in range(5):

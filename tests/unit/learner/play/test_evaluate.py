@@ -2,8 +2,10 @@
 
 import io
 import json
+import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,30 +165,42 @@ def test_json_is_all_of_the_output_whatever_an_environment_prints(
     assert "bye" in captured.err
 
 
+EVALUATION = Evaluation(
+    env="PongNoFrameskip-v4",
+    preset="atari-v4",
+    env_kwargs={"difficulty": [2]},
+    wrappers=["a:B", {"c:D": {"x": 1}}],
+    time_limit=900,
+    notes=["trained on ALE/Pong-v5 with preset atari-v5"],
+    repeat_action_probability=0.25,
+    noop_max=30,
+    frameskip=4,
+    mode="sample",
+    seed=9,
+    checkpoint="pong.pt",
+    step=6_000_000,
+    episodes=[PlayedEpisode(20.0, 1700), PlayedEpisode(10.0, 5000, cut_off=True)],
+)
+
+
 def test_table_states_the_settings_beside_the_score() -> None:
-    evaluation = Evaluation(
-        env="PongNoFrameskip-v4",
-        preset="atari-v4",
-        env_kwargs={"difficulty": [2]},
-        wrappers=["a:B", {"c:D": {"x": 1}}],
-        time_limit=900,
-        notes=["trained on ALE/Pong-v5 with preset atari-v5"],
-        repeat_action_probability=0.25,
-        noop_max=30,
-        frameskip=4,
-        mode="sample",
-        seed=9,
-        checkpoint="pong.pt",
-        step=6_000_000,
-        episodes=[PlayedEpisode(20.0, 1700), PlayedEpisode(10.0, 5000, cut_off=True)],
-    )
     console = Console(record=True, width=100, file=io.StringIO())
-    print_table(evaluation, console)
+    print_table(EVALUATION, console)
     text = console.export_text()
     shown = ["15.00 ± 5.00", "5,000 (cut off)", "6,000,000", "atari-v4", "sticky actions 0.25", "no-ops up to 30"]
     shown += ["frame skip 4", "actions sample", "seed 9", "pong.pt", 'env_kwargs {"difficulty": [2]}']
     shown += ["trained on ALE/Pong-v5 with preset atari-v5", 'wrappers ["a:B", {"c:D": {"x": 1}}], time limit 900']
     assert [part for part in shown if part not in text] == []
+
+
+def test_the_table_has_a_column_for_each_number_of_the_infos() -> None:
+    episodes = [PlayedEpisode(2.0, 10, info=(1.0, math.nan)), PlayedEpisode(4.0, 12, info=(0.0, 7.5))]
+    evaluation = replace(EVALUATION, log_info=("success", "time"), episodes=[*episodes, PlayedEpisode(6.0, 1)])
+    console = Console(record=True, width=100, file=io.StringIO())
+    print_table(evaluation, console)
+    text = console.export_text()
+    assert evaluation.mean_info == {"success": 0.5, "time": 7.5}
+    assert all(part in text for part in ("info/success", "info/time", "0.5", "7.5", "-"))
 
 
 def test_another_environment_is_refused_with_the_difference(run_folder: Path) -> None:
