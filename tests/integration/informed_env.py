@@ -8,6 +8,8 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
 LENGTH = 4
+LARGE_RETURN = 2.0**24 + 1.0
+"""The smallest positive integer that is no float32."""
 SPACES = spaces.Box(0.0, 1.0, (2,), np.float32), spaces.Discrete(2)
 
 
@@ -39,8 +41,10 @@ class Informed(gymnasium.Env[Any, Any]):
         return np.zeros(2, np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The return is LARGE_RETURN, and each reward a float32."""
         self._step += 1
-        return np.zeros(2, np.float32), 1.0, self._step == LENGTH, False, info_after(self._step, self._game)
+        reward = LARGE_RETURN - LENGTH + 1.0 if self._step == 1 else 1.0
+        return np.zeros(2, np.float32), reward, self._step == LENGTH, False, info_after(self._step, self._game)
 
 
 class InformedPair(ParallelEnv[str, Any, Any]):

@@ -1,4 +1,4 @@
-"""Numbers in the info of episodes reach the logs of a run, from every kind of actors."""
+"""Exact returns, and numbers in the info of episodes, reach the logs of a run from every kind of actors."""
 
 import json
 import math
@@ -8,12 +8,13 @@ import pytest
 
 from harness.processes.training_process import command, rows, run, snapshots, training_command
 from kubebeast_runs.log_table import read_log
+from tests.integration.informed_env import LARGE_RETURN
 
 KEYS = ["success", "step", "found/wood", "sucess"]
 
 
 @pytest.mark.parametrize("name", ["train", "mono"])
-def test_they_are_columns_of_the_log_and_values_of_the_progress(name: str, tmp_path: Path) -> None:
+def test_columns_of_the_log_have_them(name: str, tmp_path: Path) -> None:
     env = "--env=tests.integration.informed_env:Informed-v0"
 
     result = run(training_command(name, tmp_path, env, "--total-steps=4000", "--log-info", *KEYS))
@@ -22,6 +23,7 @@ def test_they_are_columns_of_the_log_and_values_of_the_progress(name: str, tmp_p
     newest = rows(tmp_path / "run")[-1]
     assert float(newest["info/success"]) == pytest.approx(0.5, abs=0.05)
     assert float(newest["info/step"]) == 4.0
+    assert float(newest["mean_episode_return"]) == LARGE_RETURN
     assert newest["info/sucess"] in ("", "None")
     assert snapshots(result.stdout)[-1]["info/found/wood"] == 0.5
     table = read_log(tmp_path / "run")

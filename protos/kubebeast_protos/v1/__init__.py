@@ -6,6 +6,9 @@ PROTOCOL_VERSION = 1
 PROTOCOL_MINOR = 6
 """Minor version: which additions of the contract this side knows."""
 
+INFO_MINOR = 6
+"""From this minor version on a learner takes Episode.info and Episode.exact_return."""
+
 MAX_LOG_INFO = 32
 """Maximum number of entries in Welcome.log_info."""
 

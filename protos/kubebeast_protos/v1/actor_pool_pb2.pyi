@@ -145,16 +145,18 @@ class Observations(_message.Message):
     def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ..., env_us: _Optional[int] = ...) -> None: ...
 
 class Episode(_message.Message):
-    __slots__ = ("env", "episode_return", "length", "info")
+    __slots__ = ("env", "episode_return", "length", "info", "exact_return")
     ENV_FIELD_NUMBER: _ClassVar[int]
     EPISODE_RETURN_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
+    EXACT_RETURN_FIELD_NUMBER: _ClassVar[int]
     env: int
     episode_return: float
     length: int
     info: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ..., info: _Optional[_Iterable[float]] = ...) -> None: ...
+    exact_return: float
+    def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ..., info: _Optional[_Iterable[float]] = ..., exact_return: _Optional[float] = ...) -> None: ...
 
 class Actions(_message.Message):
     __slots__ = ("step", "leaves", "traced")

@@ -48,7 +48,7 @@ in the Hello, which is sent before that is known.
   minor 3: Hello.env_config, LeafSpec.bounded, LeafSpec.role.
   minor 4: the row absent.
   minor 5: Hello.run.
-  minor 6: Welcome.log_info, Episode.info.
+  minor 6: Welcome.log_info, Episode.info, Episode.exact_return.
 """
 
 import abc

@@ -145,8 +145,8 @@ RULES = (
     Rule(
         "O10",
         "env-server",
-        "episodes has at most B entries. env is below B, and episode_return is finite. info is empty, or has one value "
-        "for each entry of the Welcome's log_info, finite or NaN.",
+        "episodes has at most B entries. env is below B, and episode_return is finite. exact_return is absent or "
+        "rounds to it. info is empty, or has one value for each entry of the Welcome's log_info, finite or NaN.",
     ),
     Rule("O11", "env-server", "env_us is 0, except in the answer to Actions with traced."),
     Rule(
@@ -310,7 +310,7 @@ RULES = (
         "V2",
         "env-server",
         "The env-server sends no rows and fields of a newer minor version than the Welcome's: interrupted (1), "
-        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4), info (6).",
+        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4), info and exact_return (6).",
     ),
     Rule("V3", "learner", "The learner accepts env-servers of any minor version, older or newer."),
     Rule(

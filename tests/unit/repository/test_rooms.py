@@ -21,7 +21,7 @@ SOURCES = {
     "kubebeast_runs": ROOT / "services" / "runs" / "kubebeast_runs",
 }
 ORDER = {
-    "kubebeast_conformance": "rules contract wire check keepalive process env_server learner report __main__",
+    "kubebeast_conformance": "chapters rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
     "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (

@@ -14,7 +14,7 @@ namespace kubebeast {
 struct Episode {
   std::string env_server_id;
   std::string env_id;
-  float episode_return = 0;
+  double episode_return = 0;
   std::uint64_t length = 0;
   std::vector<double> info;  // for each key in PoolOptions::log_info, NaN without a number; or empty
 };

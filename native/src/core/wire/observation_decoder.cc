@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +20,13 @@ using google::protobuf::io::CodedInputStream;
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
 constexpr std::uint32_t kNumFields = 9;         // fields of Observations
-constexpr std::uint32_t kNumEpisodeFields = 4;  // fields of Episode
+constexpr std::uint32_t kNumEpisodeFields = 5;  // fields of Episode
+
+// Returns the nearest float32 to a finite number, within its range; NaN for any other number.
+float ToFloat(double value) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return std::isfinite(value) ? static_cast<float>(std::clamp(value, -kMax, kMax)) : std::nanf("");
+}
 
 template <typename... Parts>
 absl::Status InvalidObservations(const Parts&... parts) {
@@ -159,28 +167,37 @@ class Decoder {
       return InvalidObservations("episodes: more than the ", num_envs_, " environments");
     EpisodeEnd episode;
     std::uint64_t env = 0;
+    float rounded = 0;
+    std::optional<double> exact;
     absl::Status status = ForEachSubmessageField(in, kEpisodeName, [&](std::uint32_t tag) {
       std::uint32_t bits = 0;
+      std::uint64_t exact_bits = 0;
       switch (tag) {
         case Tag(1, WireType::kVarint):
           return in->ReadVarint64(&env) ? absl::OkStatus() : Malformed(kEpisodeName);
         case Tag(2, WireType::kFixed32):
           if (!in->ReadLittleEndian32(&bits)) return Malformed(kEpisodeName);
-          episode.episode_return = std::bit_cast<float>(bits);
+          rounded = std::bit_cast<float>(bits);
           return absl::OkStatus();
         case Tag(3, WireType::kVarint):
           return in->ReadVarint64(&episode.length) ? absl::OkStatus() : Malformed(kEpisodeName);
         case Tag(4, WireType::kBytes):
           return ReadInfo(in, &episode.info);
+        case Tag(5, WireType::kFixed64):
+          if (!in->ReadLittleEndian64(&exact_bits)) return Malformed(kEpisodeName);
+          exact = std::bit_cast<double>(exact_bits);
+          return absl::OkStatus();
         default:
           return SkipUnknownField(in, tag, kNumEpisodeFields, kEpisodeName);
       }
     });
     if (!status.ok()) return status;
     if (env >= num_envs_) return InvalidObservations("episodes.env: ", env, ", expected 0 to ", num_envs_ - 1);
-    if (!std::isfinite(episode.episode_return)) {
-      return InvalidObservations("episodes.episode_return: ", episode.episode_return, " is not finite");
+    if (!std::isfinite(rounded)) return InvalidObservations("episodes.episode_return: ", rounded, " is not finite");
+    if (exact.has_value() && ToFloat(*exact) != rounded) {
+      return InvalidObservations("episodes.exact_return: ", *exact, ", expected a number that rounds to ", rounded);
     }
+    episode.episode_return = exact.value_or(rounded);
     episode.env = static_cast<std::uint32_t>(env);
     rows_->episodes.push_back(std::move(episode));
     return absl::OkStatus();

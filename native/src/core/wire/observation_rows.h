@@ -10,7 +10,7 @@ namespace kubebeast {
 
 struct EpisodeEnd {
   std::uint32_t env = 0;
-  float episode_return = 0;
+  double episode_return = 0;
   std::uint64_t length = 0;
   std::vector<double> info;  // one for each entry of Welcome.log_info, NaN without a number; or empty
 };

@@ -100,6 +100,11 @@ INSTANTIATE_TEST_SUITE_P(
         Reject(
             "NanReturn", [](auto& m) { m.mutable_episodes(0)->set_episode_return(kNan); }, "nan is not finite"),
         Reject(
+            "AnotherExactReturn", [](auto& m) { m.mutable_episodes(0)->set_exact_return(-20.5); },
+            "episodes.exact_return: -20.5, expected a number that rounds to -21"),
+        Reject(
+            "NanExactReturn", [](auto& m) { m.mutable_episodes(0)->set_exact_return(kNan); }, "exact_return: nan"),
+        Reject(
             "ShortInfo", [](auto& m) { m.mutable_episodes(0)->add_info(1); },
             "episodes.info: 8 bytes, expected 2 doubles"),
         Reject(

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include "testing/wire_test_util.h"
 
@@ -55,6 +56,21 @@ TEST(StreamCodecTest, DecodesEveryFieldOfAStep) {
   EXPECT_EQ(rows->episodes[0].env, 1U);
   EXPECT_EQ(rows->episodes[0].episode_return, -21.0F);
   EXPECT_EQ(rows->episodes[0].length, 1000U);
+}
+
+TEST(StreamCodecTest, ExactReturnIsTakenInsteadOfTheRoundedOne) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  for (const auto& [rounded, exact] :
+       {std::pair{16777216.0F, 16777217.0}, {kMax, 1e300}, {-kMax, -1e39}, {0.0F, 0.0}}) {
+    StreamCodec codec = TestCodec();
+    DecodeRows(codec, FirstStep());
+    v1::ActRequest message = StepInWhichEnv1Ends();
+    message.mutable_observations()->mutable_episodes(0)->set_episode_return(rounded);
+    message.mutable_observations()->mutable_episodes(0)->set_exact_return(exact);
+    const Rows rows = DecodeRows(codec, message);
+    ASSERT_NE(rows, nullptr);
+    EXPECT_EQ(rows->episodes[0].episode_return, exact);
+  }
 }
 
 TEST(StreamCodecTest, FindsWholeStacksWhereIsFirstAndOneFrameElsewhere) {

@@ -19,6 +19,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FLAGS = ("is_first", "terminated", "truncated", "interrupted")
 MAX_DETAIL_CHARACTERS = 200
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _GZIP_OR_DEFLATE = (b"\x1f\x8b", b"\x78")
 """First bytes of messages that gRPC compressed. No ActRequest begins with them."""
 
@@ -190,8 +191,17 @@ class EnvServerStream:
             require(episode.env < len(self._envs), "O10", f"{place}.env", f"episodes.env is {episode.env}")
             finite = math.isfinite(episode.episode_return)
             require(finite, "O10", f"{place}.episode_return", f"episodes.episode_return is {episode.episode_return}")
+            self._check_exact_return(episode, f"{place}.exact_return")
             self._check_info(list(episode.info), f"{place}.info")
         self.books.episodes += count
+
+    def _check_exact_return(self, episode: pb.Episode, place: str) -> None:
+        if not episode.HasField("exact_return"):
+            return
+        require(self._minor >= ADDITIONS["Episode.exact_return"], "V2", place, f"in minor {self._minor}")
+        exact, rounded = episode.exact_return, episode.episode_return
+        fits = math.isfinite(exact) and np.float32(np.clip(exact, -MAX_FLOAT32, MAX_FLOAT32)) == np.float32(rounded)
+        require(fits, "O10", place, f"episodes.exact_return is {exact}, episode_return is {rounded}")
 
     def _check_info(self, info: list[float], place: str) -> None:
         known = self._minor >= ADDITIONS["Episode.info"]

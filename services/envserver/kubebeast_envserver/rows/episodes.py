@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.advice import advise
+from kubebeast_envserver.rows.rows import StepRows
 
 _MAX_ADVICE_CHARACTERS = 200
 
@@ -52,11 +53,15 @@ class InfoNumbers:
         self._reported = dict.fromkeys(keys, False)
         """True for keys that had a number, or whose absence was reported."""
 
-    def read(self, info: Any) -> tuple[float, ...]:
-        """Returns the number of each key as a float, NaN if there is none; empty if no key has one.
+    def read(self, rows: StepRows, env: int) -> tuple[float, ...]:
+        """Returns the numbers in the info of a row, in the order of the keys.
 
-        A number is a bool, an int, a float, or an array of one; it is finite. Advises once of each key without one.
+        NaN stands for a key without a number, and the result is empty if no key has one. A number is a finite bool, int
+        or float, or an array of one. Advises once of each key without one.
         """
+        if not self._keys:
+            return ()
+        info = rows.info_of(env)
         numbers = tuple(_number(_found(info, key)) for key in self._keys)
         for key, number in zip(self._keys, numbers, strict=True):
             if not self._reported[key]:

@@ -82,7 +82,7 @@ def encode_observations(
     """Encodes one vector step; `rows` hold newest frames. A stack is sent only if is_first: its first frame, repeated.
 
     `env_us` is the computing time of the environments in microseconds, if Actions.traced requests it. `info` reads the
-    numbers that Welcome.log_info requests.
+    numbers that Welcome.log_info requests; None for a learner before INFO_MINOR.
     """
     # Flags are searched as bytes, which costs a twentieth of NumPy's any(). Fields are set in place: a message that is
     # given to another one's constructor is serialized and parsed.
@@ -103,8 +103,10 @@ def encode_observations(
         message.interrupted = interrupted
     for env, episode_return, length in rows.episodes:
         finite = min(max(episode_return, -_MAX_FLOAT32), _MAX_FLOAT32)  # a sum of finite rewards may be larger
-        numbers = info.read(rows.info_of(env)) if info is not None else ()
-        message.episodes.add(env=env, episode_return=finite, length=length, info=numbers)
+        episode = message.episodes.add(env=env, episode_return=finite, length=length)
+        if info is not None:
+            episode.exact_return = episode_return
+            episode.info.extend(info.read(rows, env))
     message.env_us = env_us
     return request
 

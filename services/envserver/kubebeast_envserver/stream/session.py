@@ -27,7 +27,7 @@ from kubebeast_envserver.stream.codec import (
     offer_compression,
 )
 from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, parse_response
-from kubebeast_protos.v1 import ABSENT_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
+from kubebeast_protos.v1 import ABSENT_MINOR, INFO_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
@@ -153,7 +153,7 @@ class Session:
             self._status.run_id = run_id
             log.note(run_id=run_id)
             logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)
-            self._play(compression, InfoNumbers(welcome.log_info) if welcome.log_info else None)
+            self._play(compression, InfoNumbers(welcome.log_info) if self._learner_minor >= INFO_MINOR else None)
         self._drain()
 
     def _play(self, compression: list[pb.Compression], info: InfoNumbers | None) -> None:

@@ -183,7 +183,7 @@ def play(
         rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:
-            info = numbers.read(rows.info_of(index))
+            info = numbers.read(rows, index)
             played[index] = played[index] or PlayedEpisode(episode_return, length, info=info)
         if all(played):
             break

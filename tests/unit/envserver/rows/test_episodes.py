@@ -9,10 +9,16 @@ import pytest
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.advice import collected
 from kubebeast_envserver.rows.episodes import InfoNumbers, info_of_one
+from kubebeast_envserver.rows.rows import StepRows
 from tests.integration.informed_env import LENGTH, info_after
 
 MODULE = "tests.integration.informed_env:"
 NAN = math.nan
+
+
+def row(info: Any) -> StepRows:
+    no, yes = np.zeros(1, np.bool_), np.ones(1, np.bool_)
+    return StepRows([np.zeros((1, 2))], np.zeros(1, np.float32), yes, no, no, [(0, 1.0, 3)], info_of=lambda env: info)
 
 
 def numbers_of(env_id: str, keys: list[str], num_steps: int) -> list[list[float]]:
@@ -23,7 +29,7 @@ def numbers_of(env_id: str, keys: list[str], num_steps: int) -> list[list[float]
     found = []
     for _ in range(num_steps):
         rows = env.step([np.zeros(2, np.int64)])
-        found += [list(reader.read(rows.info_of(index))) for index, *_ in rows.episodes]
+        found += [list(reader.read(rows, index)) for index, *_ in rows.episodes]
     env.close()
     return found
 
@@ -61,7 +67,7 @@ def test_each_agent_has_those_of_its_own_last_step() -> None:
     ],
 )
 def test_a_key_finds_a_finite_number_or_none(key: str, number: float) -> None:
-    found = InfoNumbers([key, "success"]).read(info_after(3, game=1))
+    found = InfoNumbers([key, "success"]).read(row(info_after(3, game=1)), 0)
 
     np.testing.assert_equal(found, (number, 1.0))
 
@@ -69,14 +75,14 @@ def test_a_key_finds_a_finite_number_or_none(key: str, number: float) -> None:
 @pytest.mark.parametrize("info", [{}, None, {"other": 1}, [], 3])
 def test_an_info_without_any_number_is_empty(info: Any) -> None:
     with collected():
-        assert InfoNumbers(["success", "score"]).read(info) == ()
+        assert InfoNumbers(["success", "score"]).read(row(info), 0) == ()
 
 
 def test_a_key_without_a_number_is_reported_once_with_those_that_have_one() -> None:
     reader = InfoNumbers(["sucess", "success"])
     with collected() as texts:
         for game in range(4):
-            reader.read(info_after(1, game))
+            reader.read(row(info_after(1, game)), 0)
 
     assert texts == [
         "log_info = 'sucess': no number in the info of an episode's last step, which has numbers at: "
@@ -85,7 +91,7 @@ def test_a_key_without_a_number_is_reported_once_with_those_that_have_one() -> N
 
 
 def test_no_keys_read_nothing() -> None:
-    assert InfoNumbers([]).read(info_after(1, game=1)) == ()
+    assert InfoNumbers([]).read(row(info_after(1, game=1)), 0) == ()
 
 
 def test_an_environment_of_a_vector_has_the_keys_that_its_mask_marks() -> None:
@@ -108,4 +114,4 @@ def test_a_game_of_atari_has_its_counters() -> None:
     rows = env.step([np.zeros(2, np.int64)])
     env.close()
 
-    assert InfoNumbers(["lives"]).read(rows.info_of(1)) == (0.0,)
+    assert InfoNumbers(["lives"]).read(rows, 1) == (0.0,)

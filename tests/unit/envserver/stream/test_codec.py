@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kubebeast_common.spec.leaves import Leaf
+from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import StepRows
 from kubebeast_envserver.stream.codec import (
     ActionLayout,
@@ -69,6 +70,23 @@ def test_scalars_and_episodes_travel() -> None:
     assert np.frombuffer(message.rewards, "<f4").tolist() == [0.0, -1.5]
     assert (message.is_first, message.terminated, message.truncated) == (b"\1\0", b"\0\1", b"\0\1")
     assert list(message.episodes) == [pb.Episode(env=1, episode_return=-21.0, length=99)]
+
+
+def test_exact_returns_and_numbers_of_the_info_travel_to_a_learner_that_knows_them() -> None:
+    infos = [{"success": True}, {}]
+    rows = make_rows(
+        [np.zeros(2, np.uint8)],
+        [False, False],
+        terminated=np.array([True, True]),
+        episodes=[(0, 2.0**24 + 1, 99), (1, 0.0, 1)],
+        info_of=infos.__getitem__,
+    )
+    leaf, plain = [Leaf("", "uint8", ())], [pb.COMPRESSION_NONE]
+    first, second = encode_observations(1, rows, leaf, plain, info=InfoNumbers(["success"])).observations.episodes
+    assert (first.episode_return, first.exact_return, list(first.info)) == (2.0**24, 2.0**24 + 1, [1.0])
+    assert second.HasField("exact_return") and list(second.info) == []
+    older, _ = encode_observations(1, rows, leaf, plain).observations.episodes
+    assert not older.HasField("exact_return") and list(older.info) == []
 
 
 @pytest.mark.parametrize(

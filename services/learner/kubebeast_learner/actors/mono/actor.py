@@ -151,7 +151,7 @@ class Actor:
                 block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
             self.has_played = self.has_played or bool(block.valid[t].any())
             episodes += [
-                Episode(self._env_id, episode_return, length, self._info.read(self._rows.info_of(env)))
+                Episode(self._env_id, episode_return, length, self._info.read(self._rows, env))
                 for env, episode_return, length in self._rows.episodes
             ]
         return episodes

@@ -47,7 +47,7 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
         token_file=Path("~/tokens"),
     )
     config = LearnerConfig(
-        run=RunConfig(xpid="pong"),
+        run=RunConfig(xpid="pong", log_info=("success",)),
         rollout=RolloutConfig(unroll_length=8, batch_size=10),
         replay=ReplayConfig(replay_share=0.3),
         pool=pool,
@@ -55,6 +55,7 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
     assert cast("Any", make_pool(config, "host:1")) == {
         "address": "host:1",
         "run_id": "pong",
+        "log_info": ("success",),
         "unroll_length": 8,
         "batch_size": 7,
         "min_inference_rows": 3,
