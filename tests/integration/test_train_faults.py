@@ -27,9 +27,10 @@ from kubebeast_learner.config import (
     TrainConfig,
 )
 from kubebeast_learner.distributions import ActionDistribution
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointStore, Saved
 from kubebeast_learner.run.snapshot import Snapshot
 from kubebeast_learner.training import run as training_run
+from kubebeast_runs.storage.local import LocalStorage
 from tests.child_processes import ENV_SERVER, children
 
 
@@ -65,7 +66,10 @@ def stop_when(monkeypatch: pytest.MonkeyPatch, is_done: Callable[[Snapshot], boo
 
 
 def saved_steps(savedir: Path) -> list[int]:
-    return [torch.load(path, weights_only=True)["step"] for path in CheckpointStore(savedir / "run", keep=9).paths()]
+    return [
+        torch.load(savedir / "run" / saved.file.name, weights_only=True)["step"]
+        for saved in CheckpointStore(LocalStorage(savedir / "run"), keep=9).checkpoints()
+    ]
 
 
 def was_successful(savedir: Path) -> bool:
@@ -73,7 +77,7 @@ def was_successful(savedir: Path) -> bool:
     return successful
 
 
-def disk_full(store: CheckpointStore, state: object) -> Path:
+def disk_full(store: CheckpointStore, state: object) -> Saved:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -100,7 +104,8 @@ def test_a_resume_from_a_malformed_checkpoint_fails_in_words_and_changes_nothing
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert train.train(config(tmp_path, 200)) == 0
-    (path,) = CheckpointStore(tmp_path / "run", keep=9).paths()
+    (saved,) = CheckpointStore(LocalStorage(tmp_path / "run"), keep=9).checkpoints()
+    path = tmp_path / "run" / saved.file.name
     whole = path.read_bytes()
     for name, change in MALFORMED.items():
         state = torch.load(path, weights_only=True)

@@ -1,33 +1,45 @@
-"""Checkpoint files of a run, by their names: `checkpoint-<step>.pt` in its folder."""
+"""Checkpoint files of a run, by their names: `checkpoint-<step>.pt`."""
 
 import re
-from pathlib import Path
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kubebeast_runs.storage.storage import Storage, StoredFile
 
 _NAME = re.compile(r"checkpoint-(\d+)\.pt")
 
 
-def checkpoint_paths(folder: Path) -> list[Path]:
-    """Returns the checkpoint files, newest (highest step) first. Raises OSError if the folder cannot be listed."""
-    if not folder.is_dir():
-        return []
-    steps = {path: step for path in folder.iterdir() if (step := step_of(path)) is not None}
-    return sorted(filter(is_file, steps), key=lambda path: steps[path], reverse=True)
+class SavedCheckpoint(NamedTuple):
+    """A checkpoint as it was saved: a later file of the same name is not equal to it."""
+
+    step: int
+    """Env-steps in its name."""
+    file: StoredFile
+
+    @property
+    def is_own(self) -> bool:
+        """True if a run has chosen its name; users choose others for the same step."""
+        return self.file.name == name_of(self.step)
 
 
-def step_of(path: Path) -> int | None:
+def list_checkpoints(storage: Storage) -> list[SavedCheckpoint]:
+    """Returns the checkpoints, newest (highest step) first. Raises OSError if the storage cannot be listed."""
+    return sorted(_checkpoints(storage.files()), key=lambda saved: saved.step, reverse=True)
+
+
+def name_of(step: int) -> str:
+    """Returns the name of a run's own checkpoint."""
+    return f"checkpoint-{step:012d}.pt"
+
+
+def step_of(name: str) -> int | None:
     """Returns the env-steps in the name of a checkpoint; None for any other file."""
-    match = _NAME.fullmatch(path.name)
+    match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
-def name_of(step: int | None) -> str:
-    """Returns the name of a run's own checkpoint; other names of the same step are chosen by users."""
-    return f"checkpoint-{step or 0:012d}.pt"
-
-
-def is_file(path: Path) -> bool:
-    """Returns True if `path` opens without blocking; False for a broken link."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+def _checkpoints(files: Iterable[StoredFile]) -> Iterable[SavedCheckpoint]:
+    for file in files:
+        step = step_of(file.name)
+        if step is not None:
+            yield SavedCheckpoint(step, file)

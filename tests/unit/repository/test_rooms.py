@@ -29,7 +29,7 @@ ORDER = {
         "commands __main__"
     ),
     "kubebeast_observe": "settings numbers table arrays errors scrape fleet top plot report commands",
-    "kubebeast_runs": "files trackers lock folder log rank_log log_table scores score_log checkpoints weights",
+    "kubebeast_runs": "files storage trackers lock folder log rank_log log_table scores score_log checkpoints weights",
 }
 """Packages and modules of each distribution; each may import those before it."""
 FOREIGN = {

@@ -20,9 +20,10 @@ from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
 from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.run.checkpoint import CheckpointStore
-from kubebeast_learner.run.checkpoint_file import CheckpointError, load
+from kubebeast_learner.run.checkpoint_file import CheckpointError, load_path
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_runs.folder import folder_of
+from kubebeast_runs.storage.local import LocalStorage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,14 +98,14 @@ def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedMo
         ConfigError: If there is no checkpoint, or if the file names code and is not trusted.
     """
     path, state = find_checkpoint(config)
-    checkpoint = Checkpoint.of(path, state)
+    checkpoint = Checkpoint.of(str(path), state)
     is_own = is_own or config.checkpoint is None
     is_trusted = is_own or config.trust_checkpoint
-    with taking_over(path, "config"):
+    with taking_over(str(path), "config"):
         settings = section_from_settings(ModelConfig, checkpoint.config)
         tasks = section_from_settings(TasksConfig, checkpoint.config)
         own_wrappers = parse_wrappers(str(checkpoint.config.get("wrappers", "")))
-    with taking_over(path, "env_statistics"):
+    with taking_over(str(path), "env_statistics"):
         statistics = tuple(map(Statistics.from_plain, checkpoint.env_statistics))
     if settings.own_code and not is_trusted:
         raise ConfigError(
@@ -166,11 +167,12 @@ def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:
             path = config.checkpoint.expanduser()
             if not path.is_file():
                 raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
-            return path, load(path)
+            return path, load_path(path)
         folder = folder_of(config.savedir, config.xpid)
-        found = CheckpointStore(folder, keep=1).load_newest()
+        found = CheckpointStore(LocalStorage(folder), keep=1).load_newest()
     except OSError as error:
         raise ConfigError(f"xpid = {config.xpid!r}: its checkpoints cannot be read: {error}") from error
     if found is None:
         raise ConfigError(f"xpid = {config.xpid!r}: there is no checkpoint in {folder}")
-    return found
+    place, state = found
+    return Path(place), state

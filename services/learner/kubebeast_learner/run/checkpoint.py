@@ -3,43 +3,46 @@
 import contextlib
 import io
 import logging
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
-from kubebeast_common import atomic_file
-from kubebeast_common.atomic_file import write_atomically
 from kubebeast_learner.run import weights_file
 from kubebeast_learner.run.checkpoint_file import FORMAT as FORMAT
 from kubebeast_learner.run.checkpoint_file import REQUIRED_KEYS, DamagedCheckpointError, load
 from kubebeast_learner.run.checkpoint_file import CheckpointError as CheckpointError
 from kubebeast_learner.run.finite import not_finite_in
-from kubebeast_runs.checkpoints import checkpoint_paths, is_file, name_of, step_of
+from kubebeast_runs.checkpoints import SavedCheckpoint, list_checkpoints, name_of, step_of
+from kubebeast_runs.storage.storage import Storage
 from kubebeast_runs.weights import NAME as WEIGHTS
 
 logger = logging.getLogger(__name__)
 
-_UNFINISHED = re.compile(rf"(?:checkpoint-\d{{12,}}\.pt|{re.escape(WEIGHTS)}){re.escape(atomic_file.SUFFIX)}")
+
+class Saved(NamedTuple):
+    """A checkpoint that was written."""
+
+    place: str
+    """Path or URL."""
+    num_bytes: int
 
 
 class CheckpointStore:
-    """The checkpoints of one run, `checkpoint-<step>.pt` in its folder, and the newest weights. Not thread-safe.
+    """The checkpoints of one run, `checkpoint-<step>.pt`, and the newest weights. Not thread-safe.
 
-    Deletes only its own files: checkpoints that newer ones replace, and checkpoints that are proven damaged. Other
-    files of the folder stay, as do folders, FIFOs and devices with such a name.
+    Deletes only its own files: checkpoints that newer ones replace, and checkpoints that are proven damaged. All other
+    files of the storage stay.
     """
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self._folder = folder
+    def __init__(self, storage: Storage, keep: int) -> None:
+        self._storage = storage
         self._keep = keep
-        self._damaged: list[tuple[Path, _Identity]] = []
-        self._passed_over: dict[Path, str] = {}
-        """Checkpoints that are whole but not finite, with the reason. They stay, and do not count toward `keep`."""
+        self._damaged: list[SavedCheckpoint] = []
+        self._passed_over: dict[str, str] = {}
+        """Reasons by name for checkpoints that are whole but not finite. They stay, and do not count toward `keep`."""
 
-    def save(self, state: Mapping[str, Any]) -> Path:
+    def save(self, state: Mapping[str, Any]) -> Saved:
         """Writes `state` under its step, keeps the newest `keep` up to this step, and replaces the weights file.
 
         Checkpoints of higher steps stay: they are from a process of the run before it was resumed from an older
@@ -52,40 +55,39 @@ class CheckpointStore:
 
         Raises:
             ValueError: If a required key is missing.
-            OSError: If the volume does not take the file; the unfinished file is removed.
+            OSError: If the storage does not take the file; the unfinished file is removed.
         """
         missing = REQUIRED_KEYS - state.keys()
         if missing:
             raise ValueError(f"state lacks {sorted(missing)}")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._remove_unfinished()
-        path = self._folder / name_of(state["step"])
+        self._storage.delete_unfinished(lambda name: name in (WEIGHTS, name_of(step_of(name) or 0)))
+        name = name_of(state["step"])
         # Serialized in memory first: torch hides the operating system's reason if a write fails.
         content = io.BytesIO()
         torch.save(dict(state), content)
-        write_atomically(path, content.getbuffer())
-        self._passed_over.pop(path, None)
+        self._storage.write(name, content.getbuffer())
+        self._passed_over.pop(name, None)
         try:
             self._remove_old(state["step"])
         except OSError as error:
-            logger.error("older checkpoints in %s not deleted: %s", self._folder, error)
+            logger.error("older checkpoints than %s not deleted: %s", self._storage.place(name), error)
         self._save_weights(state)
-        return path
+        return Saved(self._storage.place(name), content.getbuffer().nbytes)
 
-    def paths(self) -> list[Path]:
-        """Returns the checkpoint files, newest first. Raises OSError if the folder cannot be listed."""
-        return checkpoint_paths(self._folder)
+    def checkpoints(self) -> Sequence[SavedCheckpoint]:
+        """Returns the checkpoints, newest first. Raises OSError if the storage cannot be listed."""
+        return list_checkpoints(self._storage)
 
     def newest_size(self) -> int:
         """Returns the bytes of the newest checkpoint and of the weights; 0 if there are none or they cannot be read."""
-        size = 0
         with contextlib.suppress(OSError):
-            for path in [*self.paths()[:1], self._folder / WEIGHTS]:
-                size += path.stat().st_size
-        return size
+            newest = self.checkpoints()[:1]
+            weights = [file.num_bytes for file in self._storage.files() if file.name == WEIGHTS]
+            return sum([*weights, *(saved.file.num_bytes for saved in newest)])
+        return 0
 
-    def load_newest(self) -> tuple[Path, dict[str, Any]] | None:
-        """Returns path and state of the newest checkpoint with finite numbers, or None if there are no checkpoints.
+    def load_newest(self) -> tuple[str, dict[str, Any]] | None:
+        """Returns place and state of the newest checkpoint with finite numbers, or None if there are no checkpoints.
 
         Logs a warning for each newer one that is damaged or not finite. The next `save` deletes the damaged ones, and
         no others.
@@ -95,54 +97,48 @@ class CheckpointStore:
                 cannot be read here and now but is not proven damaged, since resuming from an older one would lose
                 its progress.
         """
-        paths = self.paths()
-        for path in paths:
+        found, where = self.checkpoints(), self._storage.place("")
+        for saved in found:
+            place = self._storage.place(saved.file.name)
             try:
-                state = load(path)
+                state = load(self._storage, saved.file.name)
             except DamagedCheckpointError as error:
                 logger.warning("%s; trying the one before", error)
-                self._damaged.append((path, _identity(path)))
+                self._damaged.append(saved)
                 continue
             except CheckpointError as error:
                 raise CheckpointError(
                     f"{error}. It is not proven damaged, so it is neither passed over nor deleted: make it readable, "
                     "take the version that wrote it, or move it out of the folder to go on from the one before"
                 ) from error
-            if found := _not_finite(state):
-                logger.warning("checkpoint %s is not finite: %s; it stays, going back to the one before", path, found)
-                self._passed_over[path] = found
+            if reason := _not_finite(state):
+                logger.warning("checkpoint %s is not finite: %s; it stays, going back to the one before", place, reason)
+                self._passed_over[saved.file.name] = reason
                 continue
-            return path, state
+            return place, state
         if self._passed_over:
             reason = next(iter(self._passed_over.values()))
-            text = f"none of the {len(paths)} checkpoints in {self._folder} can be read and is finite: {reason}"
-            raise CheckpointError(text)
-        if paths:
-            raise CheckpointError(f"none of the {len(paths)} checkpoints in {self._folder} can be read")
+            where = self._storage.place("")
+            raise CheckpointError(
+                f"none of the {len(found)} checkpoints in {where} can be read and is finite: {reason}"
+            )
+        if found:
+            raise CheckpointError(f"none of the {len(found)} checkpoints in {self._storage.place('')} can be read")
         return None
 
     def _remove_old(self, step: int) -> None:
-        while self._damaged:
-            path, identity = self._damaged.pop()
-            if path.name == name_of(step_of(path)) and _identity(path) == identity:
-                path.unlink(missing_ok=True)
-        mine = [path for path in self.paths() if path.name == name_of(step_of(path))]
-        past = [path for path in mine if path not in self._passed_over and (step_of(path) or 0) <= step]
-        for old in past[self._keep :]:
-            old.unlink(missing_ok=True)
+        own = [saved for saved in self.checkpoints() if saved.is_own]
+        past = [saved for saved in own if saved.file.name not in self._passed_over and saved.step <= step]
+        replaced = [saved for saved in past if saved not in self._damaged][self._keep :]
+        for saved in (*(saved for saved in own if saved in self._damaged), *replaced):
+            self._storage.delete(saved.file.name)
+        self._damaged.clear()
 
     def _save_weights(self, state: Mapping[str, Any]) -> None:
-        path = self._folder / WEIGHTS
         try:
-            write_atomically(path, weights_file.encode(state))
+            self._storage.write(WEIGHTS, weights_file.encode(state))
         except OSError as error:
-            logger.error("%s not written: %s", path, error)
-
-    def _remove_unfinished(self) -> None:
-        """Removes the files of a process that was killed during a save."""
-        for path in self._folder.iterdir():
-            if _UNFINISHED.fullmatch(path.name) and is_file(path):
-                path.unlink(missing_ok=True)
+            logger.error("%s not written: %s", self._storage.place(WEIGHTS), error)
 
 
 def _not_finite(state: Mapping[str, Any]) -> str:
@@ -151,18 +147,6 @@ def _not_finite(state: Mapping[str, Any]) -> str:
         return not_finite_in(state["learner"])
     except (TypeError, ValueError, AttributeError):
         return ""
-
-
-_Identity = tuple[int, int, int] | None
-"""Inode, size and modification time, which differ if the file was replaced by another one."""
-
-
-def _identity(path: Path) -> _Identity:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def rng_state() -> dict[str, Any]:

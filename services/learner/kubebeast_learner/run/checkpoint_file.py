@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 import torch
 
 from kubebeast_learner.run import weights_file
+from kubebeast_runs.storage.local import LocalStorage
+from kubebeast_runs.storage.storage import Storage
 from kubebeast_runs.weights import SUFFIX
 
 FORMAT = 1
@@ -34,56 +36,71 @@ class DamagedCheckpointError(CheckpointError):
     """A checkpoint with provably lost content, such as a wrong checksum or a missing end."""
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Reads one checkpoint onto the CPU without executing code from it.
+def load_path(path: Path) -> dict[str, Any]:
+    """Reads one checkpoint of this machine, as `load` does.
 
     For a weights file (.safetensors) the state has only the values for playing: step, env_spec, settings, statistics of
     the environments and the model's weights.
+    """
+    if path.suffix != SUFFIX:
+        return load(LocalStorage(path.parent), path.name)
+    try:
+        return weights_file.read(path)
+    except Exception as error:  # files of other origin raise a dozen types
+        raise _unreadable(str(path), error) from error
+
+
+def load(storage: Storage, name: str) -> dict[str, Any]:
+    """Reads one checkpoint onto the CPU without executing code from it.
 
     Raises:
         DamagedCheckpointError: If the damage is proven.
         CheckpointError: If the file cannot be read for another reason, which may not exist elsewhere or later:
             another format, missing permissions, too little memory.
     """
+    place = storage.place(name)
     try:
-        if path.suffix == SUFFIX:
-            return weights_file.read(path)
-        sizes = _checked_sizes(path)
-        _require_backed(torch.load(path, map_location="meta", weights_only=True), sizes)
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with _WatchedFile(storage.open(name)) as raw, io.BufferedReader(raw) as file:
+            state = _load(file, raw, place)
     except DamagedCheckpointError:
         raise
     except Exception as error:  # files of other origin raise a dozen types
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise CheckpointError(f"checkpoint {path} cannot be read: {reason}") from error
+        raise _unreadable(place, error) from error
     if not isinstance(state, dict) or REQUIRED_KEYS - state.keys():
-        raise CheckpointError(f"checkpoint {path} is not a KubeBeast checkpoint")
+        raise CheckpointError(f"checkpoint {place} is not a KubeBeast checkpoint")
     if state["format"] != FORMAT:
-        raise CheckpointError(f"checkpoint {path} has format {state['format']!r}, this version reads {FORMAT}")
+        raise CheckpointError(f"checkpoint {place} has format {state['format']!r}, this version reads {FORMAT}")
     return state
 
 
-def _checked_sizes(path: Path) -> dict[int, int]:
-    """Returns the bytes of each member by its offset in the file, after comparing all checksums.
+def _unreadable(place: str, error: Exception) -> CheckpointError:
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return CheckpointError(f"checkpoint {place} cannot be read: {reason}")
 
-    torch.load does not compare them. Raises DamagedCheckpointError, ValueError if torch did not write the archive, and
-    OSError if the file cannot be read.
+
+def _load(file: BinaryIO, raw: "_WatchedFile", place: str) -> Any:
+    """Reads the state from `file`, whose reads go to `raw`.
+
+    Raises DamagedCheckpointError, ValueError if torch did not write the archive, and OSError if a read failed.
     """
-    with _WatchedFile(path) as raw, io.BufferedReader(raw) as file:
-        try:
-            return _sizes_in(file, path)
-        except DamagedCheckpointError:
-            if raw.failure is not None:
-                raise raw.failure from None
-            raise
+    try:
+        sizes = _checked_sizes(file, place)
+        file.seek(0)
+        _require_backed(torch.load(file, map_location="meta", weights_only=True), sizes)
+        file.seek(0)
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception:
+        if raw.failure is not None:
+            raise raw.failure from None
+        raise
 
 
 class _WatchedFile(io.RawIOBase):
-    """A file on disk that remembers a failed read: zipfile takes one for the end of an archive."""
+    """A file that remembers a failed read: zipfile takes one for the end of an archive."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: io.RawIOBase | io.BufferedIOBase) -> None:
         self.failure: OSError | None = None
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = file
 
     def readable(self) -> bool:
         return True
@@ -93,24 +110,27 @@ class _WatchedFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            return os.readv(self._descriptor, [buffer])
+            return self._file.readinto(buffer)
         except OSError as error:
             self.failure = error
             raise
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return os.lseek(self._descriptor, offset, whence)
+        return self._file.seek(offset, whence)
 
     def close(self) -> None:
-        if not self.closed:
-            os.close(self._descriptor)
+        self._file.close()
         super().close()
 
 
-def _sizes_in(file: BinaryIO, path: Path) -> dict[int, int]:
+def _checked_sizes(file: BinaryIO, place: str) -> dict[int, int]:
+    """Returns the bytes of each member by its offset in the file, after comparing all checksums.
+
+    torch.load does not compare them.
+    """
     if not zipfile.is_zipfile(file):
         if proof := _proof_of_damage(file):
-            raise DamagedCheckpointError(f"checkpoint {path} is damaged: {proof}")
+            raise DamagedCheckpointError(f"checkpoint {place} is damaged: {proof}")
         raise ValueError("it is no zip archive")
     try:
         with zipfile.ZipFile(file) as archive:
@@ -120,9 +140,9 @@ def _sizes_in(file: BinaryIO, path: Path) -> dict[int, int]:
             _require_own_byte_order(archive)
             sizes = {_begin_of(member, file): member.file_size for member in members}
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
-        raise DamagedCheckpointError(f"checkpoint {path} is damaged: {error}") from error
+        raise DamagedCheckpointError(f"checkpoint {place} is damaged: {error}") from error
     if damaged is not None:
-        raise DamagedCheckpointError(f"checkpoint {path} is damaged: the checksum of {damaged} is wrong")
+        raise DamagedCheckpointError(f"checkpoint {place} is damaged: the checksum of {damaged} is wrong")
     return sizes
 
 

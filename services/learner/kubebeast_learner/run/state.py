@@ -6,7 +6,6 @@ The file may come from any source. An invalid value raises CheckpointError, whic
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -43,23 +42,23 @@ class Checkpoint:
     """RunStats.state_dict."""
 
     @classmethod
-    def of(cls, path: Path, state: Mapping[str, Any]) -> "Checkpoint":
-        """Checks a state that was read from `path`, and returns it.
+    def of(cls, place: str, state: Mapping[str, Any]) -> "Checkpoint":
+        """Checks a state that was read from `place`, and returns it.
 
         Raises CheckpointError unless it has all values that playing reads, each of the right type.
         """
-        with taking_over(path, "step"):
+        with taking_over(place, "step"):
             step = _count(state["step"])
-        with taking_over(path, "env_spec"):
+        with taking_over(place, "env_spec"):
             env_spec = EnvSpec.from_plain(_mapping(state["env_spec"]))
-        with taking_over(path, "config"):
+        with taking_over(place, "config"):
             config = _mapping(state["config"])
             section_from_settings(ModelConfig, config)
             section_from_settings(TasksConfig, config)
-        with taking_over(path, "task_configs"):
+        with taking_over(place, "task_configs"):
             plain = _mapping(state.get("task_configs", {}))
             task_configs = {task: EnvConfig.from_plain(told) for task, told in plain.items()}
-        with taking_over(path, "learner.model"):
+        with taking_over(place, "learner.model"):
             learner = _mapping(state["learner"])
             for name, tensor in _mapping(learner["model"]).items():
                 if not isinstance(tensor, Tensor):
@@ -67,17 +66,17 @@ class Checkpoint:
         further = {name: state[name] for name in ("env_statistics", "rng", "stats") if name in state}
         return cls(step=step, env_spec=env_spec, config=config, learner=learner, task_configs=task_configs, **further)
 
-    def require_resumable(self, path: Path) -> None:
+    def require_resumable(self, place: str) -> None:
         """Raises CheckpointError unless it has the values that a training takes over.
 
         Weights, optimizer and statistics must also fit the learner, which is checked within `taking_over`.
         """
-        with taking_over(path, "learner.version"):
+        with taking_over(place, "learner.version"):
             _count(self.learner["version"])
-        with taking_over(path, "learner.optimizer"):
+        with taking_over(place, "learner.optimizer"):
             _mapping(self.learner["optimizer"])
         for name in ("rng", "stats"):
-            with taking_over(path, name):
+            with taking_over(place, name):
                 if not _mapping(getattr(self, name)):
                     raise ValueError("there is none")
 
@@ -97,16 +96,16 @@ class Checkpoint:
 
 
 @contextlib.contextmanager
-def taking_over(path: Path, name: str) -> Iterator[None]:
+def taking_over(place: str, name: str) -> Iterator[None]:
     """Wraps code that reads a part of the state: all its errors become a CheckpointError with the part's name."""
     try:
         yield
     except CheckpointError:
         raise
     except KeyError as error:
-        raise CheckpointError(f"checkpoint {path}: {name}: there is no {error}") from error
+        raise CheckpointError(f"checkpoint {place}: {name}: there is no {error}") from error
     except Exception as error:  # values of a wrong type may raise any error
-        raise CheckpointError(f"checkpoint {path}: {name}: {message(error) or type(error).__name__}") from error
+        raise CheckpointError(f"checkpoint {place}: {name}: {message(error) or type(error).__name__}") from error
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -1,7 +1,6 @@
 """Construction of a run's learner: the model for its environment, and the state of a checkpoint if there is one."""
 
 import logging
-from pathlib import Path
 
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
@@ -59,14 +58,14 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
 def assemble_learner(
     config: TrainingConfig,
     spec: EnvSpec,
-    saved: tuple[Path, Checkpoint] | None,
+    saved: tuple[str, Checkpoint] | None,
     place: Place = ALONE,
     model: Model | None = None,
 ) -> Learner:
     """Returns the learner for the environment `spec`, with the state of the checkpoint if there is one.
 
     Args:
-        saved: Path and content of the checkpoint, or None.
+        saved: Place and content of the checkpoint, or None.
         model: A result of assemble_model, which is called if this is None.
 
     Raises:
@@ -93,10 +92,10 @@ def assemble_learner(
     return learner
 
 
-def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, path: Path, checkpoint: Checkpoint) -> None:
+def _restore(config: TrainingConfig, spec: EnvSpec, learner: Learner, place: str, checkpoint: Checkpoint) -> None:
     if difference := checkpoint.env_spec.difference(spec):
-        raise ConfigError(f"xpid = {config.run.xpid!r}: {path} was trained on another environment: {difference}")
-    with taking_over(path, "learner"):
+        raise ConfigError(f"xpid = {config.run.xpid!r}: {place} was trained on another environment: {difference}")
+    with taking_over(place, "learner"):
         learner.load_state_dict(dict(checkpoint.learner))
-    with taking_over(path, "rng"):
+    with taking_over(place, "rng"):
         restore_rng_state(checkpoint.rng)

@@ -10,7 +10,6 @@ import math
 import shlex
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.spec.env_config import EnvConfig
@@ -96,11 +95,11 @@ class Training:
         self._saved_configs: Mapping[str, EnvConfig] = {}
         self._failed_episodes = FailedEpisodes()
 
-    def run(self, stop: threading.Event, saved: tuple[Path, Checkpoint] | None) -> None:
+    def run(self, stop: threading.Event, saved: tuple[str, Checkpoint] | None) -> None:
         """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint.
 
         On an error it saves one and raises; if the training has diverged and there are checkpoints, none is added.
-        `saved` is path and state of the checkpoint to resume, or None for a fresh start. Raises ConfigError if the
+        `saved` is place and state of the checkpoint to resume, or None for a fresh start. Raises ConfigError if the
         settings do not fit the environment or the checkpoint, ActorsError, CheckpointError, DivergedError,
         InferenceError, NotEnoughMemoryError, OSError, RankLostError and RunFolderError.
         """
@@ -111,12 +110,12 @@ class Training:
             )
             logger.warning(text, run.total_steps, batch)
         if saved is not None:
-            path, checkpoint = saved
-            with taking_over(path, "stats"):
+            place, checkpoint = saved
+            with taking_over(place, "stats"):
                 self._stats.load_state_dict(checkpoint.stats, checkpoint.step, checkpoint.env_spec.env_id)
             self._first_step = self._saved_step = checkpoint.step
             self._saved_configs = checkpoint.task_configs
-            logger.info("resuming %s at step %d of %d", path, checkpoint.step, run.total_steps)
+            logger.info("resuming %s at step %d of %d", place, checkpoint.step, run.total_steps)
             if checkpoint.step >= run.total_steps:
                 text = "the run has made %d steps and total_steps is %d: nothing is left, give a larger --total-steps"
                 logger.warning(text, checkpoint.step, run.total_steps)
@@ -152,7 +151,7 @@ class Training:
             lines.append(f"play it: kubebeast eval {where}")
         return "\n".join(lines)
 
-    def _train(self, spec: EnvSpec, model: Model, saved: tuple[Path, Checkpoint] | None, stop: threading.Event) -> None:
+    def _train(self, spec: EnvSpec, model: Model, saved: tuple[str, Checkpoint] | None, stop: threading.Event) -> None:
         learner = assemble_learner(self._config, spec, saved, self._place, model)
         seed = (
             self._place.seed(self._config.run.seed) + learner.version
@@ -173,7 +172,7 @@ class Training:
             self._actors.drain(finished=self._stats.step >= self._config.run.total_steps)
         except Exception as error:
             has_diverged = isinstance(error, DivergedError)
-            if has_diverged and self._store.paths():
+            if has_diverged and self._store.checkpoints():
                 logger.error("no checkpoint of a training that has diverged: those from before stay")
             else:
                 self._save(learner, spec, failing=True)
@@ -332,8 +331,7 @@ class Training:
             return
         try:
             with self._monitor.saving(), eager(learner.device):
-                path = self._store.save(checkpoint.to_plain())
-            num_bytes = path.stat().st_size
+                written = self._store.save(checkpoint.to_plain())
         except OSError as error:
             self._stats.note_failed_checkpoint()
             logger.error("checkpoint at step %d not saved: %s", self._stats.step, error)
@@ -341,5 +339,5 @@ class Training:
                 raise
         else:
             self._saved_step = self._stats.step
-            self._stats.note_checkpoint(num_bytes)
-            logger.info("saved %s", path)
+            self._stats.note_checkpoint(written.num_bytes)
+            logger.info("saved %s", written.place)

@@ -34,6 +34,7 @@ from kubebeast_learner.training.stopping import Stop
 from kubebeast_runs.files.room import POLL_S
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
+from kubebeast_runs.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Run(Generic[ConfigT]):
     config: ConfigT
     log: RunLog | RankLog
     store: CheckpointStore
-    saved: tuple[Path, Checkpoint] | None
+    saved: tuple[str, Checkpoint] | None
     """Path and state of the checkpoint to resume; None for a new run."""
     monitor: Monitor
     """State of the training, for other threads."""
@@ -94,7 +95,7 @@ def open_run(
         _set_threads(config.run.learner_threads, num_local_processes, place.num_local_ranks)
         choose_device(config.run.device, place)  # a missing device is refused before the run's folder records it
         torch.manual_seed(config.run.seed)
-        store = CheckpointStore(log.folder, config.run.keep_checkpoints)
+        store = CheckpointStore(LocalStorage(log.folder), config.run.keep_checkpoints)
         saved = first_ranks(_load_newest(store) if place.is_first else None)
         _settle(config, saved)
         run = Run(process, config, log, store, saved, monitor or Monitor())
@@ -175,26 +176,26 @@ def _wait_for_folder(folder: Path, open_log: OpenLog, stop: Stop) -> RunLog | Ra
             raise EndedError(stop.exit_status)
 
 
-def _load_newest(store: CheckpointStore) -> tuple[Path, Checkpoint] | None:
+def _load_newest(store: CheckpointStore) -> tuple[str, Checkpoint] | None:
     saved = store.load_newest()
     if saved is None:
         return None
-    path, state = saved
-    checkpoint = Checkpoint.of(path, state)
-    checkpoint.require_resumable(path)
-    return path, checkpoint
+    place, state = saved
+    checkpoint = Checkpoint.of(place, state)
+    checkpoint.require_resumable(place)
+    return place, checkpoint
 
 
-def _settle(config: TrainingConfig, saved: tuple[Path, Checkpoint] | None) -> None:
+def _settle(config: TrainingConfig, saved: tuple[str, Checkpoint] | None) -> None:
     """Logs the settings and their changes since the checkpoint. Raises ConfigError if the checkpoint forbids one."""
     settings = as_settings(config)
     changed: Mapping[str, tuple[Any, Any]] = {}
     if saved is not None:
-        path, checkpoint = saved
+        place, checkpoint = saved
         before = as_settings(TrainingConfig()) | dict(checkpoint.config)  # older checkpoints lack newer settings
-        with taking_over(path, "config"):
+        with taking_over(place, "config"):
             changed = changes(settings, before)
-        check_resume(settings, before, str(path))
+        check_resume(settings, before, place)
     defaults = as_settings(type(config)())
     chosen = " ".join(f"{name}={value}" for name, value in settings.items() if value != defaults.get(name))
     logger.info("settings other than the defaults, config.yaml of the run has all: %s", chosen or "none")

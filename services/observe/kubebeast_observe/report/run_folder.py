@@ -7,10 +7,11 @@ from typing import Any
 
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_observe.report.out_log import OutLog, read_out_log
-from kubebeast_runs.checkpoints import checkpoint_paths, step_of
+from kubebeast_runs.checkpoints import list_checkpoints
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.log_table import NO_LOG, LogTable, read_log
 from kubebeast_runs.scores import read_scores
+from kubebeast_runs.storage.local import LocalStorage
 from kubebeast_runs.weights import NAME as WEIGHTS
 from kubebeast_runs.weights import read_env_spec
 
@@ -69,5 +70,6 @@ def _log(folder: Path) -> LogTable:
 
 
 def _checkpoints(folder: Path) -> list[CheckpointFile]:
-    paths = [*checkpoint_paths(folder), folder / WEIGHTS]
-    return [CheckpointFile(path.name, step_of(path), path.stat().st_size) for path in paths if path.is_file()]
+    storage = LocalStorage(folder)
+    found = [CheckpointFile(saved.file.name, saved.step, saved.file.num_bytes) for saved in list_checkpoints(storage)]
+    return found + [CheckpointFile(WEIGHTS, None, file.num_bytes) for file in storage.files() if file.name == WEIGHTS]

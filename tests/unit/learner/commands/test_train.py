@@ -26,7 +26,7 @@ from kubebeast_learner.config import (
     TrainConfig,
 )
 from kubebeast_learner.ranks.place import Place
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointStore, Saved
 
 PATIENCE_S = 60.0
 
@@ -78,7 +78,7 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
     answers: dict[str, tuple[int, str]] = {}
     save = CheckpointStore.save
 
-    def ask_and_save(store: CheckpointStore, state: dict[str, Any]) -> Path:
+    def ask_and_save(store: CheckpointStore, state: dict[str, Any]) -> Saved:
         port = re.search(r"serving HTTP on port (\d+)", caplog.text)
         assert port is not None
         answers.update({path: ask(port[1], path) for path in ("/readyz", "/healthz")})

@@ -16,6 +16,7 @@ from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
 from kubebeast_learner.models import make_model
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_runs.storage.local import LocalStorage
 
 STEP = 1234
 
@@ -66,5 +67,5 @@ def write_checkpoint(
         "config": as_settings(replace(settings, model=model)),
         "learner": {"model": make_model(observation, action, model, settings.tasks.num_tasks).state_dict()},
     }
-    CheckpointStore(folder, keep=1).save(state)
+    CheckpointStore(LocalStorage(folder), keep=1).save(state)
     return folder

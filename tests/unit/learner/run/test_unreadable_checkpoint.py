@@ -1,6 +1,7 @@
 """Without proof of damage the newest checkpoint is neither skipped nor deleted, and other files are left alone."""
 
 import errno
+import io
 import os
 import socket
 import zipfile
@@ -13,8 +14,45 @@ import torch
 
 from kubebeast_learner.run import checkpoint
 from kubebeast_learner.run.checkpoint import CheckpointStore
-from kubebeast_learner.run.checkpoint_file import CheckpointError, load
-from tests.unit.learner.run.test_checkpoint import names, state, steps
+from kubebeast_learner.run.checkpoint_file import CheckpointError, load_path
+from kubebeast_runs.storage.local import LocalStorage
+from tests.unit.learner.run.test_checkpoint import names, save, state, steps
+
+
+class FailingStorage(LocalStorage):
+    """A folder whose files cannot be opened, or read at one byte."""
+
+    at_opening: OSError | None = None
+    at_byte: tuple[int, OSError] | None = None
+
+    def open(self, name: str) -> io.RawIOBase:
+        if self.at_opening is not None:
+            raise self.at_opening
+        file = super().open(name)
+        return file if self.at_byte is None else FailingFile(file, *self.at_byte)
+
+
+class FailingFile(io.RawIOBase):
+    def __init__(self, file: io.RawIOBase, at_byte: int, error: OSError) -> None:
+        self._file, self._at_byte, self._error = file, at_byte, error
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int | None:
+        if self._file.tell() <= self._at_byte < self._file.tell() + len(buffer):
+            raise self._error
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def foreign(folder: Path, name: str) -> list[Path]:
@@ -36,7 +74,7 @@ def test_folders_fifos_sockets_links_and_devices_of_such_a_name_are_left_alone(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a socket's path may have 108 bytes
     others = foreign(tmp_path, name)
-    store = CheckpointStore(tmp_path, keep=1)
+    store = CheckpointStore(LocalStorage(tmp_path), keep=1)
     assert store.load_newest() is None
     for step in (1, 2):
         store.save(state(step))
@@ -46,8 +84,8 @@ def test_folders_fifos_sockets_links_and_devices_of_such_a_name_are_left_alone(
 
 
 def test_files_of_people_are_left_alone(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
-    store.save(state(1)).rename(tmp_path / "checkpoint-1.pt")
+    store = CheckpointStore(LocalStorage(tmp_path), keep=1)
+    save(store, state(1)).rename(tmp_path / "checkpoint-1.pt")
     others = {"checkpoint-best.pt", "checkpoint-best.pt.tmp", "model.tar.tmp", "checkpoint-2.pt.tmp", "checkpoint-1.pt"}
     for name in others - {"checkpoint-1.pt"}:
         (tmp_path / name).write_bytes(b"mine")
@@ -84,7 +122,7 @@ def compressed(path: Path) -> None:
 def test_a_newest_that_is_not_proven_damaged_stops_the_run_and_is_never_deleted(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
+    store = CheckpointStore(LocalStorage(tmp_path), keep=1)
     store.save(state(2))
     newest = tmp_path / "checkpoint-000000000003.pt"
     newest.write_bytes((tmp_path / "checkpoint-000000000002.pt").read_bytes())
@@ -96,49 +134,39 @@ def test_a_newest_that_is_not_proven_damaged_stops_the_run_and_is_never_deleted(
 
 
 @pytest.mark.parametrize("error", [errno.EACCES, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE])
-def test_a_newest_that_cannot_be_opened_now_stops_the_run(
-    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
-    newest = store.save(state(1))
+def test_a_newest_that_cannot_be_opened_now_stops_the_run(tmp_path: Path, error: int) -> None:
+    newest = save(CheckpointStore(LocalStorage(tmp_path), keep=1), state(1))
+    storage = FailingStorage(tmp_path)
+    store = CheckpointStore(storage, keep=1)
+    storage.at_opening = OSError(error, os.strerror(error), str(newest))
 
-    def fail(path: Path, flags: int) -> None:
-        raise OSError(error, os.strerror(error), str(path))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", fail)
-        with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
-            store.load_newest()
+    with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
+        store.load_newest()
+    storage.at_opening = None
     assert newest.exists() and store.load_newest() is not None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ESTALE])
 def test_a_newest_with_a_block_that_cannot_be_read_now_stops_the_run_and_is_kept(
-    tmp_path: Path, error: int, share: float, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, error: int, share: float
 ) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
+    storage = FailingStorage(tmp_path)
+    store = CheckpointStore(storage, keep=1)
     store.save(state(1))
-    newest = store.save(state(2))
-    lost, read = int(share * (newest.stat().st_size - 1)), os.readv
+    newest = save(store, state(2))
+    storage.at_byte = int(share * (newest.stat().st_size - 1)), OSError(error, os.strerror(error))
 
-    def fail_at_the_block(descriptor: int, buffers: list[bytearray]) -> int:
-        position = os.lseek(descriptor, 0, os.SEEK_CUR)
-        if position <= lost < position + sum(map(len, buffers)):
-            raise OSError(error, os.strerror(error))
-        return read(descriptor, buffers)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "readv", fail_at_the_block)
-        with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
-            store.load_newest()
+    with pytest.raises(CheckpointError, match=f"{os.strerror(error)}.*not proven damaged"):
+        store.load_newest()
+    storage.at_byte = None
     store.save(state(1))
     assert newest.exists() and store.load_newest() is not None
 
 
 def test_a_newest_for_which_memory_is_lacking_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
-    newest = store.save(state(1))
+    store = CheckpointStore(LocalStorage(tmp_path), keep=1)
+    newest = save(store, state(1))
 
     def fail(path: Path, **options: Any) -> None:
         raise MemoryError
@@ -151,9 +179,9 @@ def test_a_newest_for_which_memory_is_lacking_stops_the_run(tmp_path: Path, monk
 
 
 def test_a_damaged_file_that_somebody_has_replaced_meanwhile_is_not_deleted(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path, keep=2)
+    store = CheckpointStore(LocalStorage(tmp_path), keep=2)
     store.save(state(1))
-    newest = store.save(state(2))
+    newest = save(store, state(2))
     whole = newest.read_bytes()
     newest.write_bytes(whole[:100])
     store.load_newest()
@@ -166,7 +194,7 @@ def test_a_damaged_file_that_somebody_has_replaced_meanwhile_is_not_deleted(tmp_
 def test_old_files_that_cannot_be_deleted_cost_no_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
+    store = CheckpointStore(LocalStorage(tmp_path), keep=1)
     store.save(state(1))
 
     def fail(path: Path, missing_ok: bool = False) -> None:
@@ -178,7 +206,7 @@ def test_old_files_that_cannot_be_deleted_cost_no_checkpoint(
 
 
 def test_a_tensor_of_more_memory_than_the_file_has_is_refused(tmp_path: Path) -> None:
-    path = CheckpointStore(tmp_path, keep=1).save(state(1))
+    path = save(CheckpointStore(LocalStorage(tmp_path), keep=1), state(1))
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
@@ -186,4 +214,4 @@ def test_a_tensor_of_more_memory_than_the_file_has_is_refused(tmp_path: Path) ->
             number, larger = (b"M" + value.to_bytes(2, "little") for value in (1000, 60000))
             archive.writestr(name, content.replace(number, larger) if name.endswith("data.pkl") else content)
     with pytest.raises(CheckpointError, match=f"{path} cannot be read: "):
-        load(path)
+        load_path(path)

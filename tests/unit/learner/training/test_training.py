@@ -12,12 +12,13 @@ from kubebeast_learner.algorithm import DivergedError, Learner, UpdateStats
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
-from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore
+from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore, Saved
 from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import LATER_UPDATE_S, Monitor
 from kubebeast_learner.training.progress import JsonProgress
 from kubebeast_runs.log import RunLog
+from kubebeast_runs.storage.local import LocalStorage
 from tests.unit.learner.algorithm.learning_data import random_rollout
 from tests.unit.learner.run.test_run_stats import Clock
 from tests.unit.learner.training.scripted_actors import BATCHES, ScriptedActors
@@ -51,11 +52,11 @@ def train(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     total_steps: int = 10**9,
-    saved: tuple[Path, dict[str, Any]] | None = None,
+    saved: tuple[str, dict[str, Any]] | None = None,
 ) -> None:
     save = CheckpointStore.save
 
-    def save_and_tell(store: CheckpointStore, state: Mapping[str, Any]) -> Path:
+    def save_and_tell(store: CheckpointStore, state: Mapping[str, Any]) -> Saved:
         actors.calls.append("save")
         return save(store, state)
 
@@ -69,7 +70,7 @@ def train(
         training = Training(
             config,
             actors=actors,
-            store=CheckpointStore(folder / "run", keep=1),
+            store=CheckpointStore(LocalStorage(folder / "run"), keep=1),
             run_log=run_log,
             progress=JsonProgress(60.0, None),
             monitor=monitor,
@@ -112,12 +113,12 @@ class SpoiltActors(ScriptedActors):
 def test_a_training_that_diverges_leaves_the_checkpoints_from_before(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = CheckpointStore(tmp_path / "run", keep=1).save(
-        {"format": FORMAT, "step": 0, "env_spec": {}, "config": {}, "learner": {"model": {}}}
-    )
+    store = CheckpointStore(LocalStorage(tmp_path / "run"), keep=1)
+    store.save({"format": FORMAT, "step": 0, "env_spec": {}, "config": {}, "learner": {"model": {}}})
+    before = store.checkpoints()
     with pytest.raises(DivergedError, match="10 updates in a row"):
         train(SpoiltActors(clock, since=2), Monitor(), tmp_path, monkeypatch)
-    assert CheckpointStore(tmp_path / "run", keep=1).paths() == [before]
+    assert store.checkpoints() == before
 
 
 def test_a_training_that_diverges_before_its_first_checkpoint_saves_what_is_finite(
@@ -125,7 +126,7 @@ def test_a_training_that_diverges_before_its_first_checkpoint_saves_what_is_fini
 ) -> None:
     with pytest.raises(DivergedError, match="10 updates in a row"):
         train(SpoiltActors(clock, since=2), Monitor(), tmp_path, monkeypatch)
-    found = CheckpointStore(tmp_path / "run", keep=1).load_newest()
+    found = CheckpointStore(LocalStorage(tmp_path / "run"), keep=1).load_newest()
     assert found is not None and found[1]["learner"]["version"] == 2
     assert found[1]["step"] == 2 * random_rollout().valid.sum(), "steps of skipped updates are not counted"
 
@@ -145,7 +146,7 @@ def test_a_state_that_is_not_finite_takes_the_place_of_no_checkpoint(
     monkeypatch.setattr(Learner, "update", spoil)
     with pytest.raises(DivergedError, match=r"model\.torso\..* holds inf"):
         train(actors, Monitor(), tmp_path, monkeypatch, total_steps)
-    assert CheckpointStore(tmp_path / "run", keep=1).paths() == []
+    assert CheckpointStore(LocalStorage(tmp_path / "run"), keep=1).checkpoints() == []
     assert "save" not in actors.calls
 
 
@@ -166,7 +167,7 @@ def test_a_run_that_was_trained_to_its_end_says_that_nothing_is_left(
     actors: ScriptedActors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(actors, Monitor(), tmp_path, monkeypatch)
-    saved = CheckpointStore(tmp_path / "run", keep=1).load_newest()
+    saved = CheckpointStore(LocalStorage(tmp_path / "run"), keep=1).load_newest()
     assert saved is not None
     step = saved[1]["step"]
     train(ScriptedActors(Clock()), Monitor(), tmp_path, monkeypatch, step, saved)

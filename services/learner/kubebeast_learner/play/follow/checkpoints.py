@@ -1,35 +1,22 @@
 """Choice of the next checkpoint of a run to play."""
 
 import logging
-from dataclasses import dataclass
-from pathlib import Path
 
-from kubebeast_learner.run.checkpoint import CheckpointStore
-from kubebeast_runs.checkpoints import step_of
+from kubebeast_runs.checkpoints import SavedCheckpoint, list_checkpoints
+from kubebeast_runs.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SavedCheckpoint:
-    """A file as it was saved: a later file of the same name is not equal to it."""
-
-    path: Path
-    step: int
-    saved_at_ns: int
-    """Time of the save in nanoseconds since 1970."""
-    inode: int
 
 
 class CheckpointFeed:
     """The checkpoints of a run in the order of their appearance. Not thread-safe.
 
-    A look lists the run's folder, which the learner changes meanwhile: files appear whole, and old ones vanish.
+    A look lists the run's storage, which the learner changes meanwhile: files appear whole, and old ones vanish.
     """
 
-    def __init__(self, folder: Path, played_step: int | None) -> None:
+    def __init__(self, storage: Storage, played_step: int | None) -> None:
         """`played_step` is that of the last played checkpoint; only later ones are pending. None: all are pending."""
-        self._store = CheckpointStore(folder, keep=1)
+        self._storage = storage
         self._waiting: list[SavedCheckpoint] = []
         self._num_older = 0
         self._listed: list[SavedCheckpoint] = []
@@ -62,21 +49,9 @@ class CheckpointFeed:
         return skipped
 
     def _list(self) -> list[SavedCheckpoint]:
-        """Returns the checkpoints in the folder, highest step last; the previous list if it cannot be listed."""
+        """Returns the checkpoints of the run, highest step last; the previous list if it cannot be listed."""
         try:
-            paths = self._store.paths()
+            return list_checkpoints(self._storage)[::-1]
         except OSError as error:
             logger.warning("checkpoints cannot be listed: %s", error)
             return self._listed
-        found = (_saved(path) for path in reversed(paths))
-        return [saved for saved in found if saved is not None]
-
-
-def _saved(path: Path) -> SavedCheckpoint | None:
-    """Describes a file of the folder; None if it has vanished since the folder was listed."""
-    step = step_of(path)
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return None if step is None else SavedCheckpoint(path, step, status.st_mtime_ns, status.st_ino)

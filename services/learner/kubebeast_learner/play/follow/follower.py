@@ -13,13 +13,15 @@ from kubebeast_envserver.envs.factory import EnvironmentFailure
 from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained
-from kubebeast_learner.play.follow.checkpoints import CheckpointFeed, SavedCheckpoint
+from kubebeast_learner.play.follow.checkpoints import CheckpointFeed
 from kubebeast_learner.play.follow.metrics import FollowMetrics
 from kubebeast_learner.play.trained_model import load_trained
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint import CheckpointError
+from kubebeast_runs.checkpoints import SavedCheckpoint
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.score_log import ScoreLog
+from kubebeast_runs.storage.local import LocalStorage
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class Follower:
         self._scores = scores
         self._stop = stop
         self._metrics = metrics
-        self._feed = CheckpointFeed(folder, scores.newest_step)
+        self._feed = CheckpointFeed(LocalStorage(folder), scores.newest_step)
         self._look_due = Timer(POLL_S)
         self._num_deleted = 0
         self._said_stopped = False
@@ -74,13 +76,13 @@ class Follower:
 
     def _play(self, saved: SavedCheckpoint) -> None:
         """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
-        started_at = time.monotonic()
+        started_at, path = time.monotonic(), self._folder / saved.file.name
         try:
-            trained = load_trained(CheckpointConfig(checkpoint=saved.path), is_own=True)
+            trained = load_trained(CheckpointConfig(checkpoint=path), is_own=True)
             with output_to_stderr():  # the output of environments is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
-            if not saved.path.exists():  # replaced by newer ones
+            if not path.exists():  # replaced by newer ones
                 self._num_deleted += 1
             elif isinstance(error, ConfigError):
                 raise
@@ -98,7 +100,7 @@ class Follower:
             "episodes_cut_off": sum(episode.cut_off for episode in evaluation.episodes),
             "checkpoints_skipped": skipped,
         }
-        facts: dict[str, float | str] = {"saved_at": saved.saved_at_ns / 1e9, **_settings(evaluation)}
+        facts: dict[str, float | str] = {"saved_at": saved.file.saved_at_ns / 1e9, **_settings(evaluation)}
         self._scores.add(saved.step, {**score, **counts}, facts)
         self._metrics.note_score(saved.step, score, skipped)
         for note in evaluation.notes:

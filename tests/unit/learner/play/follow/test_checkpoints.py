@@ -5,6 +5,7 @@ from typing import Any
 
 from kubebeast_common.atomic_file import SUFFIX
 from kubebeast_learner.play.follow.checkpoints import CheckpointFeed
+from kubebeast_runs.storage.local import LocalStorage
 from tests.unit.learner.play.follow.followed_run import FollowedRun
 
 
@@ -17,7 +18,7 @@ def taken(feed: CheckpointFeed) -> Iterator[Any]:
 
 
 def test_the_newest_is_taken_and_those_before_it_stand_by(run: FollowedRun) -> None:
-    feed = CheckpointFeed(run.folder, None)
+    feed = CheckpointFeed(LocalStorage(run.folder), None)
     run.save(10, 20, 30)
     assert steps_of(taken(feed)) == [30, 20, 10]
     run.save(40)
@@ -25,7 +26,7 @@ def test_the_newest_is_taken_and_those_before_it_stand_by(run: FollowedRun) -> N
 
 
 def test_those_that_appear_while_one_is_played_are_not_skipped(run: FollowedRun) -> None:
-    feed = CheckpointFeed(run.folder, None)
+    feed = CheckpointFeed(LocalStorage(run.folder), None)
     run.save(10, 20, 30)
     assert steps_of([feed.take()]) == [30]
     run.save(40)
@@ -35,7 +36,7 @@ def test_those_that_appear_while_one_is_played_are_not_skipped(run: FollowedRun)
 
 
 def test_those_that_were_deleted_before_their_turn_count_as_skipped(run: FollowedRun) -> None:
-    feed = CheckpointFeed(run.folder, None)
+    feed = CheckpointFeed(LocalStorage(run.folder), None)
     run.save(10)
     feed.look()
     run.path(10).unlink()
@@ -46,12 +47,12 @@ def test_those_that_were_deleted_before_their_turn_count_as_skipped(run: Followe
 
 def test_a_file_that_is_still_being_written_is_none(run: FollowedRun) -> None:
     run.path(10).with_suffix(".pt" + SUFFIX).write_bytes(b"half of it")
-    assert CheckpointFeed(run.folder, None).take() is None
+    assert CheckpointFeed(LocalStorage(run.folder), None).take() is None
 
 
 def test_a_learner_that_went_back_behind_a_damaged_checkpoint_is_followed(run: FollowedRun) -> None:
     run.save(10, 30)
-    feed = CheckpointFeed(run.folder, 30)
+    feed = CheckpointFeed(LocalStorage(run.folder), 30)
     assert feed.take() is None
     run.path(30).unlink()
     run.save(20)

@@ -1,0 +1,1 @@
+"""Storages: the places of files that a run writes whole, such as its checkpoints."""
