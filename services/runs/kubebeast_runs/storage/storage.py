@@ -38,4 +38,4 @@ class Storage(Protocol):
         """Deletes a file, if there is one."""
 
     def delete_unfinished(self, is_own: Callable[[str], bool]) -> None:
-        """Deletes what killed processes have left of writes of files whose names are `is_own`."""
+        """Deletes the remains of writes of killed processes, if `is_own` returns True for the name of the file."""
