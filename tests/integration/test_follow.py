@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
 import pytest
 
 from harness.processes import warm_start
@@ -81,6 +82,19 @@ def test_a_run_is_followed_from_before_its_start_to_its_end(tmp_path: Path) -> N
     assert scores.steps[-1] >= total_steps
     again = run(command("eval", f"--savedir={tmp_path}", *FLAGS))
     assert (again.returncode, (tmp_path / "run" / NAME).read_text().count("\n")) == (0, 3), "nothing is played twice"
+
+
+def test_processes_that_environments_leave_behind_do_not_pile_up(tmp_path: Path) -> None:
+    env = "--env=tests.integration.littering_env:Littering-v0"
+    trained = run(training_command("mono", tmp_path, *TRAINING, env, "--total-steps=200"))
+    assert trained.returncode == 0, trained.stderr
+    with warm_start.Process(
+        command("eval", f"--savedir={tmp_path}", *FLAGS, env, "--linger"), env=environment()
+    ) as process:
+        next_line(process.stderr, "mean return")
+        children = psutil.Process(process.pid).children()
+        assert [child.pid for child in children if child.status() == psutil.STATUS_ZOMBIE] == []
+        process.kill()
 
 
 @pytest.mark.parametrize(

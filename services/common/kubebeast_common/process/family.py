@@ -143,6 +143,19 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def reap_ended(own: Container[int] = ()) -> None:
+    """Reaps the children that have ended, adopted ones among them. Does not block.
+
+    Without it, each would keep its process id to the end of this process. Children that other code waits for must be in
+    `own`, because their exit statuses are lost.
+    """
+    for pid in children(os.getpid()):
+        entry = None if pid in own else read_entry(pid)
+        if entry is not None and not entry.is_alive:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
 class Adopted:
     """Adopted children of this process. All its other children must be passed as `own`."""
 
@@ -157,11 +170,7 @@ class Adopted:
         if time.monotonic() >= self._age_at:
             self._age_at = time.monotonic() + _NEW_FOR_S
             self._older, self._pids = self._pids, set(children(os.getpid())) - own
-        for pid in set(children(os.getpid())) - own:
-            entry = read_entry(pid)
-            if entry is not None and not entry.is_alive:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        reap_ended(own)
 
     def new(self, own: set[int]) -> set[int]:
         """Returns children adopted in the last second or two: orphans of a process that has just ended. Some arrive

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from kubebeast_common.log import fields
+from kubebeast_common.process.family import reap_ended
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_envserver.envs.factory import EnvironmentFailure
 from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
@@ -90,6 +91,8 @@ class Follower:
                 self._metrics.num_failed += 1
                 logger.error("the checkpoint at step %d is not played: %s", saved.step, error)
             return
+        finally:
+            reap_ended()  # the environments are closed, and nothing else waits for a child
         self._record(saved, evaluation, time.monotonic() - started_at)
 
     def _record(self, saved: SavedCheckpoint, evaluation: Evaluation, play_s: float) -> None:

@@ -1,0 +1,17 @@
+"""A CartPole that leaves an ended process without a parent behind in every episode."""
+
+import subprocess
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+
+class Littering(CartPoleEnv):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        subprocess.run(["sh", "-c", "true &"], check=True)
+        result: tuple[Any, dict[str, Any]] = super().reset(seed=seed, options=options)
+        return result
+
+
+gymnasium.register("Littering-v0", entry_point=f"{__name__}:Littering", max_episode_steps=20)
