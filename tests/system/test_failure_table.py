@@ -20,7 +20,7 @@ TESTS = {
     "environment raises, calls `sys.exit`, or returns a wrong shape, a reward or an observation that is not finite": (
         environments.test_an_environment_that_fails_is_made_anew_and_the_others_go_on
     ),
-    "environment fails `--max-failures` times within `--failure-window-s`, never after 20 steps or more": (
+    "`--max-failures` failures of an environment in `--failure-window-s`, under 20 steps apart": (
         processes.test_an_environment_that_fails_too_often_is_given_up_and_returns_with_its_process
     ),
     "no environment ever works: its module, its constructor (in three tries), its first reset or step fails": (
