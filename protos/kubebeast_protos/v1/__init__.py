@@ -9,11 +9,5 @@ PROTOCOL_MINOR = 6
 INFO_MINOR = 6
 """From this minor version on a learner takes Episode.info and Episode.exact_return."""
 
-MAX_LOG_INFO = 32
-"""Maximum number of entries in Welcome.log_info."""
-
-MAX_INFO_KEY_CHARACTERS = 100
-"""Maximum length of an entry in Welcome.log_info."""
-
 ABSENT_MINOR = 4
 """From this minor version on a learner takes rows of agents that are absent."""

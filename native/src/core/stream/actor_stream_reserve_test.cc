@@ -8,11 +8,13 @@ namespace {
 
 class ActorStreamReserveTest : public OpenPoolTest {
  protected:
-  void SetUp() override {
-    StartOpenPool([](PoolOptions& options) {
+  void SetUp() override { Start(PoolOptions().handshake_timeout); }
+
+  void Start(std::chrono::milliseconds handshake_timeout) {
+    StartOpenPool([handshake_timeout](PoolOptions& options) {
       options.max_envs = 3;
       options.keep_surplus = true;
-      options.handshake_timeout = std::chrono::milliseconds(100);
+      options.handshake_timeout = handshake_timeout;
     });
   }
 
@@ -39,6 +41,19 @@ TEST_F(ActorStreamReserveTest, SurplusStreamIsWelcomedWhenASlotIsFree) {
   EXPECT_EQ(Stat(*pool_, "streams_in_reserve"), 0);
   EXPECT_EQ(Stat(*pool_, "envs"), 2);
   Walk(second, 3);
+}
+
+TEST_F(ActorStreamReserveTest, StreamWaitsForLongerThanAHandshakeMayTake) {
+  Start(std::chrono::milliseconds(1000));
+  TestActor first(pool_->address(), 3);
+  ASSERT_TRUE(first.Join());
+  TestActor second(pool_->address(), 2, 3);
+  Wait(second, 1);
+  TestActor without_hello(pool_->address(), 1, 5);
+  EXPECT_EQ(without_hello.Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(Stat(*pool_, "streams_in_reserve"), 1);
+  first.Vanish();
+  EXPECT_TRUE(IsWelcomed(second));
 }
 
 TEST_F(ActorStreamReserveTest, StreamWaitsUntilItFitsAsAWhole) {

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from kubebeast_common.spec.log_info import MAX_KEYS, is_key
 from kubebeast_conformance.contract.leaves import check_elements, dtype_of, frame_elements
 from kubebeast_conformance.contract.mask import check_choices
 from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_conformance.contract.violation import ViolationError, require
-from kubebeast_protos.v1 import MAX_INFO_KEY_CHARACTERS, MAX_LOG_INFO, PROTOCOL_VERSION
+from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
@@ -58,10 +59,9 @@ class LearnerStream:
         minor, keys = self._hello.protocol_minor, list(welcome.log_info)
         known = minor >= ADDITIONS["Welcome.log_info"]
         require(not keys or known, "V4", "welcome.log_info", f"in minor {minor}")
-        require(len(keys) <= MAX_LOG_INFO, "W6", "welcome.log_info", f"{len(keys)} entries")
+        require(len(keys) <= MAX_KEYS, "W6", "welcome.log_info", f"{len(keys)} entries")
         for i, key in enumerate(keys):
-            fits = 1 <= len(key) <= MAX_INFO_KEY_CHARACTERS and key.isascii() and key.isprintable()
-            require(fits, "W6", f"welcome.log_info[{i}]", f"{key!r}")
+            require(is_key(key), "W6", f"welcome.log_info[{i}]", f"{key!r}")
 
     def _check_no_end(self, response: pb.ActResponse) -> None:
         minor = self._hello.protocol_minor

@@ -27,7 +27,7 @@ def _alike(settings: str, may_change: bool, reason: str) -> Resuming:
 
 RESUMING = (
     _alike("env preset env_kwargs wrappers time_limit", False, "They define the task of the run."),
-    _alike("task_shares", False, "The tasks are fixed, because the weights have a place for each. Their shares may change."),
+    _alike("task_shares", False, "The weights have a place for each task. Only the shares may change."),
     _alike(
         "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input task_input "
         "hidden_sizes separate_baseline normalise_observations normalise_values bounded_actions log_std_init "

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
+from kubebeast_common.spec.log_info import MAX_KEY_CHARACTERS, MAX_KEYS, is_key
 from kubebeast_learner.config.checks import (
     JsonObject,
     parse_object,
@@ -19,7 +20,6 @@ from kubebeast_learner.config.learning import LossConfig, ModelConfig, Optimizer
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.tasks import TasksConfig
-from kubebeast_protos.v1 import MAX_INFO_KEY_CHARACTERS, MAX_LOG_INFO
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,11 +109,10 @@ class RunConfig:
             require(isinstance(options, dict), "tracker_options", options, f"must be a JSON object, that of {name}")
 
     def _check_log_info(self) -> None:
-        require(len(self.log_info) <= MAX_LOG_INFO, "log_info", self.log_info, f"must have at most {MAX_LOG_INFO} keys")
+        require(len(self.log_info) <= MAX_KEYS, "log_info", self.log_info, f"must have at most {MAX_KEYS} keys")
         for key in self.log_info:
-            is_sendable = 1 <= len(key) <= MAX_INFO_KEY_CHARACTERS and key.isascii() and key.isprintable()
-            reason = f"must have 1 to {MAX_INFO_KEY_CHARACTERS} printable ASCII characters"
-            require(is_sendable, "log_info", key, reason)
+            reason = f"must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters"
+            require(is_key(key), "log_info", key, reason)
             require(self.log_info.count(key) == 1, "log_info", key, "is given twice")
 
 
