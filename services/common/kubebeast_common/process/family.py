@@ -39,7 +39,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_S = 2.0
 """Time limit for killed processes to disappear, and for killing a process that keeps forking."""
 _CLEAN_SEARCHES = 2
-"""Consecutive searches without a find, and without a process that ended meanwhile, that prove that none is left."""
+"""Consecutive searches without a new process, and without one that ended meanwhile, that prove that none is left."""
 _LOOK_EVERY_S = 2.0
 _NEW_FOR_S = 1.0
 _TRACKER = b"multiprocessing.resource_tracker"
@@ -226,8 +226,11 @@ def _known(entries: Iterable[ProcessEntry | None]) -> set[tuple[int, int]]:
 
 
 def _below(pid: int) -> Iterator[ProcessEntry | None]:
-    """Yields all descendants of a process, children before parents: the children of an ended process are unknown."""
-    for child in children(pid):
+    """Yields all descendants of a process, children before parents: the children of an ended process are unknown.
+
+    The newest children come first: a process that keeps forking has ended before thousands of older ones are read.
+    """
+    for child in reversed(children(pid)):
         entry = read_entry(child)
         if entry is not None:
             yield from _below(child)
@@ -240,10 +243,14 @@ def _kill(find: Callable[[], Iterator[ProcessEntry | None]]) -> None:
     """
     deadline = time.monotonic() + _PATIENCE_S
     num_clean = 0
+    seen: set[int] = set()
     while num_clean < _CLEAN_SEARCHES:
         ends = [(entry, _end(entry)) for entry in find()]
         killed = [entry.pid for entry, end in ends if entry is not None and end == "killed"]
-        num_clean = 0 if any(end in ("killed", "gone") for _, end in ends) else num_clean + 1
+        found = {entry.pid for entry, _ in ends if entry is not None}
+        # A new process that has ended since may have forked, too.
+        is_clean = found <= seen and all(end == "left" for _, end in ends)
+        num_clean, seen = num_clean + 1 if is_clean else 0, seen | found
         if time.monotonic() >= deadline:
             if killed:
                 logger.warning("%d processes that an environment has started cannot be ended", len(killed))

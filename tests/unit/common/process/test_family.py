@@ -160,3 +160,20 @@ print(json.dumps(own.wait()))
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     assert json.loads(result.stdout) == 0
+
+
+def test_a_process_that_forks_over_and_over_is_found_among_hundreds_that_ended(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from pathlib import Path
+from harness.chaos.simulators import WAYS
+from kubebeast_common.process.family import adopt_orphans, kill_descendants
+adopt_orphans()
+for _ in range(300):
+    if os.fork() == 0:
+        os._exit(0)
+WAYS["forks over and over"](Path(sys.argv[1]))
+kill_descendants()
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
+    assert started(tmp_path) and not alive(tmp_path)
