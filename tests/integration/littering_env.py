@@ -6,10 +6,13 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
+LITTER = "true"
+"""The program of the process that is left."""
+
 
 class Littering(CartPoleEnv):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        subprocess.run(["sh", "-c", "true &"], check=True)
+        subprocess.run(["sh", "-c", f"/bin/{LITTER} &"], check=True)
         result: tuple[Any, dict[str, Any]] = super().reset(seed=seed, options=options)
         return result
 

@@ -37,8 +37,8 @@ def _speak_minor(minor: int) -> None:
         welcome.protocol_minor = min(minor, welcome.protocol_minor)
         return check_welcome(welcome, offered)
 
-    def encode(step: int, rows: Any, leaves: Any, compression: Any, env_us: int = 0) -> pb.ActRequest:
-        return encode_observations(step, rows, leaves, compression, env_us if minor >= 2 else 0)
+    def encode(step: int, rows: Any, leaves: Any, compression: Any, env_us: int, info: Any) -> pb.ActRequest:
+        return encode_observations(step, rows, leaves, compression, env_us if minor >= 2 else 0, info)
 
     patch.multiple(session, PROTOCOL_MINOR=minor, check_welcome=check, encode_observations=encode).start()
 

@@ -62,6 +62,7 @@ class Follower:
         while not self._stop.is_set():
             saved = self._feed.take()
             self._note_turn()
+            reap_ended()  # no environment plays now, and nothing else waits for a child
             if not self._scores.is_whole:
                 self._scores.write()
             if saved is not None:
@@ -91,8 +92,6 @@ class Follower:
                 self._metrics.num_failed += 1
                 logger.error("the checkpoint at step %d is not played: %s", saved.step, error)
             return
-        finally:
-            reap_ended()  # the environments are closed, and nothing else waits for a child
         self._record(saved, evaluation, time.monotonic() - started_at)
 
     def _record(self, saved: SavedCheckpoint, evaluation: Evaluation, play_s: float) -> None:
