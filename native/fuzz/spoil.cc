@@ -55,6 +55,8 @@ void SetField(Message& message, const Reflection& reflection, const FieldDescrip
       return reflection.SetInt64(&message, field, static_cast<std::int64_t>(Value(script)));
     case FieldDescriptor::CPPTYPE_FLOAT:
       return reflection.SetFloat(&message, field, std::bit_cast<float>(static_cast<std::uint32_t>(Value(script))));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(&message, field, std::bit_cast<double>(static_cast<std::uint64_t>(Value(script))));
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.SetBool(&message, field, Value(script) % 2 == 1);
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -72,6 +74,10 @@ void SetElement(Message& message, const Reflection& reflection, const FieldDescr
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:
       return reflection.SetRepeatedInt64(&message, field, i, static_cast<std::int64_t>(Value(script)));
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      const auto bits = static_cast<std::uint64_t>(Value(script));
+      return reflection.SetRepeatedDouble(&message, field, i, std::bit_cast<double>(bits));
+    }
     case FieldDescriptor::CPPTYPE_ENUM:
       return reflection.SetRepeatedEnumValue(&message, field, i, static_cast<int>(Value(script)));
     case FieldDescriptor::CPPTYPE_STRING: {
@@ -89,6 +95,8 @@ void AddElement(Message& message, const Reflection& reflection, const FieldDescr
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:
       return reflection.AddInt64(&message, field, static_cast<std::int64_t>(Value(script)));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.AddDouble(&message, field, std::bit_cast<double>(static_cast<std::uint64_t>(Value(script))));
     case FieldDescriptor::CPPTYPE_ENUM:
       return reflection.AddEnumValue(&message, field, static_cast<int>(Value(script)));
     case FieldDescriptor::CPPTYPE_STRING:
