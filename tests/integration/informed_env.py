@@ -50,8 +50,8 @@ class Informed(gymnasium.Env[Any, Any]):
 class InformedPair(ParallelEnv[str, Any, Any]):
     """Agent a ends before agent b."""
 
-    metadata = {"name": "informed"}  # noqa: RUF012
-    possible_agents = ["a", "b"]  # noqa: RUF012
+    metadata = {"name": "informed"}  # noqa: RUF012 - as PettingZoo declares it
+    possible_agents = ["a", "b"]  # noqa: RUF012 - as PettingZoo declares it
 
     def __init__(self) -> None:
         self._game = -1

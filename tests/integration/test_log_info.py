@@ -14,7 +14,7 @@ KEYS = ["success", "step", "found/wood", "sucess"]
 
 
 @pytest.mark.parametrize("name", ["train", "mono"])
-def test_columns_of_the_log_have_them(name: str, tmp_path: Path) -> None:
+def test_a_run_logs_and_evaluates_exact_returns_and_numbers_of_the_info(name: str, tmp_path: Path) -> None:
     env = "--env=tests.integration.informed_env:Informed-v0"
 
     result = run(training_command(name, tmp_path, env, "--total-steps=4000", "--log-info", *KEYS))

@@ -81,9 +81,8 @@ class CheckpointStore:
     def newest_size(self) -> int:
         """Returns the bytes of the newest checkpoint and of the weights; 0 if there are none or they cannot be read."""
         with contextlib.suppress(OSError):
-            newest = self.checkpoints()[:1]
-            weights = [file.num_bytes for file in self._storage.files() if file.name == WEIGHTS]
-            return sum([*weights, *(saved.file.num_bytes for saved in newest)])
+            newest = [saved.file.name for saved in self.checkpoints()[:1]]
+            return sum(file.num_bytes for file in self._storage.files() if file.name in (WEIGHTS, *newest))
         return 0
 
     def load_newest(self) -> tuple[str, dict[str, Any]] | None:
@@ -118,12 +117,11 @@ class CheckpointStore:
             return place, state
         if self._passed_over:
             reason = next(iter(self._passed_over.values()))
-            where = self._storage.place("")
             raise CheckpointError(
                 f"none of the {len(found)} checkpoints in {where} can be read and is finite: {reason}"
             )
         if found:
-            raise CheckpointError(f"none of the {len(found)} checkpoints in {self._storage.place('')} can be read")
+            raise CheckpointError(f"none of the {len(found)} checkpoints in {where} can be read")
         return None
 
     def _remove_old(self, step: int) -> None:

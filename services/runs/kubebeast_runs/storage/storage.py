@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class StoredFile(NamedTuple):
-    """A whole file in a storage."""
+    """A file in a storage."""
 
     name: str
     num_bytes: int
@@ -26,7 +26,7 @@ class Storage(Protocol):
         """Returns the path or URL of a file, for messages."""
 
     def files(self) -> Sequence[StoredFile]:
-        """Returns all whole files; none if nothing was saved yet. Everything else with a name is left out."""
+        """Returns all files, even unfinished ones; none if nothing was saved yet. Folders and devices are left out."""
 
     def open(self, name: str) -> RawIOBase | BufferedIOBase:
         """Opens a file for reading; the result is seekable."""
