@@ -63,6 +63,8 @@ def main() -> int:
     print("\n".join(["", *table.lines(plans, report), ""]))
     if options.write_stamps:
         _write(stamps, plans, report, tree, show)
+    for failure in report.failures:
+        show(failure)
     show("FAILED" if report.failed else "passed")
     return int(report.failed)
 

@@ -17,6 +17,7 @@ import pytest
 
 _FOLDER = f"{Path.cwd()}{os.sep}"
 _CPU, _FILES = "cpu_seconds", "files"
+_ERROR_LINES, _ERROR_COLUMNS = 6, 300
 
 
 class _Watch:
@@ -90,9 +91,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     line = {
         "test": report.nodeid,
         "outcome": report.outcome,
+        "error": _error(report) if report.failed else "",
         "seconds": report.duration,
         _CPU: properties.get(_CPU, 0.0),
         _FILES: properties.get(_FILES, []),
     }
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def _error(report: pytest.TestReport) -> str:
+    """Returns the place and the message of the error, which pytest's own report has whole."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(crash or report.longreprtext).strip().splitlines()
+    return "\n".join(line[:_ERROR_COLUMNS] for line in lines[:_ERROR_LINES])

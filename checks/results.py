@@ -18,6 +18,8 @@ class Test:
     """CPU seconds of the worker and of the processes that it has waited for."""
     failed: bool = False
     skipped: bool = False
+    error: str = ""
+    """Place and message of the first error, if the test has failed."""
     files: set[str] = dataclasses.field(default_factory=set)
     """Files of the repository that the test has opened in the worker's process."""
 
@@ -32,6 +34,7 @@ def read(lines: Iterable[str]) -> list[Test]:
         test.cpu_seconds += phase["cpu_seconds"]
         test.failed |= phase["outcome"] == "failed"
         test.skipped |= phase["outcome"] == "skipped"
+        test.error = test.error or phase["error"]
         test.files.update(phase["files"])
     return list(tests.values())
 

@@ -39,7 +39,12 @@ class Report:
     outcomes: dict[str, Outcome] = dataclasses.field(default_factory=dict)
     """Outcomes by group; a group that did not finish is missing."""
     tests: list[results.Test] = dataclasses.field(default_factory=list)
-    failed: bool = False
+    failures: list[str] = dataclasses.field(default_factory=list)
+    """A line or several for each cause of a failure."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.failures)
 
 
 class Run:
@@ -96,7 +101,9 @@ class Run:
         self._run_in_turn()
         for thread in beside:
             thread.join()
-        self.report.failed |= any(plan.group.name not in self.report.outcomes for plan in self._plans)
+        missing = [plan.group.name for plan in self._plans if plan.group.name not in self.report.outcomes]
+        if missing:
+            self.report.failures.append(f"did not finish: {', '.join(missing)}")
         return self.report
 
     def _once(self, commands: Sequence[str]) -> None:
@@ -138,9 +145,15 @@ class Run:
         self.report.outcomes[name] = Outcome(
             passed, taken.seconds, taken.cpu_seconds, taken.cache_hits, taken.cache_misses, num_tests
         )
-        self.report.failed |= not passed
         self._stopped |= not passed and name in self._gates
-        self._show(f"{name} {'passed' if passed else 'FAILED'} in {taken.seconds:.0f} s")
+        if passed:
+            self._show(f"{name} passed in {taken.seconds:.0f} s")
+        else:
+            self._fail(f"{name} FAILED with status {taken.status} in {taken.seconds:.0f} s")
+
+    def _fail(self, cause: str) -> None:
+        self._show(cause)
+        self.report.failures.append(cause)
 
     def _tests(self, groups: Sequence[Group]) -> None:
         self._show(f"tests of {', '.join(group.name for group in groups)} begin")
@@ -152,6 +165,7 @@ class Run:
             env["CHECKS_RESULTS"] = str(path)
             taken = measure.run([*words, *test_files(groups, self._all, self._root)], env=env, cwd=self._root)
             self.report.tests = results.read(path.read_text().splitlines() if path.exists() else [])
+        self.report.failures += [f"{test.name}: {test.error}" for test in self.report.tests if test.failed]
         # 5: no test was collected, for example if -m deselects all.
         self._note("pytest", dataclasses.replace(taken, status=0 if taken.status == 5 else taken.status))
         found = results.by_group(self.report.tests, groups)
@@ -160,12 +174,12 @@ class Run:
             # If the call did not finish, the missing tests are unknown.
             passed = taken.status in (0, 1, 5) and not any(test.failed for test in tests)
             if not tests and not self._pytest_args:
-                self._show(f"{group.name} has no tests")
-                self.report.failed, passed = True, False
+                self._fail(f"{group.name} has no tests")
+                passed = False
             narrow = group.always or group.nightly
             if unnamed := [] if narrow else results.unnamed_inputs(group, tests, self._files):
-                self._show(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
-                self.report.failed, passed = True, False
+                self._fail(f"tests of {group.name} open files that are no inputs of it: {', '.join(unnamed)}")
+                passed = False
             self.report.outcomes[group.name] = Outcome(
                 passed=passed,
                 seconds=sum(test.seconds for test in tests),

@@ -109,6 +109,17 @@ def test_groups_of_tests_share_a_call_and_fail_each_for_itself(clone: Path) -> N
     assert any("tests/bad/test_b.py::test_it" in line for line in lines)
 
 
+def test_every_cause_of_a_failure_is_named(clone: Path) -> None:
+    bad = Group(name="bad", inputs=(), tests=("tests/bad",))
+    _, report = run(clone, command("one", "exit 3"), bad)
+    one, test, pytest_ = report.failures
+
+    assert one.startswith("one FAILED with status 3")
+    assert test.startswith("tests/bad/test_b.py::test_it: ")
+    assert "test_b.py:2: assert 0" in test
+    assert pytest_.startswith("pytest FAILED with status 1")
+
+
 def test_a_group_fails_whose_test_opens_a_file_that_is_no_input_of_it(clone: Path) -> None:
     for name, place in (("guide.md", "module"), ("notes.md", "test")):
         (clone / name).write_text(place)
