@@ -75,7 +75,10 @@ struct Player {
     }
     const float reward = game.Step(last.action.value<std::int64_t>());
     over = game.landed();
-    if (over) return env.End(game.board(), reward, client::Ending::kTerminated);
+    if (over) {
+      env.SetInfo("caught", reward > 0 ? 1 : 0);
+      return env.End(game.board(), reward, client::Ending::kTerminated);
+    }
     return env.Observe(game.board(), reward);
   }
 };

@@ -75,6 +75,15 @@ def test_cartpole_in_c_trains_beside_gymnasiums(cartpole: Path, tmp_path: Path) 
         assert (snapshot["env_failures"], snapshot["num_skipped_updates"]) == (0, 0)
 
 
+def test_numbers_of_a_program_reach_the_learners_log(client: Path, tmp_path: Path) -> None:
+    catch = built_against(client, EXAMPLES / "cpp_catch", tmp_path / "catch") / "catch"
+    with learner(tmp_path, "--log-info", "caught", "depth") as running, playing(catch, running.address):
+        snapshot = running.wait_for_snapshot(episodes=1)
+        assert 0 <= snapshot["info/caught"] <= 1
+        assert snapshot["info/caught"] == pytest.approx((snapshot["mean_episode_return"] + 1) / 2)
+        assert snapshot["info/depth"] is None
+
+
 def episodes_of_streams(running: Learner) -> list[int]:
     return [stream["episodes"] for stream in json.loads(running.ask("/streams")[1])["streams"]]
 

@@ -119,6 +119,9 @@ KUBEBEAST_API kubebeast_code kubebeast_wait(kubebeast_stream* stream, uint32_t e
 KUBEBEAST_API kubebeast_code kubebeast_report_episode(kubebeast_stream* stream, uint32_t env, float episode_return,
                                                       uint64_t length);
 
+/* Sets a number of the running episode, e.g. "success", before its end. */
+KUBEBEAST_API kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32_t env, const char* key, double value);
+
 /* Ends the stream as planned: sends a Bye and blocks until the learner has received it; KUBEBEAST_PENDING if it may not
  * have after timeout_ms. Wakes all waiters. detail may be NULL. */
 KUBEBEAST_API kubebeast_code kubebeast_close(kubebeast_stream* stream, int32_t reason, const char* detail,

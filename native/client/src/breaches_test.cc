@@ -46,6 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
     Learner, BreachTest,
     testing::Values(Breach{"NothingInAMessage", [](FakeStream& stream) { stream.Write(NoPayload()); }},
                     Breach{"ActionsBeforeTheWelcome", [](FakeStream& stream) { stream.Write(stream.Actions(0)); }},
+                    Breach{"AKeyOfInfoWithALineBreak",
+                           [](FakeStream& stream) { stream.Welcome(6, false, "run", {"a\nb"}); }},
                     Breach{"ASecondWelcome",
                            [](FakeStream& stream) {
                              stream.Welcome();

@@ -201,6 +201,13 @@ kubebeast_code kubebeast_report_episode(kubebeast_stream* stream, uint32_t env, 
                    [&](client::Environment& environment) { return environment.ReportEpisode(episode_return, length); });
 }
 
+kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32_t env, const char* key, double value) {
+  return PostPlace(stream, env, [&](client::Environment& environment) {
+    if (key == nullptr) return client::Status{client::Code::kMisuse, "key is NULL"};
+    return environment.SetInfo(key, value);
+  });
+}
+
 kubebeast_code kubebeast_wait(kubebeast_stream* stream, uint32_t env, uint32_t timeout_ms, void* const* leaves) {
   return PostPlace(stream, env, [&](client::Environment& environment) {
     const auto deadline = timeout_ms == 0 ? client::Clock::time_point::min()

@@ -15,7 +15,7 @@ TEST(CApiTest, AProgramInCPlaysToItsPlannedEnd) {
   std::promise<std::vector<v1::Observations>> played;
   std::promise<std::optional<v1::Bye>> said;
   const FakeLearner learner([&](FakeStream& stream) {
-    stream.Welcome();
+    stream.Welcome(6, false, "run", {"depth", "steps"});
     played.set_value(stream.Answer(6, 3));
     said.set_value(stream.AnswerAll());
     return grpc::Status::OK;
@@ -25,6 +25,8 @@ TEST(CApiTest, AProgramInCPlaysToItsPlannedEnd) {
   ASSERT_EQ(steps.size(), 6U);
   ASSERT_EQ(steps.back().episodes_size(), 1);
   EXPECT_EQ(steps.back().episodes(0).episode_return(), 5);
+  ASSERT_EQ(steps.back().episodes(0).info_size(), 2);
+  EXPECT_EQ(steps.back().episodes(0).info(1), 5);
   const auto bye = said.get_future().get();
   ASSERT_TRUE(bye.has_value());
   EXPECT_EQ(bye->reason(), v1::Bye::REASON_TERMINATED);
@@ -44,6 +46,7 @@ TEST(CApiTest, MisuseIsACodeAndAText) {
   EXPECT_EQ(stream, nullptr);
   EXPECT_EQ(kubebeast_start(nullptr, 0, nullptr), KUBEBEAST_MISUSE);
   EXPECT_EQ(kubebeast_wait(nullptr, 0, 0, nullptr), KUBEBEAST_MISUSE);
+  EXPECT_EQ(kubebeast_set_info(nullptr, 0, "depth", 1), KUBEBEAST_MISUSE);
   EXPECT_EQ(kubebeast_close(nullptr, KUBEBEAST_SHUTDOWN, nullptr, 0), KUBEBEAST_MISUSE);
   kubebeast_free(nullptr);
 }

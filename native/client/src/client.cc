@@ -47,9 +47,11 @@ PendingReply Environment::Absent() { return {player_, env_, player_->Post(env_, 
 
 Reply Environment::Wait(Clock::time_point deadline) { return player_->Wait(env_, deadline); }
 
-Status Environment::ReportEpisode(float episode_return, std::uint64_t length) {
+Status Environment::ReportEpisode(double episode_return, std::uint64_t length) {
   return player_->Report(env_, episode_return, length);
 }
+
+Status Environment::SetInfo(std::string_view key, double value) { return player_->SetInfo(env_, key, value); }
 
 Stream::Stream(const Options& options) : player_(std::make_shared<internal::Player>(options)) {}
 

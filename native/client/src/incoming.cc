@@ -18,12 +18,13 @@ constexpr std::uint32_t kNumPayloads = 3;
 constexpr std::uint32_t kWelcomeTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);
 
-constexpr std::uint32_t kNumWelcomeFields = 4;
+constexpr std::uint32_t kNumWelcomeFields = 5;
 constexpr std::uint32_t kRunIdTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kPackedCompressionTag = Tag(2, WireType::kBytes);
 constexpr std::uint32_t kCompressionTag = Tag(2, WireType::kVarint);
 constexpr std::uint32_t kVersionTag = Tag(3, WireType::kVarint);
 constexpr std::uint32_t kMinorTag = Tag(4, WireType::kVarint);
+constexpr std::uint32_t kLogInfoTag = Tag(5, WireType::kBytes);
 
 constexpr std::uint32_t kNumActionsFields = 3;
 constexpr std::uint32_t kStepTag = Tag(1, WireType::kVarint);
@@ -63,6 +64,8 @@ absl::StatusOr<Response> DecodeWelcome(CodedInputStream* in) {
         return ReadVarint(in, &welcome.protocol_version);
       case kMinorTag:
         return ReadVarint(in, &welcome.protocol_minor);
+      case kLogInfoTag:
+        return ReadText(in, &welcome.log_info.emplace_back());
       default:
         return SkipUnknownField(in, tag, kNumWelcomeFields, "welcome");
     }

@@ -21,6 +21,7 @@ struct Welcome {
   std::vector<std::uint64_t> compression;
   std::uint64_t protocol_version = 0;
   std::uint64_t protocol_minor = 0;
+  std::vector<std::string> log_info;
 };
 
 struct Actions {

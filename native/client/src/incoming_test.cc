@@ -58,6 +58,7 @@ TEST_F(IncomingTest, ReadsAWelcomeAndSkipsWhatItDoesNotKnow) {
   welcome.set_protocol_minor(9);
   welcome.add_compression(v1::COMPRESSION_LZ4);
   welcome.add_compression(v1::COMPRESSION_NONE);
+  welcome.add_log_info("success");
   std::string bytes = response.SerializeAsString();
   bytes += std::string("\xa2\x06\x03zzz", 6);  // field 100
   const auto decoded = Decode(bytes);
@@ -66,6 +67,7 @@ TEST_F(IncomingTest, ReadsAWelcomeAndSkipsWhatItDoesNotKnow) {
   EXPECT_EQ(read.run_id, "run");
   EXPECT_EQ(read.protocol_minor, 9U);
   EXPECT_EQ(read.compression, (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(read.log_info, (std::vector<std::string>{"success"}));
 }
 
 TEST_F(IncomingTest, RefusesActionsThatDoNotFitTheSpecs) {

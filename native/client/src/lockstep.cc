@@ -115,19 +115,32 @@ void Lockstep::Count(std::uint32_t index, Row row, float reward) {
   if (OpensEpisode(row) || row == Row::kInterrupted) {
     env.episode_return = 0;
     env.length = 0;
+    if (count_episodes_) env.info.clear();
     return;
   }
   env.episode_return += reward;
   ++env.length;
   if (!count_episodes_ || !IsFinal(row)) return;
-  env.finished = Episode{index, static_cast<float>(env.episode_return), env.length};
+  env.finished = Episode{index, env.episode_return, env.length, std::exchange(env.info, {})};
 }
 
-Status Lockstep::Report(std::uint32_t env, float episode_return, std::uint64_t length) {
+Status Lockstep::Report(std::uint32_t env, double episode_return, std::uint64_t length) {
   if (env >= envs_.size()) return Misuse("environment ", env, ": there are ", envs_.size());
   if (count_episodes_) return Misuse("episodes are counted: Options::count_episodes is on");
   if (!std::isfinite(episode_return)) return Misuse("the return is ", episode_return, ", which is not finite");
-  envs_[env].finished = Episode{env, episode_return, length};
+  envs_[env].finished = Episode{env, episode_return, length, std::exchange(envs_[env].info, {})};
+  return {};
+}
+
+Status Lockstep::SetInfo(std::uint32_t env, std::string_view key, double value) {
+  if (env >= envs_.size()) return Misuse("environment ", env, ": there are ", envs_.size());
+  Env& state = envs_[env];
+  std::string name(key);
+  if (!std::isfinite(value)) return Misuse("info ", name, " is ", value, ", which is not finite");
+  if (count_episodes_ && state.life == Life::kLost)
+    return {Code::kLost, "the connection broke, which ended the episode"};
+  if (count_episodes_ && state.life == Life::kDue) return Misuse("info ", name, ": no episode is under way");
+  state.info.insert_or_assign(std::move(name), value);
   return {};
 }
 

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kubebeast/client.h"
@@ -16,11 +19,15 @@ namespace kubebeast::client {
 // Rows of the contract's table (protos/kubebeast_protos/v1/actor_pool.proto).
 enum class Row : std::uint8_t { kFirst, kInner, kTerminated, kTruncated, kBoth, kInterrupted, kAbsent };
 
+// Numbers of an episode for the learner's log, by key.
+using Info = std::map<std::string, double, std::less<>>;
+
 // A finished game.
 struct Episode {
   std::uint32_t env = 0;
-  float episode_return = 0;
+  double episode_return = 0;
   std::uint64_t length = 0;
+  Info info;
 };
 
 // One vector step; row i belongs to environment i in every field.
@@ -44,7 +51,9 @@ class Lockstep {
   // changed.
   Status Post(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
   // Sets an episode to report with the next row of the environment.
-  Status Report(std::uint32_t env, float episode_return, std::uint64_t length);
+  Status Report(std::uint32_t env, double episode_return, std::uint64_t length);
+  // Sets a number of the running episode, or of the next one that is reported.
+  Status SetInfo(std::uint32_t env, std::string_view key, double value);
 
   // Returns true if each environment has given its row, and the step is not sent yet.
   bool complete() const { return num_posted_ == envs_.size(); }
@@ -74,6 +83,7 @@ class Lockstep {
     Row row = Row::kFirst;  // the last one
     double episode_return = 0;
     std::uint64_t length = 0;
+    Info info;
     std::optional<Episode> finished;
   };
 

@@ -107,6 +107,51 @@ TEST_F(LockstepTest, TakesNoReportWhereItCountsItself) {
   EXPECT_EQ(reporting.Report(0, NAN, 9).code, Code::kMisuse);
 }
 
+TEST_F(LockstepTest, ReturnsAreNotRounded) {
+  Step(Row::kFirst, Row::kFirst);
+  Step(Row::kInner, Row::kInner, 16'777'216);
+  ASSERT_EQ(Post(0, Row::kTerminated, 1), Code::kOk);
+  ASSERT_EQ(Post(1, Row::kInner), Code::kOk);
+  EXPECT_EQ(lockstep_.rows().episodes.at(0).episode_return, 16'777'217);
+}
+
+TEST_F(LockstepTest, AnEpisodeHasTheNumbersThatWereSetWithinIt) {
+  EXPECT_EQ(lockstep_.SetInfo(0, "success", 1).code, Code::kMisuse) << "no episode";
+  Step(Row::kFirst, Row::kFirst);
+  EXPECT_EQ(lockstep_.SetInfo(0, "success", 0).code, Code::kOk);
+  EXPECT_EQ(lockstep_.SetInfo(0, "success", 1).code, Code::kOk);
+  EXPECT_EQ(lockstep_.SetInfo(1, "success", 5).code, Code::kOk);
+  EXPECT_EQ(lockstep_.SetInfo(0, "depth", NAN).code, Code::kMisuse);
+  EXPECT_EQ(lockstep_.SetInfo(2, "depth", 1).code, Code::kMisuse);
+  ASSERT_EQ(Post(0, Row::kTerminated), Code::kOk);
+  ASSERT_EQ(Post(1, Row::kInterrupted), Code::kOk);
+  const auto& episodes = lockstep_.rows().episodes;
+  ASSERT_EQ(episodes.size(), 1U);
+  EXPECT_EQ(episodes[0].info, (Info{{"success", 1}}));
+  EXPECT_EQ(lockstep_.SetInfo(0, "success", 1).code, Code::kMisuse) << "the episode is over";
+  lockstep_.MarkSent();
+  lockstep_.MarkAnswered();
+
+  Step(Row::kFirst, Row::kFirst);
+  Step(Row::kInner, Row::kTerminated);
+  EXPECT_TRUE(lockstep_.rows().episodes.empty()) << "it was sent";
+  ASSERT_EQ(Post(0, Row::kTerminated), Code::kOk);
+  EXPECT_TRUE(lockstep_.rows().episodes.at(0).info.empty());
+  lockstep_.MarkLost();
+  ASSERT_EQ(Post(0, Row::kFirst), Code::kOk);
+  lockstep_.MarkLost();
+  EXPECT_EQ(lockstep_.SetInfo(0, "success", 1).code, Code::kOk) << "the Start is still to be sent";
+}
+
+TEST_F(LockstepTest, AReportHasTheNumbersSinceTheReportBefore) {
+  Lockstep reporting(kLeaves, 1, false);
+  EXPECT_EQ(reporting.SetInfo(0, "level", 3).code, Code::kOk);
+  EXPECT_EQ(reporting.Report(0, 7, 9).code, Code::kOk);
+  EXPECT_EQ(reporting.rows().episodes.at(0).info, (Info{{"level", 3}}));
+  EXPECT_EQ(reporting.Report(0, 8, 9).code, Code::kOk);
+  EXPECT_TRUE(reporting.rows().episodes.at(0).info.empty());
+}
+
 TEST_F(LockstepTest, ALostStreamEndsEpisodesUntilTheNextStart) {
   Step(Row::kFirst, Row::kFirst);
   EXPECT_EQ(Post(0, Row::kInner), Code::kOk);

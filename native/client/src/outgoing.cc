@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "google/protobuf/io/coded_stream.h"
@@ -44,6 +45,10 @@ class Message {
   void Float(std::uint32_t field, float value) {
     if (value == 0) return;
     Append(Tag(field, WireType::kFixed32));
+    text_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void Double(std::uint32_t field, double value) {
+    Append(Tag(field, WireType::kFixed64));
     text_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
   void Packed(std::uint32_t field, const std::vector<std::uint64_t>& values) {
@@ -99,29 +104,14 @@ std::uint8_t* WriteBytes(std::uint32_t field, const void* data, std::size_t size
   return out + size;
 }
 
-// Encodes all fields but the leaves: a few bytes per environment.
-std::string EncodeFlags(std::uint64_t step, const StepRows& rows, std::uint64_t env_us) {
-  const auto text = [](const auto& array) {
-    return std::string_view(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(array[0]));
-  };
-  Message message;
-  message.Varint(1, step);
-  message.Bytes(3, text(rows.rewards));
-  message.Bytes(4, text(rows.terminated));
-  message.Bytes(5, text(rows.truncated));
-  message.Bytes(6, text(rows.is_first));
-  for (const Episode& episode : rows.episodes) {
-    Message entry;
-    entry.Varint(1, episode.env);
-    entry.Float(2, episode.episode_return);
-    entry.Varint(3, episode.length);
-    message.Element(7, entry.text());
-  }
-  if (std::any_of(rows.interrupted.begin(), rows.interrupted.end(), [](std::uint8_t flag) { return flag != 0; })) {
-    message.Bytes(8, text(rows.interrupted));
-  }
-  message.Varint(9, env_us);
-  return message.text();
+template <typename T>
+std::string_view Text(const std::vector<T>& array) {
+  return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(T)};
+}
+
+float ToFloat(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
 }
 
 }  // namespace
@@ -153,8 +143,14 @@ grpc::Slice EncodeBye(std::uint8_t reason, std::string_view detail) {
 }
 
 ObservationsEncoder::ObservationsEncoder(const std::vector<kubebeast::LeafSpec>& leaves,
-                                         std::vector<Compression> compression)
-    : leaves_(leaves), compression_(std::move(compression)), payloads_(leaves.size()), blocks_(leaves.size()) {}
+                                         std::vector<Compression> compression, std::uint64_t learner_minor,
+                                         std::vector<std::string> log_info)
+    : leaves_(leaves),
+      compression_(std::move(compression)),
+      knows_info_(learner_minor >= kInfoMinor),
+      log_info_(std::move(log_info)),
+      payloads_(leaves.size()),
+      blocks_(leaves.size()) {}
 
 grpc::Slice ObservationsEncoder::Encode(std::uint64_t step, const StepRows& rows, std::uint64_t env_us) {
   const std::string flags = EncodeFlags(step, rows, env_us);
@@ -175,6 +171,41 @@ grpc::Slice ObservationsEncoder::Encode(std::uint64_t step, const StepRows& rows
     if (payloads_[i].data == nullptr) out = Gather(i, rows, out);
   }
   return slice;
+}
+
+std::string ObservationsEncoder::EncodeFlags(std::uint64_t step, const StepRows& rows, std::uint64_t env_us) const {
+  Message message;
+  message.Varint(1, step);
+  message.Bytes(3, Text(rows.rewards));
+  message.Bytes(4, Text(rows.terminated));
+  message.Bytes(5, Text(rows.truncated));
+  message.Bytes(6, Text(rows.is_first));
+  for (const Episode& episode : rows.episodes) message.Element(7, EncodeEpisode(episode));
+  if (std::any_of(rows.interrupted.begin(), rows.interrupted.end(), [](std::uint8_t flag) { return flag != 0; })) {
+    message.Bytes(8, Text(rows.interrupted));
+  }
+  message.Varint(9, env_us);
+  return message.text();
+}
+
+std::string ObservationsEncoder::EncodeEpisode(const Episode& episode) const {
+  const float rounded = ToFloat(episode.episode_return);
+  Message message;
+  message.Varint(1, episode.env);
+  message.Float(2, rounded);
+  message.Varint(3, episode.length);
+  if (!knows_info_) return message.text();
+  if (rounded != episode.episode_return) message.Double(5, episode.episode_return);
+  std::vector<double> values(log_info_.size(), std::numeric_limits<double>::quiet_NaN());
+  bool any = false;
+  for (std::size_t i = 0; i < log_info_.size(); ++i) {
+    const auto found = episode.info.find(log_info_[i]);
+    if (found == episode.info.end()) continue;
+    values[i] = found->second;
+    any = true;
+  }
+  if (any) message.Bytes(4, Text(values));
+  return message.text();
 }
 
 ObservationsEncoder::Payload ObservationsEncoder::Prepare(std::size_t leaf, const StepRows& rows,

@@ -23,8 +23,9 @@ grpc::Slice EncodeBye(std::uint8_t reason, std::string_view detail);
 // Encoder of the steps of one stream, each straight into the slice that gRPC sends. Not thread-safe.
 class ObservationsEncoder {
  public:
-  // compression: one entry per leaf.
-  ObservationsEncoder(const std::vector<kubebeast::LeafSpec>& leaves, std::vector<Compression> compression);
+  // compression: one entry per leaf. learner_minor and log_info: those of the Welcome.
+  ObservationsEncoder(const std::vector<kubebeast::LeafSpec>& leaves, std::vector<Compression> compression,
+                      std::uint64_t learner_minor = kProtocolMinor, std::vector<std::string> log_info = {});
 
   // env_us: 0 if not requested.
   grpc::Slice Encode(std::uint64_t step, const StepRows& rows, std::uint64_t env_us);
@@ -35,11 +36,16 @@ class ObservationsEncoder {
     const std::uint8_t* data;
     std::size_t size;
   };
+  // Encodes all fields but the leaves: a few bytes per environment.
+  std::string EncodeFlags(std::uint64_t step, const StepRows& rows, std::uint64_t env_us) const;
+  std::string EncodeEpisode(const Episode& episode) const;
   Payload Prepare(std::size_t leaf, const StepRows& rows, std::size_t num_first);
   std::uint8_t* Gather(std::size_t leaf, const StepRows& rows, std::uint8_t* to) const;
 
   const std::vector<kubebeast::LeafSpec> leaves_;
   const std::vector<Compression> compression_;
+  const bool knows_info_;  // whether the learner knows Episode.info and Episode.exact_return
+  const std::vector<std::string> log_info_;
   std::vector<Payload> payloads_;                  // leaves of the step
   std::vector<std::uint8_t> stacks_;               // gathered frames, before compression
   std::vector<std::vector<std::uint8_t>> blocks_;  // per leaf: the compressed frames

@@ -4,6 +4,8 @@
 #include <lz4.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -133,6 +135,41 @@ TEST_P(ObservationsTest, AFirstRowHasAWholeStackAndOthersTheNewestFrame) {
   const v1::Observations third = Parse(encoder.Encode(2, lockstep.rows(), 0)).observations();
   EXPECT_EQ(Plain(third.leaves(0), 8), std::string("\0\0\11\11\11\11\11\11", 8));
   EXPECT_EQ(third.interrupted(), std::string("\1\0", 2));
+}
+
+class EpisodeTest : public testing::Test {
+ protected:
+  // Returns the only episode of a step, as a learner of this minor version and with these keys receives it.
+  static v1::Episode Sent(std::uint64_t minor, const std::vector<std::string>& keys, const Episode& episode) {
+    const std::vector<kubebeast::LeafSpec> leaves = {{.dtype = kubebeast::DType::kUint8, .shape = {1}}};
+    StepRows rows{.frames = {{0}}, .rewards = {0}, .terminated = {1}, .truncated = {0}, .is_first = {0}};
+    rows.interrupted = {0};
+    rows.episodes = {episode};
+    ObservationsEncoder encoder(leaves, {Compression::kNone}, minor, keys);
+    return Parse(encoder.Encode(0, rows, 0)).observations().episodes(0);
+  }
+};
+
+TEST_F(EpisodeTest, HasTheNumbersThatTheLearnerLogs) {
+  const Episode episode{.episode_return = 2, .length = 3, .info = {{"success", 1}, {"unwanted", 9}}};
+  const v1::Episode sent = Sent(6, {"depth", "success"}, episode);
+  ASSERT_EQ(sent.info_size(), 2);
+  EXPECT_TRUE(std::isnan(sent.info(0)));
+  EXPECT_EQ(sent.info(1), 1);
+  EXPECT_FALSE(sent.has_exact_return());
+  EXPECT_EQ(Sent(6, {"depth"}, episode).info_size(), 0);
+  EXPECT_EQ(Sent(6, {}, episode).info_size(), 0);
+  EXPECT_EQ(Sent(5, {"success"}, episode).info_size(), 0) << "an older learner";
+}
+
+TEST_F(EpisodeTest, HasTheReturnThatAFloatCannotHold) {
+  const v1::Episode exact = Sent(6, {}, {.episode_return = 16'777'217});
+  EXPECT_EQ(exact.exact_return(), 16'777'217);
+  EXPECT_EQ(exact.episode_return(), 16'777'216);
+  const v1::Episode large = Sent(6, {}, {.episode_return = -1e300});
+  EXPECT_EQ(large.exact_return(), -1e300);
+  EXPECT_EQ(large.episode_return(), -std::numeric_limits<float>::max());
+  EXPECT_FALSE(Sent(5, {}, {.episode_return = 16'777'217}).has_exact_return());
 }
 
 }  // namespace

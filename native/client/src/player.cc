@@ -46,9 +46,14 @@ Status Player::Post(std::uint32_t env, Row row, std::span<const Frame> frames, f
   return status;
 }
 
-Status Player::Report(std::uint32_t env, float episode_return, std::uint64_t length) {
+Status Player::Report(std::uint32_t env, double episode_return, std::uint64_t length) {
   const MutexLock lock(mutex_);
   return final_.ok() ? parts_->lockstep.Report(env, episode_return, length) : final_;
+}
+
+Status Player::SetInfo(std::uint32_t env, std::string_view key, double value) {
+  const MutexLock lock(mutex_);
+  return final_.ok() ? parts_->lockstep.SetInfo(env, key, value) : final_;
 }
 
 Reply Player::Wait(std::uint32_t env, Clock::time_point deadline) {

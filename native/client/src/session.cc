@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "wire/log_info.h"
 
 namespace kubebeast::client {
 namespace {
@@ -113,6 +114,7 @@ absl::Status Session::OnWelcome(const Welcome& welcome) {
            true);
     return absl::OkStatus();
   }
+  if (absl::Status status = ValidateLogInfo(welcome.log_info); !status.ok()) return status;
   std::vector<Compression> chosen;
   for (std::size_t i = 0; i < welcome.compression.size() && i < settings_.offered.size(); ++i) {
     const auto choice = static_cast<Compression>(welcome.compression[i]);
@@ -123,7 +125,8 @@ absl::Status Session::OnWelcome(const Welcome& welcome) {
   }
   run_id_ = welcome.run_id;
   learner_minor_ = welcome.protocol_minor;
-  encoder_ = std::make_unique<ObservationsEncoder>(settings_.spec.observation, std::move(chosen));
+  encoder_ = std::make_unique<ObservationsEncoder>(settings_.spec.observation, std::move(chosen), learner_minor_,
+                                                   welcome.log_info);
   welcomed_at_ = Clock::now();
   deadline_ = Clock::time_point::max();
   return absl::OkStatus();

@@ -37,7 +37,8 @@ class FakeStream {
   void Write(const v1::ActResponse& response) { stream_->Write(response); }
 
   // Reads the Hello and accepts it. Returns false at the end of the stream.
-  bool Welcome(std::uint32_t minor = 6, bool lz4 = false, const std::string& run_id = "run") {
+  bool Welcome(std::uint32_t minor = 6, bool lz4 = false, const std::string& run_id = "run",
+               const std::vector<std::string>& log_info = {}) {
     const auto request = Read();
     if (!request.has_value()) return false;
     hello_ = request->hello();
@@ -46,6 +47,7 @@ class FakeStream {
     welcome.set_run_id(run_id);
     welcome.set_protocol_version(1);
     welcome.set_protocol_minor(minor);
+    for (const std::string& key : log_info) welcome.add_log_info(key);
     for (int i = 0; i < hello_.observation_size(); ++i) {
       const bool offered = lz4 && hello_.offered_compression(i) == v1::COMPRESSION_LZ4;
       welcome.add_compression(offered ? v1::COMPRESSION_LZ4 : v1::COMPRESSION_NONE);

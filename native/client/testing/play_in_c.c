@@ -40,7 +40,8 @@ int64_t play_in_c(const char* address, int num_steps) {
     if (step + 1 < num_steps) {
       code = kubebeast_observe(stream, 0, leaves, 1.0F);
     } else {
-      code = kubebeast_end(stream, 0, leaves, 1.0F, KUBEBEAST_TERMINATED);
+      code = kubebeast_set_info(stream, 0, "steps", num_steps);
+      if (code == KUBEBEAST_OK) code = kubebeast_end(stream, 0, leaves, 1.0F, KUBEBEAST_TERMINATED);
     }
   }
   if (code == KUBEBEAST_OK) code = kubebeast_wait(stream, 0, 60000, NULL);

@@ -282,7 +282,12 @@ class KUBEBEAST_EXPORT Environment {
   Reply Wait(Clock::time_point deadline);
   // Reports a finished game, with the next row, if Options::count_episodes is off. Of several reports before one row
   // only the last one is sent. Returns kOk, or kMisuse if episodes are counted.
-  Status ReportEpisode(float episode_return, std::uint64_t length);
+  Status ReportEpisode(double episode_return, std::uint64_t length);
+  // Sets a number of the running episode, before the End that finishes it, or before the ReportEpisode if
+  // Options::count_episodes is off. The learner logs its mean if a user asks for the key with --log-info; for the key
+  // "level/score" the user gives the same text. Of several values for one key only the last one is sent. Returns kOk;
+  // kMisuse if no episode is under way, or if the value is not finite; kLost after a lost connection.
+  Status SetInfo(std::string_view key, double value);
 
  private:
   friend class Stream;

@@ -13,6 +13,7 @@
 #include "stream/actor_stream.h"
 #include "sync/thread.h"
 #include "wire/handshake_codec.h"
+#include "wire/log_info.h"
 
 namespace kubebeast {
 namespace {

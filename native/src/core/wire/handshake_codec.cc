@@ -17,8 +17,6 @@ constexpr std::size_t kMaxHelloBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxIdCharacters = 253;
 constexpr std::size_t kMaxEnvConfigCharacters = 8192;
 constexpr std::size_t kMaxRunBytes = 253;
-constexpr std::size_t kMaxLogInfo = 32;
-constexpr std::size_t kMaxInfoCharacters = 100;
 // Bytes of a row besides its leaves: reward, flags, and the episode that it may end.
 constexpr std::uint64_t kRowOverheadBytes = 64;
 
@@ -151,24 +149,6 @@ std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits) {
   std::uint64_t row_bytes = kRowOverheadBytes + (limits.num_info * sizeof(double));
   for (const LeafSpec& leaf : hello.spec.observation) row_bytes += leaf.row_bytes();
   return 2 * std::min(row_bytes * hello.num_envs, std::uint64_t{limits.max_message_bytes});
-}
-
-absl::Status ValidateLogInfo(const std::vector<std::string>& log_info) {
-  if (log_info.size() > kMaxLogInfo) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("log_info: ", log_info.size(), " keys, expected at most ", kMaxLogInfo));
-  }
-  for (const std::string& key : log_info) {
-    if (key.empty() || key.size() > kMaxInfoCharacters || !std::all_of(key.begin(), key.end(), absl::ascii_isprint)) {
-      return absl::InvalidArgumentError(absl::StrCat("log_info: \"", absl::Utf8SafeCHexEscape(key),
-                                                     "\", expected 1 to ", kMaxInfoCharacters,
-                                                     " printable ASCII characters"));
-    }
-    if (std::count(log_info.begin(), log_info.end(), key) > 1) {
-      return absl::InvalidArgumentError(absl::StrCat("log_info: \"", key, "\" is given twice"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression,

@@ -37,9 +37,6 @@ absl::Status CheckRun(const Hello& hello, const std::string& run_id);
 // Returns the bytes of the peer's longest step message in transit: twice its rows, for small frames and TLS records.
 std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits);
 
-// Returns InvalidArgument with the first entry that a Welcome must not hold in log_info.
-absl::Status ValidateLogInfo(const std::vector<std::string>& log_info);
-
 // Returns the serialized ActResponse with a Welcome.
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression,
                           const std::vector<std::string>& log_info);
