@@ -58,6 +58,18 @@ def faults(text: str) -> dict[str, float]:
     return high if rates["if"] >= FEWEST_IFS_PER_1000 else {**high, "if": rates["if"]}
 
 
+def clumsy_lines(text: str) -> str:
+    """Returns the bounds that the text exceeds, each with the lines that have its words."""
+    listed: list[str] = []
+    for mark, found in faults(text).items():
+        bound = f"at least {FEWEST_IFS_PER_1000}" if mark == "if" else f"at most {MOST_PER_1000[mark]}"
+        listed.append(f"{mark}: {found} in 1 000 words, {bound} expected")
+        listed += [
+            f"    {line.strip()}" for line in text.splitlines() if mark != "if" and rate(mark, words(line) or [""])
+        ]
+    return "\n".join(listed)
+
+
 def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields place and text of all string statements: docstrings of modules, classes, functions and fields."""
     for path in sorted(folder.rglob("*.py")):
@@ -74,7 +86,7 @@ def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("document", DOCUMENTS_OF_THE_PRESENT, ids=name)
 def test_documents_are_in_plain_words(document: Path) -> None:
-    assert faults(prose(document)) == {}
+    assert not clumsy_lines(prose(document))
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name)
@@ -82,7 +94,7 @@ def test_docstrings_are_in_plain_words(package: Path) -> None:
     found = dict(docstrings(package))
 
     assert found
-    assert faults("\n".join(found.values())) == {}
+    assert not clumsy_lines("\n".join(found.values()))
     assert [place for place, text in found.items() if CLUMSY_START.match(text.lstrip())] == []
 
 
@@ -92,7 +104,7 @@ def test_comments_of_cpp_are_in_plain_words(folder: Path) -> None:
     comments = [line for path in files for line in re.findall(r"//(.*)", path.read_text(encoding="utf-8"))]
 
     assert comments
-    assert faults("\n".join(comments)) == {}
+    assert not clumsy_lines("\n".join(comments))
 
 
 @pytest.mark.parametrize(
@@ -107,3 +119,8 @@ def test_comments_of_cpp_are_in_plain_words(folder: Path) -> None:
 )
 def test_clumsy_prose_is_found(text: str, clumsy: set[str]) -> None:
     assert set(faults(text)) == clumsy
+
+
+def test_a_finding_has_its_bound_and_its_lines() -> None:
+    found = clumsy_lines("If a pod ends, its stream ends.\n" * 100 + "Nobody waits.")
+    assert found.splitlines() == ["who: 1.4 in 1 000 words, at most 0.5 expected", "    Nobody waits."]
