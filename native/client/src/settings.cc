@@ -11,9 +11,6 @@
 namespace kubebeast::client {
 namespace {
 
-constexpr std::size_t kMaxIdCharacters = 253;
-constexpr std::size_t kMaxEnvConfigCharacters = 8192;
-constexpr std::size_t kMaxRunBytes = 253;
 // Leaves of fewer bytes are not worth compressing.
 constexpr std::size_t kLz4MinBytes = 1024;
 

@@ -14,6 +14,7 @@ from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.settings import ConfigError, require, require_at_least, require_positive
 from kubebeast_common.spec.env_config import Wrapper
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS, MAX_RUN_BYTES
 from kubebeast_envserver.options import option, parse_options
 
 Preset = Literal["auto", "none", "atari-v4", "atari-v5"]
@@ -35,8 +36,6 @@ the working directory.
 """
 UNIX, DNS = "unix:", "dns:"
 """Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses."""
-MAX_RUN_BYTES = 253
-"""Maximum length of Hello.run."""
 MAX_SEED = 2**31 - 1
 """Largest seed: emulators take a C int."""
 
@@ -113,8 +112,8 @@ class EnvServerConfig:
             reason = f"must be 0 to {MAX_SEED}, as must that of the last environment, {last}"
             require(self.seed >= 0 and last <= MAX_SEED, "seed", self.seed, reason)
         require(isinstance(self.env_kwargs, dict), "env_kwargs", self.env_kwargs, "must be a JSON object")
-        valid_id = 1 <= len(self.env_server_id) <= 253 and self.env_server_id.isprintable()
-        require(valid_id, "env_server_id", self.env_server_id, "must be 1 to 253 printable characters")
+        valid_id = 1 <= len(self.env_server_id) <= MAX_ID_CHARACTERS and self.env_server_id.isprintable()
+        require(valid_id, "env_server_id", self.env_server_id, f"must be 1 to {MAX_ID_CHARACTERS} printable characters")
         is_name = len(self.run.encode(errors="replace")) <= MAX_RUN_BYTES and self.run.isprintable()
         require(is_name, "run", self.run, f"must be printable and of at most {MAX_RUN_BYTES} bytes")
         self._check_addresses()

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS
 from kubebeast_common.text import printable
 from kubebeast_observe.errors import WatchError
-
-MAX_LABEL = 253
-"""Maximum number of characters kept of a label's value."""
 
 MAX_PAGE_BYTES = 8 << 20
 """Maximum size of a page; larger ones are refused. Ten thousand streams need a third of it."""
@@ -57,7 +55,7 @@ class Metrics:
         for labels, value in self._samples.get(name, {}).items():
             key = dict(labels).get(label)
             if key is not None:
-                key = printable(key, MAX_LABEL)
+                key = printable(key, MAX_ID_CHARACTERS)
                 sums[key] = sums.get(key, 0.0) + value
         return sums
 
@@ -103,7 +101,7 @@ def parse_metrics(text: str, wanted: Collection[str] = ()) -> Metrics:
                 labels = dict(sample.labels)
                 rank = labels.pop("rank", rank)
                 samples.setdefault(sample.name, {})[frozenset(labels.items())] = sample.value
-    return Metrics(samples, printable(rank, MAX_LABEL))
+    return Metrics(samples, printable(rank, MAX_ID_CHARACTERS))
 
 
 def growth(before: Scrape | None, now: Scrape, name: str, **labels: str) -> float | None:

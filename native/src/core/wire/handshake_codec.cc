@@ -14,9 +14,6 @@ namespace {
 
 // 256 leaves with the longest paths take a third of this. Repeated empty leaves cost the parser 40 times their bytes.
 constexpr std::size_t kMaxHelloBytes = std::size_t{256} << 10U;
-constexpr std::size_t kMaxIdCharacters = 253;
-constexpr std::size_t kMaxEnvConfigCharacters = 8192;
-constexpr std::size_t kMaxRunBytes = 253;
 // Bytes of a row besides its leaves: reward, flags, and the episode that it may end.
 constexpr std::uint64_t kRowOverheadBytes = 64;
 

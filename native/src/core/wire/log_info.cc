@@ -1,19 +1,13 @@
 #include "wire/log_info.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "wire/protocol.h"
 
 namespace kubebeast {
-namespace {
-
-constexpr std::size_t kMaxLogInfo = 32;
-constexpr std::size_t kMaxInfoCharacters = 100;
-
-}  // namespace
 
 absl::Status ValidateLogInfo(const std::vector<std::string>& log_info) {
   if (log_info.size() > kMaxLogInfo) {

@@ -1,1 +1,1 @@
-"""Log, metrics and limits of a native pool."""
+"""Log and metrics of a native pool."""

@@ -1,1 +1,1 @@
-"""The description of an environment: its leaves, its shapes and how it is made."""
+"""The description of an environment: its leaves, how it is made, and the limits of both."""

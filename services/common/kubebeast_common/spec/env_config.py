@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-MAX_CHARACTERS = 8192
-"""Maximum length of Hello.env_config."""
 MAX_DEPTH = 32
 """Maximum nesting of objects and arrays, because code that copies and writes them recurses."""
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)

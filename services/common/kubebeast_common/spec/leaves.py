@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+from kubebeast_common.spec.limits import MAX_FRAME_STACK, MAX_PATH_BYTES
 from kubebeast_common.text import printable
 
 DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float32", "float64", "bool")
 """Dtypes of leaves, as in kubebeast.v1.DType."""
-MAX_PATH_CHARS = 255
-"""Most characters of a leaf's path in a message; a peer may have sent the path."""
 MAX_ELEMENTS = 2**31
 """Most elements of a leaf's row, and most categories of a leaf: no more than a message carries."""
-MAX_FRAME_STACK = 256
 
 
 class LeafSpec(Protocol):
@@ -103,7 +101,7 @@ class Leaf:
         return made
 
     def __str__(self) -> str:
-        parts = [f'"{printable(self.path, MAX_PATH_CHARS)}"' if self.path else "", self.dtype, str(list(self.shape))]
+        parts = [f'"{printable(self.path, MAX_PATH_BYTES)}"' if self.path else "", self.dtype, str(list(self.shape))]
         parts += [f"stack {self.frame_stack}"] * (self.frame_stack > 1)
         parts += [f"{self.num_categories} categories"] * (self.num_categories > 0)
         parts += ["bounded"] * self.bounded
@@ -114,7 +112,7 @@ class Leaf:
 def describe_leaf(leaf: LeafSpec) -> str:
     """Returns a description for messages: "image" (uint8 [84, 84])."""
     kind = f", {leaf.num_categories} categories" if leaf.num_categories else ""
-    return f'"{printable(leaf.path, MAX_PATH_CHARS)}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'
+    return f'"{printable(leaf.path, MAX_PATH_BYTES)}" ({leaf.dtype} {list(leaf.row_shape)}{kind})'
 
 
 def _is_count(value: object, most: int) -> bool:

@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from kubebeast_common.spec.limits import (
+    DEFAULT_MESSAGE_MIB,
+    MAX_DIMS,
+    MAX_ENV_CONFIG_CHARACTERS,
+    MAX_FRAME_STACK,
+    MAX_ID_CHARACTERS,
+    MAX_LEAVES,
+    MAX_PATH_BYTES,
+    MAX_RUN_BYTES,
+)
 from kubebeast_conformance.contract.leaves import dtype_of, num_choices
 from kubebeast_conformance.contract.violation import require
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-MAX_ID_CHARACTERS = 253
-MAX_ENV_CONFIG_CHARACTERS = 8192
-MAX_RUN_BYTES = 253
-MAX_LEAVES = 256
-MAX_DIMS = 32
-MAX_PATH_BYTES = 255
-MAX_FRAME_STACK = 256
-MAX_MESSAGE_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = DEFAULT_MESSAGE_MIB << 20
 _FLOATS = (pb.DTYPE_FLOAT32, pb.DTYPE_FLOAT64)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 

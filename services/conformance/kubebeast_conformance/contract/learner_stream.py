@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from kubebeast_common.spec.log_info import MAX_KEYS, is_key
+from kubebeast_common.spec.limits import MAX_LOG_INFO
+from kubebeast_common.spec.log_info import is_key
 from kubebeast_conformance.contract.leaves import check_elements, dtype_of, frame_elements
 from kubebeast_conformance.contract.mask import check_choices
 from kubebeast_conformance.contract.rows import ADDITIONS
@@ -59,7 +60,7 @@ class LearnerStream:
         minor, keys = self._hello.protocol_minor, list(welcome.log_info)
         known = minor >= ADDITIONS["Welcome.log_info"]
         require(not keys or known, "V4", "welcome.log_info", f"in minor {minor}")
-        require(len(keys) <= MAX_KEYS, "W6", "welcome.log_info", f"{len(keys)} entries")
+        require(len(keys) <= MAX_LOG_INFO, "W6", "welcome.log_info", f"{len(keys)} entries")
         for i, key in enumerate(keys):
             require(is_key(key), "W6", f"welcome.log_info[{i}]", f"{key!r}")
 

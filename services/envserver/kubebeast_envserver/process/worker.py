@@ -8,7 +8,7 @@ from kubebeast_common import log
 from kubebeast_common.backoff import Retries
 from kubebeast_common.seeds import derived_seed
 from kubebeast_common.settings import ConfigError
-from kubebeast_common.spec.env_config import MAX_CHARACTERS
+from kubebeast_common.spec.limits import MAX_ENV_CONFIG_CHARACTERS
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.envs.factory import make_vector_env, resolve_config
 from kubebeast_envserver.faults.watched_env import WatchedEnv, watched
@@ -97,8 +97,8 @@ def _env_config(config: EnvServerConfig) -> str:
     try:
         told = resolve_config(config.env, config.preset, config.env_kwargs, config.wrappers, config.time_limit)
         text = told.to_json()
-        if len(text) > MAX_CHARACTERS:
-            raise ValueError(f"{len(text)} characters, at most {MAX_CHARACTERS}")
+        if len(text) > MAX_ENV_CONFIG_CHARACTERS:
+            raise ValueError(f"{len(text)} characters, at most {MAX_ENV_CONFIG_CHARACTERS}")
     except ValueError as error:
         logger.warning(
             "kubebeast eval will need flags, as the learner is not told how environments are made: %s", error

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubebeast_common.pool.limits import (
+from kubebeast_common.spec.leaves import Leaf
+from kubebeast_common.spec.limits import (
     DEFAULT_MESSAGE_MIB,
     MAX_CATEGORIES,
     MAX_DIMS,
@@ -14,7 +15,6 @@ from kubebeast_common.pool.limits import (
     MAX_MESSAGE_BYTES,
     MAX_PATH_BYTES,
 )
-from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 

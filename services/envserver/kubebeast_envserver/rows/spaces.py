@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from kubebeast_common.pool.limits import MAX_LEAVES
 from kubebeast_common.spec.leaves import DTYPES, Leaf
+from kubebeast_common.spec.limits import MAX_LEAVES
 
 Array = NDArray[Any]
 

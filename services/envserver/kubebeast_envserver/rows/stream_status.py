@@ -4,6 +4,7 @@ import ctypes
 from typing import Literal, get_args
 
 from kubebeast_common.histogram import LengthHistogram, Newest, SecondsHistogram
+from kubebeast_common.spec.limits import MAX_RUN_BYTES
 
 FailureKind = Literal["exception", "reward", "observation", "hang", "process"]
 """The environment raised, or broke gymnasium's interface otherwise; its reward is not finite; its observation has a
@@ -24,7 +25,6 @@ GRPC_CODES = (
 )
 """Names of grpc.StatusCode (https://grpc.io/docs/guides/status-codes/), lower case; the supervisor imports no gRPC."""
 
-_MAX_RUN_ID_BYTES = 4 * 253
 _MAX_INSTANCE_ID_BYTES = 64
 
 
@@ -49,7 +49,7 @@ class StreamStatus(ctypes.Structure):
         ("action_wait_seconds", SecondsHistogram),
         ("episode_lengths", LengthHistogram),
         ("episode_returns", Newest),
-        ("run_id_utf8", ctypes.c_char * _MAX_RUN_ID_BYTES),
+        ("run_id_utf8", ctypes.c_char * 4 * MAX_RUN_BYTES),
         ("instance_id_utf8", ctypes.c_char * _MAX_INSTANCE_ID_BYTES),
     )
 

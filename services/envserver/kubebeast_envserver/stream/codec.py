@@ -13,7 +13,7 @@ import lz4.block
 import numpy as np
 
 from kubebeast_common.spec.leaves import Leaf
-from kubebeast_common.spec.log_info import MAX_KEYS
+from kubebeast_common.spec.limits import MAX_LOG_INFO
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import Array, StepRows
@@ -67,8 +67,8 @@ def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> lis
     for i, (choice, offer) in enumerate(zip(chosen, offered, strict=True)):
         if choice not in (offer, pb.COMPRESSION_NONE):
             raise ProtocolError(f"Welcome.compression[{i}] is {choice}, offered was {offer}")
-    if len(welcome.log_info) > MAX_KEYS:
-        raise ProtocolError(f"Welcome.log_info has {len(welcome.log_info)} entries, at most {MAX_KEYS} are sent")
+    if len(welcome.log_info) > MAX_LOG_INFO:
+        raise ProtocolError(f"Welcome.log_info has {len(welcome.log_info)} entries, at most {MAX_LOG_INFO} are sent")
     return chosen
 
 

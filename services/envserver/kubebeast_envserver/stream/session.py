@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import grpc
 
 from kubebeast_common import log
+from kubebeast_common.spec.limits import MAX_RUN_BYTES
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.episodes import InfoNumbers
 from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, StepRows
@@ -138,7 +139,7 @@ class Session:
             except VersionError as error:
                 raise RefusedError(str(error)) from error
             if self._identity.run not in ("", welcome.run_id):  # the learner does not check Hello.run
-                learner_run, own_run = printable(welcome.run_id, 253), self._identity.run
+                learner_run, own_run = printable(welcome.run_id, MAX_RUN_BYTES), self._identity.run
                 raise RefusedError(f"the learner trains the run {learner_run!r}, this env-server serves {own_run!r}")
             self._learner_minor = welcome.protocol_minor
             if self._env.num_agents > 1 and self._learner_minor < ABSENT_MINOR:
@@ -149,7 +150,7 @@ class Session:
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
             self._status.connected = 1
-            run_id = printable(welcome.run_id, 253)
+            run_id = printable(welcome.run_id, MAX_RUN_BYTES)
             self._status.run_id = run_id
             log.note(run_id=run_id)
             logger.info("joined run %s with %d x %s", run_id, self._env.num_envs, self._identity.env_id)

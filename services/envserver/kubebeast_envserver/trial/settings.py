@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from kubebeast_common.pool.limits import DEFAULT_MESSAGE_MIB
 from kubebeast_common.settings import require, require_at_least
 from kubebeast_common.spec.env_config import Wrapper
+from kubebeast_common.spec.limits import DEFAULT_MESSAGE_MIB
 from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.options import option, parse_options
 

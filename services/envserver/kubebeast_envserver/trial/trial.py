@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_common.backoff import FaultPolicy
-from kubebeast_common.pool.limits import MAX_ID_CHARACTERS
 from kubebeast_common.settings import ConfigError
 from kubebeast_common.spec.leaves import LeafSpec
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     HostedEnv,

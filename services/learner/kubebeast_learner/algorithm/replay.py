@@ -35,7 +35,7 @@ class ReplayBuffer:
         self._stored: Rollout | None = None
         self._next = 0
         self._num_stored = 0
-        self._newest = torch.zeros(0, dtype=torch.int64)
+        self._fresh = torch.zeros(0, dtype=torch.int64)
 
     def __len__(self) -> int:
         """Number of unrolls that can be replayed."""
@@ -49,20 +49,20 @@ class ReplayBuffer:
         """
         if self._stored is None:
             self._stored = map_tensors(self._allocate, rollout)
-        self._newest = fresh = (self._next + torch.arange(rollout.batch_size)) % self._capacity
-        self._stored = map_tensors(lambda stored, new: _store(stored, fresh, new), self._stored, rollout)
+        self._fresh = (self._next + torch.arange(rollout.batch_size)) % self._capacity
+        self._stored = map_tensors(lambda stored, new: _store(stored, self._fresh, new), self._stored, rollout)
         self._next = (self._next + rollout.batch_size) % self._capacity
         self._num_stored = min(self._capacity, self._num_stored + rollout.batch_size)
         replayed = torch.randint(self._num_stored, (self._num_replayed,), generator=self._generator)
-        chosen = torch.cat([fresh, replayed])
+        chosen = torch.cat([self._fresh, replayed])
         return map_tensors(lambda stored: stored.index_select(1, chosen), self._stored, num_replayed=self._num_replayed)
 
-    def forget_newest(self) -> None:
+    def forget_fresh(self) -> None:
         """Replaces the unrolls that `mix` stored last by zeros without a valid transition: nothing can be learned from
         an observation that is too large for the weights, however often it is replayed.
         """
         if self._stored is not None:
-            self._stored = map_tensors(lambda stored: stored.index_fill_(1, self._newest, 0), self._stored)
+            self._stored = map_tensors(lambda stored: stored.index_fill_(1, self._fresh, 0), self._stored)
 
     def _allocate(self, tensor: Tensor) -> Tensor:
         """Allocates room for `capacity` unrolls; unlike a given batch, it is never memory of the native pool."""

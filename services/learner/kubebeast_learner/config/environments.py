@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from kubebeast_common.pool.limits import DEFAULT_MESSAGE_MIB
+from kubebeast_common.spec.limits import DEFAULT_MESSAGE_MIB
 from kubebeast_learner.config.checks import (
     JsonObject,
     parse_env_kwargs,

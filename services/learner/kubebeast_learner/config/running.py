@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from kubebeast_common.log import LogFormat, LogLevel
-from kubebeast_common.spec.log_info import MAX_KEY_CHARACTERS, MAX_KEYS, is_key
+from kubebeast_common.spec.limits import MAX_INFO_CHARACTERS, MAX_LOG_INFO, MAX_RUN_BYTES
+from kubebeast_common.spec.log_info import is_key
 from kubebeast_learner.config.checks import (
     JsonObject,
     parse_object,
@@ -33,10 +34,6 @@ class RolloutConfig:
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "unroll_length", "batch_size")
-
-
-MAX_XPID_BYTES = 253
-"""Most bytes of xpid: the protocol's limit for the name of a run; file systems allow 255."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +94,8 @@ class RunConfig:
         self._check_log_info()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
         require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
-        is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_XPID_BYTES and self.xpid.isprintable()
-        reason = f"must be printable and of at most {MAX_XPID_BYTES} bytes, it becomes a folder"
+        is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_RUN_BYTES and self.xpid.isprintable()
+        reason = f"must be printable and of at most {MAX_RUN_BYTES} bytes, it becomes a folder"
         require(is_tellable, "xpid", self.xpid, reason)
 
     def _check_trackers(self) -> None:
@@ -109,9 +106,9 @@ class RunConfig:
             require(isinstance(options, dict), "tracker_options", options, f"must be a JSON object, that of {name}")
 
     def _check_log_info(self) -> None:
-        require(len(self.log_info) <= MAX_KEYS, "log_info", self.log_info, f"must have at most {MAX_KEYS} keys")
+        require(len(self.log_info) <= MAX_LOG_INFO, "log_info", self.log_info, f"must have at most {MAX_LOG_INFO} keys")
         for key in self.log_info:
-            reason = f"must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters"
+            reason = f"must have 1 to {MAX_INFO_CHARACTERS} printable ASCII characters"
             require(is_key(key), "log_info", key, reason)
             require(self.log_info.count(key) == 1, "log_info", key, "is given twice")
 

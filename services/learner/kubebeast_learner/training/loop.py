@@ -269,7 +269,7 @@ class Training:
             rollout = self._uploads.on_device(rollout)
             update = learner.update(rollout, self._stats.step, turn.share, fetch)
         if update.skipped and self._replay is not None:
-            self._replay.forget_newest()
+            self._replay.forget_fresh()
         if not update.skipped:
             with learner.phases.measure("publish"):
                 self._actors.publish(update.version)

@@ -6,6 +6,7 @@ import threading
 import torch
 
 from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS
 from kubebeast_common.text import printable
 from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.config import ConfigError, TrainingConfig
@@ -107,5 +108,7 @@ def _try_model(config: TrainingConfig, spec: EnvSpec, place: Place, *, is_named:
 
 def _refuse(actors: Actors, spec: EnvSpec, reason: str) -> None:
     reason = printable(reason, MAX_REASON_CHARS)
-    logger.error("refusing the env-servers of %s and waiting for others: %s", printable(spec.env_id, 253), reason)
+    logger.error(
+        "refusing the env-servers of %s and waiting for others: %s", printable(spec.env_id, MAX_ID_CHARACTERS), reason
+    )
     actors.refuse(reason)

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS
 from kubebeast_common.text import printable
 
 ReadingT = TypeVar("ReadingT")
-
-MAX_TEXT = 253
-"""Maximum number of characters kept of a text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +76,7 @@ def _read(kind: type[ReadingT], item: Any, where: str) -> ReadingT:
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{where} is not a text")
-    return printable(value, MAX_TEXT)
+    return printable(value, MAX_ID_CHARACTERS)
 
 
 def _count(value: Any, where: str) -> int:

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kubebeast_common.pool import limits
+from kubebeast_common.spec import limits
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.limits import bytes_of_row, check_limits, message_violation
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 
 ACTION = [Leaf("", "int64", (), num_categories=2)]
+NOT_OF_THE_CORE = {"MAX_CATEGORIES", "MAX_MESSAGE_BYTES"}
+"""Limits of a model's memory, and of a setting."""
 CORE = Path(__file__).resolve().parents[4] / "native" / "src" / "core"
 
 
@@ -58,13 +60,12 @@ def test_a_row_that_is_larger_than_a_message_names_the_setting_that_helps() -> N
 
 
 def test_the_native_core_has_the_same_limits() -> None:
-    text = "".join(
-        (CORE / name).read_text()
-        for name in ("tensors/tensor_spec.cc", "tensors/tensor_spec.h", "wire/handshake_codec.cc")
-    )
-    found = {name: int(value) for name, value in re.findall(r"kMax(\w+) = (\d+);", text)}
-    assert found["Leaves"] == limits.MAX_LEAVES
-    assert found["PathBytes"] == limits.MAX_PATH_BYTES
-    assert found["Dims"] == limits.MAX_DIMS
-    assert found["FrameStack"] == limits.MAX_FRAME_STACK
-    assert found["IdCharacters"] == limits.MAX_ID_CHARACTERS
+    sources = (CORE / name for name in ("tensors/tensor_spec.cc", "tensors/tensor_spec.h", "wire/protocol.h"))
+    text = "".join(source.read_text() for source in sources)
+    native = {name: int(value) for name, value in re.findall(r"constexpr std::\w+ kMax(\w+) = (\d+);", text)}
+    ours = {
+        "".join(word.capitalize() for word in name.split("_")[1:]): value
+        for name, value in vars(limits).items()
+        if name.startswith("MAX_") and name not in NOT_OF_THE_CORE
+    }
+    assert native == ours

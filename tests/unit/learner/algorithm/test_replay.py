@@ -52,11 +52,11 @@ def test_unrolls_that_nothing_could_be_learnt_from_are_not_replayed() -> None:
     spoilt = marked_rollout(3)
     spoilt.observation[0][:] = torch.nan
     buffer.mix(spoilt)
-    buffer.forget_newest()
+    buffer.forget_fresh()
     rollout = random_rollout(T, 2, core_state=spoilt.core_state, task=spoilt.task)
     mixed = buffer.mix(rollout)
     assert mixed.observation[0].isfinite().all()
-    buffer.forget_newest()
+    buffer.forget_fresh()
     for _ in range(3):
         assert not buffer.mix(marked_rollout(0)).observation[0].isnan().any()
 
@@ -64,7 +64,7 @@ def test_unrolls_that_nothing_could_be_learnt_from_are_not_replayed() -> None:
 def test_an_unroll_that_was_forgotten_adds_nothing_to_a_loss() -> None:
     model, buffer = make_mlp(), ReplayBuffer(capacity=2, num_replayed=4, seed=0)
     buffer.mix(random_rollout(T, 2))
-    buffer.forget_newest()
+    buffer.forget_fresh()
     rollout = buffer.mix(random_rollout(T, 1, seed=1))
     alone = random_rollout(T, 1, seed=1)
     output, _ = model(rollout.model_inputs, ())

@@ -4,13 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kubebeast_common.spec.limits import MAX_ID_CHARACTERS
 from kubebeast_common.text import printable
 
 if TYPE_CHECKING:
     from kubebeast_native import StreamInfo
-
-MAX_TEXT = 253
-"""Most characters of a text that a peer sends about itself."""
 
 
 def encode_streams(run_id: str, streams: Sequence["StreamInfo"]) -> bytes:
@@ -20,9 +18,9 @@ def encode_streams(run_id: str, streams: Sequence["StreamInfo"]) -> bytes:
 
 def _entry(stream: "StreamInfo") -> dict[str, str | int | float]:
     return {
-        "env_server_id": printable(stream.env_server_id, MAX_TEXT),
-        "instance_id": printable(stream.instance_id, MAX_TEXT),
-        "env_id": printable(stream.env_id, MAX_TEXT),
+        "env_server_id": printable(stream.env_server_id, MAX_ID_CHARACTERS),
+        "instance_id": printable(stream.instance_id, MAX_ID_CHARACTERS),
+        "env_id": printable(stream.env_id, MAX_ID_CHARACTERS),
         "peer": stream.peer,
         "num_envs": stream.num_envs,
         "phase": stream.state,
