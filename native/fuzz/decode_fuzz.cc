@@ -93,7 +93,7 @@ void CheckLeaf(const ObservationRows& rows, std::size_t index, const Peer& peer,
     const std::size_t num_frames = rows.is_first[env] != 0 ? spec.frame_stack : 1;
     frames.append(reinterpret_cast<const char*>(rows.frames(index, env)), num_frames * spec.frame_bytes());
   }
-  Require(frames == Plain(oracle.leaves(static_cast<int>(index)), peer.hello().offered[index], size),
+  Require(frames == Plain(oracle.leaves(static_cast<int>(index)), peer.hello().compression[index], size),
           "the frames are those of the message");
   CheckRange(spec, frames);
 }
@@ -162,7 +162,7 @@ void Run(Script script) {
   google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
   const absl::StatusOr<Hello> hello = DecodeHello(&input, bytes.size(), kLimits);
   if (!hello.ok()) return Require(bytes != valid.SerializeAsString(), "a valid Hello is accepted");
-  StreamCodec codec(hello->spec, hello->num_envs, hello->offered, kLimits);
+  StreamCodec codec(hello->spec, hello->num_envs, hello->compression, kLimits);
   Peer peer(*hello);
   for (std::size_t i = 0; i < kMaxMessages && !script.done(); ++i) Exchange(codec, peer, script, slice_size);
 }

@@ -17,7 +17,7 @@ Hello ToHello(const EnvSpec& spec, std::uint32_t num_envs) {
           .instance_id = "0",
           .num_envs = num_envs,
           .spec = spec,
-          .offered = std::vector<Compression>(spec.observation.size(), Compression::kNone),
+          .compression = std::vector<Compression>(spec.observation.size(), Compression::kNone),
           .protocol_minor = kProtocolMinor};
 }
 
@@ -25,7 +25,7 @@ Hello ToHello(const EnvSpec& spec, std::uint32_t num_envs) {
 
 HonestStream::HonestStream(std::shared_ptr<PoolContext> pool, const EnvSpec& spec, std::uint32_t num_envs)
     : transport_(std::move(pool)), peer_(ToHello(spec, num_envs)), stacks_(num_envs) {
-  transport_.Deliver(MakeHello(spec, num_envs, peer_.hello().offered).SerializeAsString(), kSliceSize);
+  transport_.Deliver(MakeHello(spec, num_envs, peer_.hello().compression).SerializeAsString(), kSliceSize);
   Require(transport_.stream().accepted(), "an honest Hello is accepted");
 }
 

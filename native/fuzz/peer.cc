@@ -96,7 +96,7 @@ v1::ActRequest Peer::NextStep(Script& script) const {
   for (std::size_t i = 0; i < hello_.spec.observation.size(); ++i) {
     const LeafSpec& leaf = hello_.spec.observation[i];
     std::string bytes = MakeLeaf(leaf, LeafBytes(leaf, is_first));
-    *step.add_leaves() = hello_.offered[i] == Compression::kLz4 ? Lz4(bytes) : std::move(bytes);
+    *step.add_leaves() = hello_.compression[i] == Compression::kLz4 ? Lz4(bytes) : std::move(bytes);
   }
   step.set_rewards(rewards.data(), num_envs * sizeof(float));
   step.set_terminated(std::move(terminated));

@@ -169,7 +169,7 @@ absl::Status ActorStream::ReceiveHello(Hello hello) {
   const absl::StatusOr<std::size_t> task = pool_->tasks.Find(hello_.spec.env_id);
   if (!task.ok()) return task.status();
   task_ = *task;
-  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.offered, pool_->options.wire);
+  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.compression, pool_->options.wire);
   const absl::Status accepted = Accept();
   const bool may_fit = pool_->options.keep_surplus && hello_.num_envs <= pool_->options.max_envs;
   if (!absl::IsResourceExhausted(accepted) || !may_fit) return accepted;
@@ -206,7 +206,7 @@ void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   const bool knows_info = hello_.protocol_minor >= kInfoMinor;
-  exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.offered,
+  exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.compression,
                                knows_info ? pool_->options.log_info : std::vector<std::string>()));
 }
 

@@ -12,7 +12,7 @@ namespace kubebeast {
 namespace {
 
 Hello MakeHello(std::uint32_t num_envs) {
-  return {.env_server_id = "pod", .instance_id = "1", .num_envs = num_envs, .spec = RolloutSpec(), .offered = {}};
+  return {.env_server_id = "pod", .instance_id = "1", .num_envs = num_envs, .spec = RolloutSpec(), .compression = {}};
 }
 
 class StreamRegistryTest : public ::testing::Test {

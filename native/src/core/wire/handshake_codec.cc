@@ -52,16 +52,16 @@ std::vector<LeafSpec> ToLeafSpecs(const google::protobuf::RepeatedPtrField<v1::L
   return leaves;
 }
 
-absl::StatusOr<std::vector<Compression>> ToOffer(const v1::Hello& message) {
+absl::StatusOr<std::vector<Compression>> ChooseCompression(const v1::Hello& message) {
   const int num_leaves = message.observation_size();
   if (message.offered_compression_size() > num_leaves) {
     return Invalid("offered_compression: ", message.offered_compression_size(), " entries for ", num_leaves, " leaves");
   }
-  std::vector<Compression> offer(static_cast<std::size_t>(num_leaves), Compression::kNone);
+  std::vector<Compression> chosen(static_cast<std::size_t>(num_leaves), Compression::kNone);
   for (int i = 0; i < message.offered_compression_size(); ++i) {
-    if (message.offered_compression(i) == v1::COMPRESSION_LZ4) offer[static_cast<std::size_t>(i)] = Compression::kLz4;
+    if (message.offered_compression(i) == v1::COMPRESSION_LZ4) chosen[static_cast<std::size_t>(i)] = Compression::kLz4;
   }
-  return offer;
+  return chosen;
 }
 
 // One step of the stream and its answer, uncompressed and with whole stacks, must fit into a message: this bounds the
@@ -129,9 +129,9 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.spec.observation = ToLeafSpecs(message.observation());
   hello.spec.action = ToLeafSpecs(message.action());
   if (status = CheckSpec(hello.spec, hello.num_envs, limits.max_message_bytes); !status.ok()) return status;
-  auto offer = ToOffer(message);
-  if (!offer.ok()) return offer.status();
-  hello.offered = *std::move(offer);
+  auto compression = ChooseCompression(message);
+  if (!compression.ok()) return compression.status();
+  hello.compression = *std::move(compression);
   return hello;
 }
 

@@ -21,7 +21,7 @@ struct Hello {
   std::string instance_id;
   std::uint32_t num_envs = 0;
   EnvSpec spec;
-  std::vector<Compression> offered;  // one entry per observation leaf: LZ4 if the peer offers it
+  std::vector<Compression> compression;  // of each observation leaf: what the learner chooses of the offer
   std::uint32_t protocol_minor = 0;
   std::string run;  // the run that the env-server serves; if empty, any
 };

@@ -70,9 +70,9 @@ TEST(HandshakeCodecTest, EnvServerOfAnotherRunIsRefusedWithBothNames) {
 
 TEST(HandshakeCodecTest, TakesMissingAndUnknownOffersAsNone) {
   v1::ActRequest message = TestHello();
-  EXPECT_EQ(Decode(message)->offered, (std::vector{Compression::kLz4, Compression::kNone}));
+  EXPECT_EQ(Decode(message)->compression, (std::vector{Compression::kLz4, Compression::kNone}));
   message.mutable_hello()->set_offered_compression(0, static_cast<v1::Compression>(9));
-  EXPECT_EQ(Decode(message)->offered, (std::vector{Compression::kNone, Compression::kNone}));
+  EXPECT_EQ(Decode(message)->compression, (std::vector{Compression::kNone, Compression::kNone}));
 }
 
 TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {
