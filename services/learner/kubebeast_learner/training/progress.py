@@ -1,5 +1,6 @@
 """Progress of a run on the terminal: a live table if possible, one line of JSON at a time otherwise."""
 
+import contextlib
 import datetime
 import itertools
 import math
@@ -14,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from kubebeast_common.log import JsonFormatter, line
+from kubebeast_common.terminal import without_echo
 from kubebeast_learner.run.snapshot import Snapshot
 
 Mode = Literal["auto", "table", "json", "none"]
@@ -64,14 +66,15 @@ class TableProgress:
 
     def __init__(self, title: str, console: Console) -> None:
         self._title = title
-        self._live = Live(console=console, auto_refresh=False)
-        self._live.start()
+        self._shown = contextlib.ExitStack()
+        self._shown.enter_context(without_echo(console.file))
+        self._live = self._shown.enter_context(Live(console=console, auto_refresh=False))
 
     def show(self, snapshot: Snapshot) -> None:
         self._live.update(render(snapshot, self._title), refresh=True)
 
     def close(self) -> None:
-        self._live.stop()
+        self._shown.close()
 
 
 def render(snapshot: Snapshot, title: str) -> Panel:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
 from kubebeast_common.log import JsonFormatter, line, make_handler
+from kubebeast_common.terminal import without_echo
 from kubebeast_learner.config import RunConfig
 from kubebeast_learner.tune.choice import Expected
 from kubebeast_learner.tune.settings_file import Setting
@@ -73,7 +74,8 @@ class TerminalOutput:
         text = f"{what}, about {self._total_s - self._done_s:.0f} s left"
         if self._console.is_terminal:
             columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}", markup=False))
-            with Progress(*columns, console=self._console, transient=True, disable=self._is_silent) as progress:
+            bar = Progress(*columns, console=self._console, transient=True, disable=self._is_silent)
+            with without_echo(self._console.file), bar as progress:
                 progress.add_task(text, total=self._total_s, completed=int(self._done_s))
                 yield
         else:
