@@ -49,7 +49,7 @@ class StreamStatus(ctypes.Structure):
         ("action_wait_seconds", SecondsHistogram),
         ("episode_lengths", LengthHistogram),
         ("episode_returns", Newest),
-        ("run_id_utf8", ctypes.c_char * 4 * MAX_RUN_BYTES),
+        ("run_id_utf8", ctypes.c_char * (4 * MAX_RUN_BYTES)),
         ("instance_id_utf8", ctypes.c_char * _MAX_INSTANCE_ID_BYTES),
     )
 
