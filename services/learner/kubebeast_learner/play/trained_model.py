@@ -137,7 +137,7 @@ def _make_model(
         settings = with_known_layout(settings, spec.env_id, spec.observation)
         make = partial(make_model, spec.observation, spec.action, settings, num_tasks)
         if not settings.own_code:
-            _require_shapes(make, weights)
+            _require_fit(make, weights)
         model = make()
         made_so = names_of_not_finite(model.state_dict().items())
         model.load_state_dict(weights)
@@ -150,14 +150,10 @@ def _make_model(
     return model.eval()
 
 
-def _require_shapes(make: Callable[[], Model], weights: Mapping[str, torch.Tensor]) -> None:
-    """Raises ValueError for shapes unlike those of a model without memory: the real one may be too large."""
+def _require_fit(make: Callable[[], Model], weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises RuntimeError for weights that do not fit a model without memory: the real one may be too large."""
     with torch.device("meta"):
-        expected = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    for name in sorted(expected.keys() | given.keys()):
-        if expected.get(name) != given.get(name):
-            raise ValueError(f"{name} is {given.get(name, 'missing')}, the model has {expected.get(name, 'none')}")
+        make().load_state_dict(weights, assign=True)
 
 
 def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:

@@ -226,6 +226,15 @@ def test_a_damaged_checkpoint_is_an_error_not_a_traceback(tmp_path: Path, capsys
     assert "damaged.pt cannot be read" in capsys.readouterr().err
 
 
+def test_a_checkpoint_without_counts_of_what_its_statistics_left_out_is_played(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "older", "CartPole-v1", ModelConfig(model="mlp", normalise_observations=True))
+    path = next(folder.glob("*.pt"))
+    state = torch.load(path, weights_only=True)
+    del state["learner"]["model"]["normaliser.leaves.0.left_out"]
+    torch.save(state, path)
+    assert len(evaluate(EvalConfig(checkpoint=path, episodes=1)).episodes) == 1
+
+
 def test_weights_of_another_model_are_refused(run_folder: Path) -> None:
     path = next((run_folder / "cartpole").glob("*.pt"))
     state = torch.load(path, weights_only=True)
