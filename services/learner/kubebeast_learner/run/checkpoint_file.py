@@ -26,6 +26,9 @@ REQUIRED_KEYS = frozenset({"format", "step", "env_spec", "config", "learner"})
 _MEMBER = b"PK\x03\x04"
 """The first bytes of a zip archive: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7."""
 _BLOCK = 1 << 20
+_MAX_DEPTH = 64
+_VALUES_PER_BYTE = 10
+"""Bound of the values of a state: each takes a byte or more, and several places may share a few of them."""
 
 
 class CheckpointError(RuntimeError):
@@ -186,7 +189,7 @@ def _require_backed(state: object, sizes: Mapping[int, int]) -> None:
 
     `state` is loaded without memory, on the meta device. `sizes` is the result of _checked_sizes.
     """
-    for tensor in _tensors(state):
+    for tensor in _tensors(state, _VALUES_PER_BYTE * sum(sizes.values())):
         if tensor.layout != torch.strided:
             raise ValueError(f"it holds a tensor of the layout {tensor.layout}")
         storage = tensor.untyped_storage()
@@ -195,13 +198,24 @@ def _require_backed(state: object, sizes: Mapping[int, int]) -> None:
             raise ValueError(f"a tensor of {storage.nbytes()} bytes has {held} of them in the file")
 
 
-def _tensors(value: object) -> Iterator[torch.Tensor]:
-    pending = [value]
+def _tensors(state: object, max_values: int) -> Iterator[torch.Tensor]:
+    """Yields all tensors in `state`.
+
+    Raises ValueError for a structure that readers could not walk through, because it is deep, contains itself, or
+    contains a part of it so often that a small file holds more than `max_values`.
+    """
+    pending = [(state, 0)]
+    num_values = 0
     while pending:
-        item = pending.pop()
-        if isinstance(item, torch.Tensor):
-            yield item
-        elif isinstance(item, Mapping):
-            pending += item.values()
-        elif isinstance(item, (list, tuple, set)):
-            pending += item
+        value, depth = pending.pop()
+        num_values += 1
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
+        if num_values > max_values:
+            raise ValueError("it holds more values than the file has room for")
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, Mapping):
+            pending += [(each, depth + 1) for each in value.values()]
+        elif isinstance(value, (list, tuple, set)):
+            pending += [(each, depth + 1) for each in value]

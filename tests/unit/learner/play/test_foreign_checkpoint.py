@@ -135,6 +135,20 @@ def weight(tensor: Any) -> Callable[[dict[str, Any]], object]:
     return lambda state: state["learner"]["model"].update({"torso.layers.0.weight": tensor})
 
 
+def nested(depth: int, *, copies: int = 1) -> list[Any]:
+    """Returns a list of lists, in each of which the next one stands `copies` times."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value] * copies
+    return value
+
+
+def within_itself() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
 MALFORMED = {
     "step nan": (put(step=math.nan), "step: it is nan"),
     "step text": (put(step="9"), "step: it is '9'"),
@@ -177,6 +191,9 @@ MALFORMED = {
     "weight that only seems large": (weight(torch.zeros(1).expand(2**40)), "does not fit its model"),
     "weight of another kind": (weight(torch.zeros(2, 2).to_sparse()), "layout torch.sparse_coo"),
     "format": (put(format=None), "format None"),
+    "a list within itself": (put(rng=within_itself()), "nested more than 64 levels deep"),
+    "a list in many levels": (put(config=nested(100)), "nested more than 64 levels deep"),
+    "lists of lists without an end": (put(env_statistics=nested(40, copies=2)), "more values than the file has room"),
 }
 
 
