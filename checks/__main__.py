@@ -123,7 +123,8 @@ def _write(stamps: Stamps, plans: Sequence[Plan], report: Report, before: Tree, 
         show("no stamps: the clone has uncommitted or untracked files, or has changed meanwhile")
     else:
         for plan in plans:
-            if outcome := report.outcomes.get(plan.within or plan.group.name):
+            outcome = report.outcomes.get(plan.within or plan.group.name)
+            if outcome and not outcome.unnamed:
                 try:
                     stamps.write(plan.group.name, plan.digest, commit=after.commit(), seconds=outcome.seconds)
                 except OSError as error:

@@ -38,12 +38,18 @@ def _row(plan: Plan, outcome: Outcome | None) -> tuple[str, ...]:
 def _cells(outcome: Outcome) -> tuple[str, ...]:
     compilations = outcome.cache_hits + outcome.cache_misses
     return (
-        "passed" if outcome.passed else "FAILED",
+        _result(outcome),
         f"{outcome.seconds:.1f}",
         f"{outcome.cpu_seconds:.1f}",
         f"{outcome.cache_hits} of {compilations} from the cache" if compilations else "",
         "" if outcome.num_tests is None else str(outcome.num_tests),
     )
+
+
+def _result(outcome: Outcome) -> str:
+    if not outcome.passed:
+        return "FAILED"
+    return f"passed, no stamp: opens {', '.join(outcome.unnamed)}" if outcome.unnamed else "passed"
 
 
 def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:

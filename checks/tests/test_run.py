@@ -120,7 +120,7 @@ def test_every_cause_of_a_failure_is_named(clone: Path) -> None:
     assert pytest_.startswith("pytest FAILED with status 1")
 
 
-def test_a_group_fails_whose_test_opens_a_file_that_is_no_input_of_it(clone: Path) -> None:
+def test_a_file_that_a_test_opens_and_that_is_no_input_of_its_group_is_named(clone: Path) -> None:
     for name, place in (("guide.md", "module"), ("notes.md", "test")):
         (clone / name).write_text(place)
     (clone / "tests" / "good" / "test_a.py").write_text(
@@ -128,11 +128,12 @@ def test_a_group_fails_whose_test_opens_a_file_that_is_no_input_of_it(clone: Pat
         "def test_it():\n    assert (ROOT / 'notes.md').read_text()\n"
     )
     named = Group(name="good", inputs=("guide.md", "notes.md"), tests=("tests/good",))
-    assert not run(clone, named)[1].failed
-    for inputs in (("guide.md",), ("notes.md",)):
-        _, report = run(clone, dataclasses.replace(named, inputs=inputs))
-        assert report.failed
-        assert not report.outcomes["good"].passed
+    assert run(clone, named)[1].outcomes["good"].unnamed == ()
+    for inputs, other in ((("guide.md",), "notes.md"), (("notes.md",), "guide.md")):
+        plans, report = run(clone, dataclasses.replace(named, inputs=inputs))
+        assert not report.failed
+        assert report.outcomes["good"].unnamed == (other,)
+        assert any(f"passed, no stamp: opens {other}" in line for line in table.lines(plans, report))
 
 
 def test_tests_that_marks_leave_out_are_no_failure(clone: Path) -> None:

@@ -57,6 +57,20 @@ def test_what_has_passed_is_spared_in_another_clone_until_its_inputs_change(clon
     assert run(other, cache)[0] == ["core", "lint"]
 
 
+def test_a_group_whose_inputs_are_incomplete_passes_and_runs_again(clone: Path, tmp_path: Path) -> None:
+    (clone / ".venv").symlink_to(ROOT / ".venv")
+    test = "from pathlib import Path\ndef test_it():\n    assert (Path.cwd() / 'src' / 'a.cc').read_text()\n"
+    (clone / "tests").mkdir()
+    (clone / "tests" / "test_it.py").write_text(test)
+    (clone / "checks" / "groups.toml").write_text(f'{TABLE}[groups.tests]\ntests = ["tests"]\n')
+    commit(clone)
+    for _ in range(2):
+        ran, output = run(clone, tmp_path / "cache", "--write-stamps")
+        assert "tests gets no stamp: its inputs lack src/a.cc" in output
+        assert "tests passed" in " ".join(output.split()) and "FAILED" not in output
+    assert ran == ["lint"], "core has its stamp"
+
+
 @pytest.mark.parametrize("fault", ["a failure", "an untracked file", "no --write-stamps"])
 def test_no_stamp_is_written_after(fault: str, clone: Path, tmp_path: Path) -> None:
     words = [] if fault == "no --write-stamps" else ["--write-stamps"]
