@@ -3,11 +3,13 @@
 import dataclasses
 import functools
 import itertools
+import json
 import re
 import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from torch.distributed.run import get_args_parser
@@ -103,9 +105,20 @@ def complaint(words: list[str]) -> str:
         return checks[name](arguments)
     if name != program:
         return "" if name in (ROOT / "locks" / "development.in").read_text(encoding="utf-8").split() else "not in .venv"
+    if program.startswith("native/build/"):
+        return _built(program)
     if "/" in program:
         return "" if (ROOT / program).is_file() else "no such file"
     return "" if program in EVERYWHERE | ELSEWHERE else "nobody knows this program"
+
+
+def _built(program: str) -> str:
+    """Checks a program that CMake would build, as native/build/PRESET/TARGET."""
+    *_, preset, target = Path(program).parts
+    presets = json.loads((ROOT / "native" / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+    is_preset = any(preset == each["name"] for each in presets)
+    is_target = f"add_executable({target} " in (ROOT / "native" / "CMakeLists.txt").read_text(encoding="utf-8")
+    return "" if is_preset and is_target else "nothing builds it"
 
 
 def _kubebeast(arguments: list[str]) -> str:

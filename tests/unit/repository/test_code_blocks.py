@@ -89,6 +89,8 @@ def test_what_a_test_cannot_run_says_what_it_needs(block: Block) -> None:
         ("helm install a oci://ghcr.io/b/charts/kubebeast --set demo.on=true", "the chart has no value demo.on=true"),
         ("helm install a oci://ghcr.io/b/kubebeast", "which chart is oci://ghcr.io/b/kubebeast?"),
         ("kubebeast train --environment a", "exit status 2"),
+        ("native/build/tsan/kubebeast_tests --gtest_filter=*Pool*", ""),
+        ("native/build/msan/kubebeast_tests", "nothing builds it"),
     ],
 )
 def test_a_slip_in_a_command_is_noticed(line: str, complaint: str) -> None:
