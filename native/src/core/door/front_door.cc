@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "access/offences.h"
 #include "sync/thread.h"
 
 namespace kubebeast {
@@ -79,26 +80,25 @@ void FrontDoor::Stop() {
     ids_.clear();
     newcomers_.clear();
     left_.clear();
+    num_new_open_.clear();
     num_new_slow_ = num_without_stream_ = 0;
   }
   for (const auto& [id, entry] : entries) entry.connection->Release();
 }
 
-bool FrontDoor::HasRoom(Lane lane, Clock::time_point now) {
+FrontDoor::Room FrontDoor::MakeRoom(const std::string& peer, Lane lane, Clock::time_point now) {
   std::shared_ptr<Connection> sent_away;
   {
     const MutexLock lock(mutex_);
-    const bool is_full =
-        newcomers_.size() >= kMaxNewcomers || (lane == Lane::kSlow && num_new_slow_ >= kMaxSlowNewcomers);
-    if (is_full) sent_away = Oldest(lane, now);
-    if (is_full && sent_away == nullptr && newcomers_.size() >= kMaxNewcomers) sent_away = Oldest(Lane::kOpen, now);
-    if (is_full && sent_away == nullptr) return false;
-    if (lane == Lane::kSlow && !slow_lane_.Take(now, terms_.tls ? kTlsCost : kPlainCost)) return false;
+    Room room = Room::kFree;
+    sent_away = Replaceable(HostOfPeer(peer), lane, now, room);
+    if (room != Room::kFree && sent_away == nullptr) return room;
+    if (lane == Lane::kSlow && !slow_lane_.Take(now, terms_.tls ? kTlsCost : kPlainCost)) return Room::kIsFull;
   }
-  if (sent_away == nullptr) return true;
+  if (sent_away == nullptr) return Room::kFree;
   Refuse(*sent_away, connection_refusal::kCrowded);
   Leave(sent_away->id());
-  return true;
+  return Room::kFree;
 }
 
 bool FrontDoor::Enter(int fd, const std::string& peer, Lane lane, Clock::time_point now) {
@@ -111,11 +111,10 @@ bool FrontDoor::Enter(int fd, const std::string& peer, Lane lane, Clock::time_po
     const MutexLock lock(mutex_);
     is_first = entries_.empty();
     connection = std::make_shared<Connection>(++num_entered_, peer, own);
+    Entry entered{.connection = connection, .host = HostOfPeer(peer), .lane = lane, .since = now};
     // Peers may have the same address if this machine has several; a call counts for the newer connection.
     ids_.insert_or_assign(peer, connection->id());
-    const auto entry =
-        entries_.emplace(connection->id(), Entry{.connection = connection, .lane = lane, .since = now}).first;
-    Count(entry->second, 1);
+    Count(entries_.emplace(connection->id(), std::move(entered)).first->second, 1);
     if (num_without_stream_ >= kMaxWithoutStream) sent_away = OldestWithoutStream();
   }
   connection->Watch(epoll_, /*every_arrival=*/true, /*add=*/true);
@@ -296,18 +295,42 @@ void FrontDoor::Count(const Entry& entry, int change) {
     } else {
       newcomers_.erase(entry.connection->id());
     }
-    if (entry.lane == Lane::kSlow) num_new_slow_ += by;
+    if (entry.lane == Lane::kSlow) {
+      num_new_slow_ += by;
+    } else if ((num_new_open_[entry.host] += by) == 0) {
+      num_new_open_.erase(entry.host);
+    }
   } else if (entry.stage == Stage::kWithoutStream) {
     num_without_stream_ += by;
   }
 }
 
-std::shared_ptr<Connection> FrontDoor::Oldest(Lane lane, Clock::time_point now) {
-  const Clock::duration turn = lane == Lane::kSlow ? Clock::duration(kSlowLaneTurn) : terms_.patience / 2;
+std::shared_ptr<Connection> FrontDoor::Replaceable(const std::string& host, Lane lane, Clock::time_point now,
+                                                   Room& room) {
+  const Clock::time_point by_turn = now - kSlowLaneTurn;
+  const Clock::time_point by_patience = now - terms_.patience / 2;
+  if (lane == Lane::kOpen) {
+    const auto num = num_new_open_.find(host);
+    if (num != num_new_open_.end() && num->second >= kMaxNewcomersOfHost) {
+      room = Room::kHostIsFull;
+      return Oldest(by_patience, [&](const Entry& entry) { return entry.lane == Lane::kOpen && entry.host == host; });
+    }
+  }
+  const bool is_full = newcomers_.size() >= kMaxNewcomers;
+  if (!is_full && (lane == Lane::kOpen || num_new_slow_ < kMaxSlowNewcomers)) return nullptr;
+  room = Room::kIsFull;
+  auto leaving =
+      lane == Lane::kOpen ? nullptr : Oldest(by_turn, [](const Entry& entry) { return entry.lane == Lane::kSlow; });
+  if (leaving == nullptr && is_full) leaving = Oldest(by_patience, [](const Entry&) { return true; });
+  return leaving;
+}
+
+template <typename IsMeant>
+std::shared_ptr<Connection> FrontDoor::Oldest(Clock::time_point latest, const IsMeant& is_meant) {
   for (const std::uint64_t id : newcomers_) {
     const Entry& entry = entries_.at(id);
-    if (now < entry.since + turn) return nullptr;
-    if (lane == Lane::kOpen || entry.lane == Lane::kSlow) return entry.connection;
+    if (entry.since > latest) return nullptr;
+    if (is_meant(entry)) return entry.connection;
   }
   return nullptr;
 }

@@ -40,9 +40,13 @@ class FrontDoor {
     std::function<bool(const std::string& peer)> is_suspect;
   };
   enum class Lane : std::uint8_t { kOpen, kSlow };
+  // Place for one more connection: free, taken by others of its host, or taken by all.
+  enum class Room : std::uint8_t { kFree, kHostIsFull, kIsFull };
 
-  // Most newcomers at once, in total and in the slow lane.
+  // Most newcomers at once: in total, of one host in the open lane, and in the slow lane. A flood is served until the
+  // host's first offenses count, which is shorter the fewer of its connections are open.
   static constexpr std::size_t kMaxNewcomers = 256;
+  static constexpr std::size_t kMaxNewcomersOfHost = 32;
   static constexpr std::size_t kMaxSlowNewcomers = 192;
   // Most connections that have called and have no stream, such as those of health checks.
   static constexpr std::size_t kMaxWithoutStream = 1024;
@@ -61,9 +65,9 @@ class FrontDoor {
   // Releases all connections and stops the thread. Idempotent.
   void Stop();
 
-  // Returns true if another connection may be handed to gRPC now. May send away a newcomer that has had its turn, to
-  // make room, and charges the slow lane for a connection.
-  bool HasRoom(Lane lane, Clock::time_point now);
+  // Returns kFree if a connection of the peer may be handed to gRPC now. May send away a newcomer that has had its
+  // turn, to make room, and charges the slow lane for a connection.
+  Room MakeRoom(const std::string& peer, Lane lane, Clock::time_point now);
   // Adds a connection before gRPC gets its descriptor, which is duplicated. Returns false if none is free.
   bool Enter(int fd, const std::string& peer, Lane lane, Clock::time_point now);
 
@@ -87,6 +91,7 @@ class FrontDoor {
   enum class Stage : std::uint8_t { kNew, kWithoutStream, kTrusted, kLeft };
   struct Entry {
     std::shared_ptr<Connection> connection;
+    std::string host;
     Lane lane;
     Stage stage = Stage::kNew;
     Clock::time_point since;  // time of its entry or end
@@ -106,8 +111,14 @@ class FrontDoor {
   void ForgetLeft(Clock::time_point now);
   void SetStage(Entry& entry, Stage stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const Entry& entry, int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the oldest newcomer, of the slow lane if `lane` is that, otherwise of any; null if it has not had its turn.
-  std::shared_ptr<Connection> Oldest(Lane lane, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the newcomer that leaves for another one of the host, or null if none has had its turn. Sets `room` to the
+  // reason for its leaving, or to kFree.
+  std::shared_ptr<Connection> Replaceable(const std::string& host, Lane lane, Clock::time_point now, Room& room)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the oldest newcomer to which `is_meant` applies, or null if it has not had its turn.
+  template <typename IsMeant>
+  std::shared_ptr<Connection> Oldest(Clock::time_point latest, const IsMeant& is_meant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Connection> OldestWithoutStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Terms terms_;
@@ -120,10 +131,11 @@ class FrontDoor {
 
   Mutex mutex_;
   std::uint64_t num_entered_ ABSL_GUARDED_BY(mutex_) = 0;
-  Entries entries_ ABSL_GUARDED_BY(mutex_);                                     // by id: oldest first
-  std::unordered_map<std::string, std::uint64_t> ids_ ABSL_GUARDED_BY(mutex_);  // by peer
-  std::set<std::uint64_t> newcomers_ ABSL_GUARDED_BY(mutex_);                   // oldest first
-  std::deque<std::uint64_t> left_ ABSL_GUARDED_BY(mutex_);                      // oldest first
+  Entries entries_ ABSL_GUARDED_BY(mutex_);                                            // by id: oldest first
+  std::unordered_map<std::string, std::uint64_t> ids_ ABSL_GUARDED_BY(mutex_);         // by peer
+  std::set<std::uint64_t> newcomers_ ABSL_GUARDED_BY(mutex_);                          // oldest first
+  std::deque<std::uint64_t> left_ ABSL_GUARDED_BY(mutex_);                             // oldest first
+  std::unordered_map<std::string, std::size_t> num_new_open_ ABSL_GUARDED_BY(mutex_);  // by host; none is 0
   std::size_t num_new_slow_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t num_without_stream_ ABSL_GUARDED_BY(mutex_) = 0;
   TokenBucket slow_lane_ ABSL_GUARDED_BY(mutex_);

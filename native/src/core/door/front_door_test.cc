@@ -12,14 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "testing/tcp_pair.h"
 
 namespace kubebeast {
 namespace {
 
 using Lane = FrontDoor::Lane;
+using Room = FrontDoor::Room;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+constexpr char kOther[] = "ipv4:10.0.1.1:4431";
 
 class FrontDoorTest : public testing::Test {
  protected:
@@ -135,12 +139,31 @@ TEST_F(FrontDoorTest, NewcomersHaveABoundTogether) {
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<TcpPair>> newcomers;
   for (std::size_t i = 0; i < FrontDoor::kMaxNewcomers; ++i) {
-    EXPECT_TRUE(door_->HasRoom(Lane::kOpen, now));
-    newcomers.push_back(Enter());
+    const std::string peer = absl::StrCat("ipv4:10.0.0.", i, ":4431");
+    EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kFree);
+    newcomers.push_back(std::make_unique<TcpPair>());
+    EXPECT_TRUE(door_->Enter(newcomers.back()->server(), peer, Lane::kOpen, now));
   }
-  EXPECT_FALSE(door_->HasRoom(Lane::kOpen, now));
-  door_->Trust(door_->Find(newcomers.front()->client().peer()));
-  EXPECT_TRUE(door_->HasRoom(Lane::kOpen, now)) << "who has shown a token is none of them";
+  EXPECT_EQ(door_->MakeRoom(kOther, Lane::kOpen, now), Room::kIsFull);
+  door_->Trust(door_->Find("ipv4:10.0.0.0:4431"));
+  EXPECT_EQ(door_->MakeRoom(kOther, Lane::kOpen, now), Room::kFree) << "who has shown a token is none of them";
+}
+
+TEST_F(FrontDoorTest, NewcomersOfOneHostLeaveRoomForOthers) {
+  constexpr milliseconds kNewcomerPatience = std::chrono::hours(1);
+  Start(kNewcomerPatience);
+  const Clock::time_point now = Clock::now();
+  std::vector<std::unique_ptr<TcpPair>> newcomers;
+  for (std::size_t i = 0; i < FrontDoor::kMaxNewcomersOfHost; ++i) newcomers.push_back(Enter(Lane::kOpen, now));
+  const std::string peer = newcomers.front()->client().peer();
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kHostIsFull);
+  EXPECT_EQ(door_->MakeRoom(kOther, Lane::kOpen, now), Room::kFree);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now + kNewcomerPatience / 2), Room::kFree);
+  EXPECT_EQ(TakeRefusal(), std::pair(peer, std::string("crowded"))) << "the oldest of the host";
+  newcomers.push_back(Enter(Lane::kOpen, now));
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kHostIsFull);
+  door_->Trust(door_->Find(newcomers.back()->client().peer()));
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kFree);
 }
 
 TEST_F(FrontDoorTest, NewcomerOfTheSlowLaneMakesRoomAfterItsTurn) {
@@ -148,21 +171,23 @@ TEST_F(FrontDoorTest, NewcomerOfTheSlowLaneMakesRoomAfterItsTurn) {
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<TcpPair>> newcomers;
   for (std::size_t i = 0; i < FrontDoor::kMaxSlowNewcomers; ++i) newcomers.push_back(Enter(Lane::kSlow, now));
-  EXPECT_FALSE(door_->HasRoom(Lane::kSlow, now + milliseconds(1)));
-  EXPECT_TRUE(door_->HasRoom(Lane::kOpen, now)) << "of the open lane there are none";
-  EXPECT_TRUE(door_->HasRoom(Lane::kSlow, now + FrontDoor::kSlowLaneTurn));
-  EXPECT_EQ(TakeRefusal().first, newcomers.front()->client().peer()) << "the oldest";
+  const std::string peer = newcomers.front()->client().peer();
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, now + milliseconds(1)), Room::kIsFull);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kFree) << "of the open lane there are none";
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, now + FrontDoor::kSlowLaneTurn), Room::kFree);
+  EXPECT_EQ(TakeRefusal().first, peer) << "the oldest";
 }
 
 TEST_F(FrontDoorTest, SlowLaneCountsWhatFloodsCost) {
   Start();
   const Clock::time_point now = Clock::now();
   const auto tcp = Enter(Lane::kSlow, now);
-  EXPECT_TRUE(door_->HasRoom(Lane::kSlow, now));
-  for (int i = 0; i < 100; ++i) door_->Charge(tcp->client().peer());
-  EXPECT_FALSE(door_->HasRoom(Lane::kSlow, Clock::now()));
-  EXPECT_TRUE(door_->HasRoom(Lane::kOpen, Clock::now()));
-  EXPECT_TRUE(door_->HasRoom(Lane::kSlow, Clock::now() + seconds(3)));
+  const std::string peer = tcp->client().peer();
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, now), Room::kFree);
+  for (int i = 0; i < 100; ++i) door_->Charge(peer);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, Clock::now()), Room::kIsFull);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, Clock::now()), Room::kFree);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, Clock::now() + seconds(3)), Room::kFree);
 }
 
 TEST_F(FrontDoorTest, PeersAreFoundAsGrpcWritesThem) {

@@ -31,9 +31,9 @@ constexpr milliseconds kPause{10};
 // Most connections without a byte. Honest peers send at once, so the oldest of so many is not honest.
 constexpr std::size_t kMaxSilent = 1024;
 
-// Interval of checks for room, and number of waiting connections that are checked in it.
+// Interval of checks for room, and number of connections of the slow lane that are checked in it.
 constexpr milliseconds kAdmitEvery{20};
-constexpr std::size_t kAdmittedAtOnce = 64;
+constexpr std::size_t kOfferedAtOnce = 64;
 // Shortest wait in the slow lane, in which a flood shows itself, and the most bytes that a client sends before the
 // server has sent any.
 constexpr milliseconds kShortestWait{20};
@@ -194,7 +194,7 @@ bool TcpListener::Judge(int fd, const std::string& peer) {
   if (!CheckOpening(fd, &refusal)) return false;
   if (refusal != nullptr) {
     Refuse(fd, peer, *refusal);
-  } else if (handlers_.has_room(FrontDoor::Lane::kOpen)) {
+  } else if (handlers_.make_room(peer, FrontDoor::Lane::kOpen) == FrontDoor::Room::kFree) {
     handlers_.on_connection(fd, peer, FrontDoor::Lane::kOpen);
   } else {
     Wait(fd, peer, FrontDoor::Lane::kOpen);
@@ -235,18 +235,23 @@ void TcpListener::AdmitWaiting() {
   const Clock::time_point now = Clock::now();
   if (waiting_.empty() || now < next_admission_) return;
   next_admission_ = now + kAdmitEvery;
-  using Answer = WaitingRoom::Answer;
-  waiting_.Offer(FrontDoor::Lane::kOpen, kAdmittedAtOnce, [this](WaitingRoom::Guest& guest) {
-    if (handlers_.is_blocked(guest.peer)) {  // since it came
-      guest.lane = FrontDoor::Lane::kSlow;
-      return Answer::kLeft;
-    }
-    if (!handlers_.has_room(FrontDoor::Lane::kOpen)) return Answer::kEnough;
-    handlers_.on_connection(guest.fd, guest.peer, FrontDoor::Lane::kOpen);
-    return Answer::kTaken;
-  });
-  waiting_.Offer(FrontDoor::Lane::kSlow, kAdmittedAtOnce,
+  // A thousand guests of a host that has no room must not delay those of others.
+  waiting_.Offer(FrontDoor::Lane::kOpen, WaitingRoom::kMaxGuests,
+                 [this](WaitingRoom::Guest& guest) { return AdmitInTurn(guest); });
+  waiting_.Offer(FrontDoor::Lane::kSlow, kOfferedAtOnce,
                  [this](WaitingRoom::Guest& guest) { return AdmitSlowly(guest); });
+}
+
+WaitingRoom::Answer TcpListener::AdmitInTurn(WaitingRoom::Guest& guest) {
+  using Answer = WaitingRoom::Answer;
+  if (handlers_.is_blocked(guest.peer)) {  // since it came
+    guest.lane = FrontDoor::Lane::kSlow;
+    return Answer::kLeft;
+  }
+  const FrontDoor::Room room = handlers_.make_room(guest.peer, FrontDoor::Lane::kOpen);
+  if (room != FrontDoor::Room::kFree) return room == FrontDoor::Room::kIsFull ? Answer::kEnough : Answer::kLeft;
+  handlers_.on_connection(guest.fd, guest.peer, FrontDoor::Lane::kOpen);
+  return Answer::kTaken;
 }
 
 WaitingRoom::Answer TcpListener::AdmitSlowly(WaitingRoom::Guest& guest) {
@@ -265,7 +270,7 @@ WaitingRoom::Answer TcpListener::AdmitSlowly(WaitingRoom::Guest& guest) {
     Refuse(guest.fd, guest.peer, *refusal);
     return Answer::kTaken;
   }
-  if (!handlers_.has_room(FrontDoor::Lane::kSlow)) return Answer::kEnough;
+  if (handlers_.make_room(guest.peer, FrontDoor::Lane::kSlow) != FrontDoor::Room::kFree) return Answer::kEnough;
   handlers_.on_connection(guest.fd, guest.peer, FrontDoor::Lane::kSlow);
   return Answer::kTaken;
 }

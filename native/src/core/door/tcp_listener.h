@@ -29,8 +29,8 @@ class TcpListener {
     // Takes over the file descriptor of a connection.
     std::function<void(int fd, const std::string& peer, FrontDoor::Lane lane)> on_connection;
     std::function<bool(const std::string& peer)> is_blocked;
-    // Returns true if on_connection may be called now. Called before each on_connection.
-    std::function<bool(FrontDoor::Lane lane)> has_room;
+    // Returns kFree if on_connection may be called now for the peer. Called before each on_connection.
+    std::function<FrontDoor::Room(const std::string& peer, FrontDoor::Lane lane)> make_room;
     std::function<void(const std::string& peer, const ConnectionRefusal& refusal)> on_refusal;
     // Receives the error of a failed accept, which is retried until it succeeds. May be called often.
     std::function<void(const absl::Status& status)> on_error;
@@ -64,6 +64,7 @@ class TcpListener {
   bool CheckOpening(int fd, const ConnectionRefusal** refusal) const;
   void Wait(int fd, const std::string& peer, FrontDoor::Lane lane);
   void AdmitWaiting();
+  WaitingRoom::Answer AdmitInTurn(WaitingRoom::Guest& guest);
   WaitingRoom::Answer AdmitSlowly(WaitingRoom::Guest& guest);
   void Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal);
   // Closes connections that were silent or waited for too long. Returns the milliseconds until the next check, or -1 if

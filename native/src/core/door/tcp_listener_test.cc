@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 class TcpListenerTest : public testing::Test {
  protected:
   using Lane = FrontDoor::Lane;
+  using Room = FrontDoor::Room;
 
   void Start(bool tls = false, milliseconds patience = std::chrono::hours(1), bool blocks = false) {
     auto listener = TcpListener::Bind("127.0.0.1:0");
@@ -37,7 +38,7 @@ class TcpListenerTest : public testing::Test {
                Say(lane == Lane::kSlow ? "admitted" : "accepted", peer);
              },
          .is_blocked = [blocks](const std::string&) { return blocks; },
-         .has_room = [this](Lane) { return has_room_.load(); },
+         .make_room = [this](const std::string& peer, Lane) { return RoomOf(peer); },
          .on_refusal = [this](const std::string& peer,
                               const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
          .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
@@ -71,10 +72,21 @@ class TcpListenerTest : public testing::Test {
     return verdict;
   }
 
+  // Ends the wait of this peer alone.
+  void LetIn(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    let_in_ = peer;
+  }
+
   std::unique_ptr<TcpListener> listener_;
-  std::atomic<bool> has_room_ = true;
+  std::atomic<Room> room_ = Room::kFree;
 
  private:
+  Room RoomOf(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    return peer == let_in_ ? Room::kFree : room_.load();
+  }
+
   void Say(std::string verdict, std::string peer) {
     const std::lock_guard lock(mutex_);
     verdict_ = std::move(verdict);
@@ -84,6 +96,7 @@ class TcpListenerTest : public testing::Test {
 
   std::mutex mutex_;
   std::condition_variable said_;
+  std::string let_in_;
   std::string verdict_;
   std::string peer_;
 };
@@ -151,7 +164,7 @@ TEST_F(TcpListenerTest, HostThatOffendsGetsInSlowly) {
 
 TEST_F(TcpListenerTest, FloodOfAHostThatOffendsIsNotLetIn) {
   Start(/*tls=*/false, std::chrono::hours(1), /*blocks=*/true);
-  has_room_ = false;
+  room_ = Room::kIsFull;
   RawConnection flood(listener_->port());
   flood.Send(std::string(kHttp2Opening) + std::string(9000, 'x'));
   EXPECT_EQ(Verdict(), "bytes");
@@ -159,12 +172,27 @@ TEST_F(TcpListenerTest, FloodOfAHostThatOffendsIsNotLetIn) {
 
 TEST_F(TcpListenerTest, ConnectionWaitsForRoom) {
   Start();
-  has_room_ = false;
+  room_ = Room::kIsFull;
   RawConnection waiting(listener_->port());
   waiting.Send(kHttp2Opening);
   EXPECT_EQ(VerdictOn("PRINT"), "garbage") << "nobody waits for it";
-  has_room_ = true;
+  room_ = Room::kFree;
   EXPECT_EQ(Verdict(), "accepted");
+}
+
+TEST_F(TcpListenerTest, ConnectionsOfAFullHostDoNotDelayThoseOfOthers) {
+  Start();
+  room_ = Room::kHostIsFull;
+  std::vector<std::unique_ptr<RawConnection>> waiting;
+  for (std::size_t i = 0; i < WaitingRoom::kMaxGuests / 4; ++i) {
+    waiting.push_back(std::make_unique<RawConnection>(listener_->port()));
+    waiting.back()->Send(kHttp2Opening);
+  }
+  EXPECT_EQ(VerdictOn("PRINT"), "garbage") << "nobody waits for it";
+  LetIn(waiting.back()->peer());
+  const auto [verdict, peer] = VerdictAndPeer();
+  EXPECT_EQ(verdict, "accepted");
+  EXPECT_EQ(peer, waiting.back()->peer());
 }
 
 TEST_F(TcpListenerTest, WithoutDescriptorsItReportsAndTriesAgain) {

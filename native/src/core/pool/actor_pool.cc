@@ -170,7 +170,9 @@ absl::Status ActorPool::Accept(std::shared_ptr<grpc::experimental::ExternalConne
       {.tls = context_->options.tls.enabled(), .patience = context_->options.handshake_timeout},
       {.on_connection = hand_over,
        .is_blocked = [context = context_](const std::string& peer) { return context->Blocks(peer); },
-       .has_room = [context = context_](FrontDoor::Lane lane) { return context->door.HasRoom(lane, Clock::now()); },
+       .make_room = [context = context_](
+                        const std::string& peer,
+                        FrontDoor::Lane lane) { return context->door.MakeRoom(peer, lane, Clock::now()); },
        .on_refusal = [context = context_](
                          const std::string& peer,
                          const ConnectionRefusal& refusal) { context->AddRefusedConnection(peer, refusal); },
