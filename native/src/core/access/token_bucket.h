@@ -8,10 +8,12 @@
 
 namespace kubebeast {
 
-// A bucket that holds at most `burst` tokens and gains `per_second`. Not thread-safe.
+// A bucket that holds at most `burst` tokens and gains `per_second`. Charges may leave a debt of at most `debt` tokens.
+// Not thread-safe.
 class TokenBucket {
  public:
-  TokenBucket(double burst, double per_second) : burst_(burst), per_second_(per_second), level_(burst) {}
+  TokenBucket(double burst, double per_second, double debt = 0)
+      : burst_(burst), per_second_(per_second), debt_(debt), level_(burst) {}
 
   // Takes `cost` tokens and returns true if there are as many; otherwise takes none.
   [[nodiscard]] bool Take(Clock::time_point now, double cost = 1) {
@@ -21,10 +23,10 @@ class TokenBucket {
     return true;
   }
 
-  // Takes `cost` tokens even if there are fewer: the level may fall to -burst, and must recover first.
+  // Takes `cost` tokens even if there are fewer, as far as the debt allows; it must be paid before the next Take.
   void Charge(Clock::time_point now, double cost) {
     Fill(now);
-    level_ = std::max(level_ - cost, -burst_);
+    level_ = std::max(level_ - cost, -debt_);
   }
 
   bool IsFull(Clock::time_point now) const { return LevelAt(now) >= burst_; }
@@ -42,6 +44,7 @@ class TokenBucket {
 
   double burst_;
   double per_second_;
+  double debt_;
   double level_;
   Clock::time_point filled_at_{};
 };

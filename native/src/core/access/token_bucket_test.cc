@@ -23,11 +23,11 @@ TEST(TokenBucketTest, HoldsABurstAndGainsTheRate) {
   EXPECT_FALSE(bucket.Take(kFilled + seconds(9)));
 }
 
-TEST(TokenBucketTest, ChargeMayLeaveADebtOfOneBurst) {
-  TokenBucket bucket(2, 1);
+TEST(TokenBucketTest, ChargeMayLeaveADebt) {
+  TokenBucket bucket(2, 1, 4);
   for (int i = 0; i < 100; ++i) bucket.Charge(kFilled, 1);
-  EXPECT_FALSE(bucket.Take(kFilled + milliseconds(2'900)));
-  EXPECT_TRUE(bucket.Take(kFilled + milliseconds(3'100)));
+  EXPECT_FALSE(bucket.Take(kFilled + milliseconds(4'900)));
+  EXPECT_TRUE(bucket.Take(kFilled + milliseconds(5'100)));
 }
 
 TEST(TokenBucketTest, ClockOfAnotherThreadMayBeBehind) {

@@ -16,7 +16,8 @@ constexpr std::size_t kDrainBytes = std::size_t{1} << 20U;
 
 }  // namespace
 
-Connection::Connection(std::uint64_t id, std::string peer, int fd) : id_(id), peer_(std::move(peer)), fd_(fd) {
+Connection::Connection(std::uint64_t id, std::string peer, int fd, std::uint64_t bytes)
+    : id_(id), peer_(std::move(peer)), fd_(fd), allowed_(bytes) {
   LimitTcpWindow(fd, kNewcomerWindowBytes);
 }
 
@@ -24,6 +25,7 @@ Connection::Condition Connection::Look(Clock::time_point now) {
   const MutexLock lock(mutex_);
   if (fd_ < 0) return Condition::kGone;
   const TcpState state = ReadTcpState(fd_);
+  num_received_ = state.bytes_received.value_or(0);
   if (!state.is_established) return Condition::kGone;
   if (!state.bytes_received.has_value()) return Condition::kFine;
   if (*state.bytes_received > allowed_) return Condition::kOverBudget;
@@ -62,17 +64,21 @@ void Connection::Watch(int epoll, bool every_arrival, bool add) {
   epoll_ctl(epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd_, &event);
 }
 
+void Connection::OnCall() {
+  if (!has_called_.exchange(true)) allowed_ = std::max(allowed_, kNewcomerBytes);
+}
+
 bool Connection::OnShortCall(Clock::time_point now) {
-  has_called_ = true;
   const MutexLock lock(mutex_);
+  OnCall();
   if (!(has_stream_ ? acts_ : short_calls_).Take(now)) return false;
   allowed_ += kMessageOverheadBytes;
   return true;
 }
 
 bool Connection::OnAct(Clock::time_point now) {
-  has_called_ = true;
   const MutexLock lock(mutex_);
+  OnCall();
   return ++num_acts_ <= kMaxOpenActs && acts_.Take(now);
 }
 

@@ -17,6 +17,8 @@ namespace kubebeast {
 class Connection {
  public:
   static constexpr std::uint64_t kNewcomerBytes = 64U << 10U;
+  // Until the first call of a connection in the slow lane: a TLS handshake, headers, and a full window of a Hello.
+  static constexpr std::uint64_t kSlowNewcomerBytes = 24U << 10U;
   // For the longest Hello with its frames: once before the first stream, and then if no other Hello is expected.
   static constexpr std::uint64_t kLongHelloBytes = 320U << 10U;
   // For each other Hello.
@@ -39,8 +41,9 @@ class Connection {
   enum class Condition : std::uint8_t { kFine, kOverBudget, kGone };
   enum class ActEnd : std::uint8_t { kInPeace, kOffence, kCancelled };
 
-  // fd: a duplicate that the connection owns and closes. peer: "ipv4:10.0.0.7:4431" or "ipv6:[::1]:4431".
-  Connection(std::uint64_t id, std::string peer, int fd);
+  // fd: a duplicate that the connection owns and closes. peer: "ipv4:10.0.0.7:4431" or "ipv6:[::1]:4431". bytes: budget
+  // until the first call.
+  Connection(std::uint64_t id, std::string peer, int fd, std::uint64_t bytes = kNewcomerBytes);
   ~Connection() { Release(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -51,6 +54,8 @@ class Connection {
   bool MarkRefused() { return !refused_.exchange(true); }
   bool refused() const { return refused_; }
   bool has_called() const { return has_called_; }
+  // Bytes that have come in until the last Look.
+  std::uint64_t num_received() const { return num_received_; }
 
   // Compares the received bytes with the budget.
   Condition Look(Clock::time_point now);
@@ -75,15 +80,17 @@ class Connection {
 
  private:
   void Reserve(std::uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::uint64_t id_;
   const std::string peer_;
   std::atomic<bool> refused_ = false;
   std::atomic<bool> has_called_ = false;
+  std::atomic<std::uint64_t> num_received_ = 0;
 
   Mutex mutex_;
   int fd_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t allowed_ ABSL_GUARDED_BY(mutex_) = kNewcomerBytes;  // in total
+  std::uint64_t allowed_ ABSL_GUARDED_BY(mutex_);                   // in total
   std::uint64_t reserve_ ABSL_GUARDED_BY(mutex_) = kNewcomerBytes;  // at most, beyond the received bytes
   Clock::time_point looked_at_ ABSL_GUARDED_BY(mutex_){};
   bool has_stream_ ABSL_GUARDED_BY(mutex_) = false;  // or had one

@@ -37,6 +37,17 @@ TEST_F(ConnectionTest, NewcomerHasABudgetOfBytesReadOrNot) {
   EXPECT_EQ(Look(), Condition::kOverBudget);
 }
 
+TEST_F(ConnectionTest, BudgetOfTheSlowLaneGrowsWithTheFirstCall) {
+  const auto slow =
+      std::make_shared<Connection>(2, "ipv4:127.0.0.1:2", dup(tcp_.server()), Connection::kSlowNewcomerBytes);
+  tcp_.Pass(Connection::kSlowNewcomerBytes + 1);
+  EXPECT_EQ(slow->Look(kOpened), Condition::kOverBudget);
+  EXPECT_TRUE(slow->OnAct(kOpened));
+  EXPECT_EQ(slow->Look(kOpened), Condition::kFine);
+  tcp_.Pass(Connection::kNewcomerBytes - Connection::kSlowNewcomerBytes);
+  EXPECT_EQ(slow->Look(kOpened), Condition::kOverBudget);
+}
+
 TEST_F(ConnectionTest, HelloOfAnyLengthFits) {
   StreamPass pass(connection_);
   pass.ExpectHello();

@@ -28,13 +28,16 @@ constexpr std::uint64_t kWakeId = 0;
 // Time for which an ended connection is remembered, as its calls come later.
 constexpr milliseconds kRememberedFor{500};
 
-// Costs of connections in the slow lane, in seconds of gRPC's thread: the setup, with or without a TLS handshake, and a
-// flood until it is cut off. The lane as a whole may take a fraction of the thread's time.
+// Costs of connections in the slow lane, in seconds of gRPC's thread: the setup, with or without a TLS handshake; a
+// byte of the most expensive flood; and a refused call. The lane may take a share of the thread's time. All its
+// connections may be floods, so that it owes more than it could have saved up.
 constexpr double kSlowLaneShare = 0.12;
 constexpr double kSlowLaneBurst = 0.12;
+constexpr double kSlowLaneDebt = 1.0;
 constexpr double kPlainCost = 0.0005;
 constexpr double kTlsCost = 0.002;
-constexpr double kFloodCost = 0.008;
+constexpr double kByteCost = 0.25e-6;
+constexpr double kRefusalCost = 0.002;
 
 // Decodes an IPv6 address, which gRPC 1.51 writes as a part of a URI.
 std::string PlainPeer(const std::string& peer) {
@@ -44,7 +47,7 @@ std::string PlainPeer(const std::string& peer) {
 }  // namespace
 
 FrontDoor::FrontDoor(const Terms& terms, Handlers handlers)
-    : terms_(terms), handlers_(std::move(handlers)), slow_lane_(kSlowLaneBurst, kSlowLaneShare) {}
+    : terms_(terms), handlers_(std::move(handlers)), slow_lane_(kSlowLaneBurst, kSlowLaneShare, kSlowLaneDebt) {}
 
 FrontDoor::~FrontDoor() {
   Stop();
@@ -110,7 +113,8 @@ bool FrontDoor::Enter(int fd, const std::string& peer, Lane lane, Clock::time_po
   {
     const MutexLock lock(mutex_);
     is_first = entries_.empty();
-    connection = std::make_shared<Connection>(++num_entered_, peer, own);
+    connection = std::make_shared<Connection>(
+        ++num_entered_, peer, own, lane == Lane::kSlow ? Connection::kSlowNewcomerBytes : Connection::kNewcomerBytes);
     Entry entered{.connection = connection, .host = HostOfPeer(peer), .lane = lane, .since = now};
     // Peers may have the same address if this machine has several; a call counts for the newer connection.
     ids_.insert_or_assign(peer, connection->id());
@@ -146,13 +150,13 @@ void FrontDoor::Accept(const std::shared_ptr<Connection>& connection) {
   connection->Watch(epoll_, handlers_.is_suspect(connection->peer()), /*add=*/false);
 }
 
-void FrontDoor::Charge(const std::string& peer) {
+void FrontDoor::ChargeRefusal(const std::string& peer) {
   const std::string plain = PlainPeer(peer);
   const MutexLock lock(mutex_);
   const auto id = ids_.find(plain);
   if (id == ids_.end()) return;
   const auto entry = entries_.find(id->second);
-  if (entry != entries_.end() && entry->second.lane == Lane::kSlow) slow_lane_.Charge(Clock::now(), kFloodCost);
+  if (entry != entries_.end() && entry->second.lane == Lane::kSlow) slow_lane_.Charge(Clock::now(), kRefusalCost);
 }
 
 void FrontDoor::Refuse(Connection& connection, const ConnectionRefusal& refusal) {
@@ -203,7 +207,9 @@ void FrontDoor::Look(std::uint64_t id, Clock::time_point now) {
     if (entry == entries_.end()) return;
     connection = entry->second.connection;
   }
-  switch (connection->Look(now)) {
+  const Connection::Condition condition = connection->Look(now);
+  ChargeBytes(id, now);
+  switch (condition) {
     case Connection::Condition::kFine:
       break;
     case Connection::Condition::kOverBudget:
@@ -213,6 +219,17 @@ void FrontDoor::Look(std::uint64_t id, Clock::time_point now) {
     case Connection::Condition::kGone:
       Leave(id);
   }
+}
+
+void FrontDoor::ChargeBytes(std::uint64_t id, Clock::time_point now) {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (entry.lane != Lane::kSlow || entry.stage == Stage::kTrusted) return;
+  const std::uint64_t num_received = std::max(entry.connection->num_received(), entry.num_paid_for);
+  slow_lane_.Charge(now, kByteCost * static_cast<double>(num_received - entry.num_paid_for));
+  entry.num_paid_for = num_received;
 }
 
 void FrontDoor::CloseLate(Clock::time_point now) {

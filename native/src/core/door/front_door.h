@@ -51,7 +51,7 @@ class FrontDoor {
   // Most connections that have called and have no stream, such as those of health checks.
   static constexpr std::size_t kMaxWithoutStream = 1024;
   // Time after which a newcomer of the slow lane may be sent away for another one.
-  static constexpr std::chrono::seconds kSlowLaneTurn{1};
+  static constexpr std::chrono::milliseconds kSlowLaneTurn{500};
 
   FrontDoor(const Terms& terms, Handlers handlers);
   ~FrontDoor();
@@ -78,7 +78,7 @@ class FrontDoor {
   // Records the first accepted stream of a connection.
   void Accept(const std::shared_ptr<Connection>& connection);
   // Charges the slow lane, if the peer's connection is in it, for a broken rule.
-  void Charge(const std::string& peer);
+  void ChargeRefusal(const std::string& peer);
   // Shuts down the connection and reports it once.
   void Refuse(Connection& connection, const ConnectionRefusal& refusal);
 
@@ -94,13 +94,16 @@ class FrontDoor {
     std::string host;
     Lane lane;
     Stage stage = Stage::kNew;
-    Clock::time_point since;  // time of its entry or end
+    Clock::time_point since;         // time of its entry or end
+    std::uint64_t num_paid_for = 0;  // bytes that are charged to the slow lane
   };
   using Entries = std::map<std::uint64_t, Entry>;
 
   void Watch();
   bool is_empty();
   void Look(std::uint64_t id, Clock::time_point now);
+  // Charges the slow lane for the bytes of a newcomer in it since the last call.
+  void ChargeBytes(std::uint64_t id, Clock::time_point now);
   // Sends away newcomers that have not called in time.
   void CloseLate(Clock::time_point now);
   // Checks every newcomer, and some of the other connections in turn.

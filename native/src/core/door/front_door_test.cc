@@ -178,13 +178,26 @@ TEST_F(FrontDoorTest, NewcomerOfTheSlowLaneMakesRoomAfterItsTurn) {
   EXPECT_EQ(TakeRefusal().first, peer) << "the oldest";
 }
 
-TEST_F(FrontDoorTest, SlowLaneCountsWhatFloodsCost) {
+TEST_F(FrontDoorTest, SlowLaneRestsUntilTheBytesOfFloodsArePaidFor) {
+  Start();
+  std::vector<std::unique_ptr<TcpPair>> floods;
+  for (int i = 0; i < 40; ++i) {
+    floods.push_back(Enter(Lane::kSlow));
+    floods.back()->Pass(Connection::kSlowNewcomerBytes);
+  }
+  const std::string peer = floods.front()->client().peer();
+  EXPECT_TRUE(Eventually([&] { return door_->MakeRoom(peer, Lane::kSlow, Clock::now()) == Room::kIsFull; }));
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, Clock::now()), Room::kFree);
+  EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, Clock::now() + seconds(10)), Room::kFree);
+}
+
+TEST_F(FrontDoorTest, SlowLaneCountsRefusals) {
   Start();
   const Clock::time_point now = Clock::now();
   const auto tcp = Enter(Lane::kSlow, now);
   const std::string peer = tcp->client().peer();
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, now), Room::kFree);
-  for (int i = 0; i < 100; ++i) door_->Charge(peer);
+  for (int i = 0; i < 100; ++i) door_->ChargeRefusal(peer);
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, Clock::now()), Room::kIsFull);
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, Clock::now()), Room::kFree);
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, Clock::now() + seconds(3)), Room::kFree);

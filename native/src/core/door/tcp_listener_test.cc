@@ -38,7 +38,7 @@ class TcpListenerTest : public testing::Test {
                Say(lane == Lane::kSlow ? "admitted" : "accepted", peer);
              },
          .is_blocked = [blocks](const std::string&) { return blocks; },
-         .make_room = [this](const std::string& peer, Lane) { return RoomOf(peer); },
+         .make_room = [this](const std::string& peer, Lane lane) { return RoomOf(peer, lane); },
          .on_refusal = [this](const std::string& peer,
                               const ConnectionRefusal& refusal) { Say(std::string(refusal.name), peer); },
          .on_error = [this](const absl::Status& status) { Say(std::string(status.message()), ""); }});
@@ -82,9 +82,9 @@ class TcpListenerTest : public testing::Test {
   std::atomic<Room> room_ = Room::kFree;
 
  private:
-  Room RoomOf(const std::string& peer) {
+  Room RoomOf(const std::string& peer, Lane lane) {
     const std::lock_guard lock(mutex_);
-    return peer == let_in_ ? Room::kFree : room_.load();
+    return peer == let_in_ && lane == Lane::kOpen ? Room::kFree : room_.load();
   }
 
   void Say(std::string verdict, std::string peer) {

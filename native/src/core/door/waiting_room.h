@@ -15,15 +15,16 @@
 
 namespace kubebeast {
 
-// A queue of connections. Those of the open lane leave in the order of arrival. Those of the slow lane are offered
-// alternately from the oldest and from a random one on: floods show themselves while they wait, so the oldest are
-// quiet, but a thousand quiet ones must not delay all others of their host. Not thread-safe.
+// A queue of connections. For the open lane, those of hosts that do not offend too often are offered in the order of
+// arrival. For the slow lane, all are offered, alternately from the oldest and from a random one on: floods show
+// themselves while they wait, so the oldest are quiet, but a thousand quiet ones must not delay all others of their
+// host. Not thread-safe.
 class WaitingRoom {
  public:
   struct Guest {
     int fd = -1;
     std::string peer;
-    FrontDoor::Lane lane = FrontDoor::Lane::kOpen;
+    FrontDoor::Lane lane = FrontDoor::Lane::kOpen;  // kSlow if the host offends too often
     Clock::time_point since;
     bool is_flood = false;  // has sent more than a client sends before an answer: never admitted
   };
@@ -39,7 +40,7 @@ class WaitingRoom {
   std::optional<Guest> Add(Guest guest);
   // Returns a guest that has waited for too long; call until there is none.
   std::optional<Guest> TakeLate(Clock::time_point now);
-  // Offers guests of the lane, `most` at most, to `take(Guest&)`, which returns that it took the guest over, left it,
+  // Offers guests for the lane, `most` at most, to `take(Guest&)`, which returns that it took the guest over, left it,
   // or accepts no more. Floods are not offered.
   enum class Answer : std::uint8_t { kTaken, kLeft, kEnough };
   template <typename Take>
@@ -49,7 +50,8 @@ class WaitingRoom {
     const std::size_t first = by_lot_ && size > 0 ? random_() % size : 0;
     for (std::size_t i = 0; i < size && most > 0; ++i) {
       const std::size_t index = (first + i) % size;
-      if (guests_[index].lane != lane || guests_[index].is_flood) continue;
+      const Guest& guest = guests_[index];
+      if (guest.is_flood || (lane == FrontDoor::Lane::kOpen && guest.lane != lane)) continue;
       --most;
       const Answer answer = take(guests_[index]);
       if (answer == Answer::kEnough) break;

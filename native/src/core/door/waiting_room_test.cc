@@ -34,6 +34,12 @@ TEST(WaitingRoomTest, OpenLaneLeavesInOrder) {
   EXPECT_TRUE(room.empty());
 }
 
+TEST(WaitingRoomTest, SlowLaneIsOfferedToAll) {
+  WaitingRoom room;
+  for (int fd = 0; fd < 4; ++fd) room.Add(Guest(fd, fd == 1 ? Lane::kSlow : Lane::kOpen));
+  EXPECT_EQ(TakeAllOf(room, Lane::kSlow).size(), 4);
+}
+
 TEST(WaitingRoomTest, SlowLaneIsOfferedFromTheOldestOnAndByLot) {
   WaitingRoom room;
   for (int fd = 0; fd < 4; ++fd) room.Add(Guest(fd, Lane::kSlow));

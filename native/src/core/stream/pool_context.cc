@@ -19,7 +19,7 @@ void PoolContext::AddOffence(const std::string& peer) {
   const Clock::time_point now = Clock::now();
   offences.Add(HostOfPeer(peer), now);
   if (!HostOfPeer(peer).empty()) all_offences.Add("all", now);
-  door.Charge(peer);
+  door.ChargeRefusal(peer);
 }
 
 bool PoolContext::Blocks(const std::string& peer) {

@@ -18,7 +18,7 @@ COMMON_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.max_send_message_length", 64 << 20),
     ("grpc.max_receive_message_length", connection.MAX_RECEIVED_BYTES),
     ("grpc.per_message_decompression", 0),  # a few kilobytes could inflate to the limit above, with or without a token
-    ("grpc.keepalive_time_ms", 20_000),  # more than the 10 s that the learner allows between pings
+    ("grpc.keepalive_time_ms", 20_000),  # rule T5: at least 10 s
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.ping_timeout_ms", 10_000),  # by default 60 s, which newer gRPC also waits for a keepalive's answer
     ("grpc.http2.max_pings_without_data", 0),
