@@ -15,7 +15,7 @@ PROTOCOL_VERSION: int
 PROTOCOL_MINOR: int
 
 class ClosedError(RuntimeError):
-    """The pool was closed, or failed; the message is the first error of a native thread, if there was one."""
+    """The pool was closed or has failed; the message is the first error of a native thread, if there was one."""
 
 class LeafSpec:
     """Shape and dtype of one leaf of an observation or action structure (kubebeast.v1.LeafSpec)."""
@@ -46,7 +46,7 @@ class LeafSpec:
     def is_action_mask(self) -> bool: ...
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """What the model sees of one row: `shape`, or `(frame_stack, *shape)` when frame_stack > 1."""
+        """Shape of one row for the model: `shape`, or `(frame_stack, *shape)` if frame_stack > 1."""
 
 class EnvSpec:
     """The leaves of one environment's observations and actions."""
@@ -58,7 +58,7 @@ class EnvSpec:
     def env_id(self) -> str: ...
     @property
     def env_config(self) -> str:
-        """Hello.env_config, printable ASCII that need not be JSON; empty where there was none."""
+        """Hello.env_config, printable ASCII that need not be JSON; may be empty."""
     @property
     def observation(self) -> list[LeafSpec]: ...
     @property
@@ -80,13 +80,13 @@ class Episode:
         """One value for each key of the pool's log_info, NaN without a number; or empty."""
 
 class StreamEvent:
-    """A stream that came, went or was turned away. What the peer has not said is empty."""
+    """A stream that joined, left or was refused. Properties that the peer has not sent are empty."""
 
     @property
     def kind(self) -> str:
         """joined, left, refused (before acceptance), dial_failed (an env-server that listens was not reached),
-        connection_refused (it brought no stream) or accept_failed (no connection can be accepted). The last two repeat
-        themselves every 5 minutes at most, for each host and reason; `stats` counts every connection."""
+        connection_refused (a connection without a stream) or accept_failed (no connection can be accepted). The last
+        two are repeated at most every 5 minutes for a host and a reason; `stats` counts every connection."""
     @property
     def env_server_id(self) -> str: ...
     @property
@@ -100,17 +100,17 @@ class StreamEvent:
         """Transport address, as gRPC writes it."""
     @property
     def reason(self) -> str:
-        """left: bye, disconnect, invalid, timeout, dropped or closed. connection_refused: what the counter
-        connections_<reason> of `ActorPool.stats` counts. Else the name of the gRPC status."""
+        """left: bye, disconnect, invalid, timeout, dropped or closed. connection_refused: the reason in the name of a
+        counter of `ActorPool.stats`, connections_<reason>. Else the name of the gRPC status."""
     @property
     def detail(self) -> str:
-        """For people; one line, may be empty."""
+        """One line for people; may be empty."""
     @property
     def env_config(self) -> str:
         """joined: Hello.env_config, as in EnvSpec."""
 
 class StreamInfo:
-    """An accepted stream at one moment. Texts are the peer's, as it sent them."""
+    """An accepted stream at one moment. Texts are as the peer sent them."""
 
     @property
     def env_server_id(self) -> str: ...
@@ -125,25 +125,25 @@ class StreamInfo:
     def num_envs(self) -> int: ...
     @property
     def state(self) -> str:
-        """What it waits for: starting (the Welcome or the first observations), env (the next observations), inference
-        (actions) or parked (room in the rollout queue)."""
+        """The stream waits for: starting (the Welcome or the first observations), env (the next observations),
+        inference (actions) or parked (room in the rollout queue)."""
     @property
     def num_steps(self) -> int:
-        """Env-steps sampled."""
+        """Number of sampled env-steps."""
     @property
     def num_episodes(self) -> int: ...
     @property
     def connected_s(self) -> float: ...
     @property
     def env_s(self) -> float:
-        """Seconds since it connected that it was in this state; so action_s (inference) and parked_s."""
+        """Seconds in this state since the stream joined, as are action_s (inference) and parked_s."""
     @property
     def action_s(self) -> float: ...
     @property
     def parked_s(self) -> float: ...
 
 class StepTrace:
-    """Where the time of one vector step went. Times are nanoseconds of the Unix epoch, in the order they have here."""
+    """Times of one vector step, in nanoseconds of the Unix epoch; they ascend in the order of the properties."""
 
     @property
     def env_server_id(self) -> str: ...
@@ -155,62 +155,62 @@ class StepTrace:
     def num_envs(self) -> int: ...
     @property
     def step(self) -> int:
-        """Its number on the stream."""
+        """Number of the step on its stream."""
     @property
     def batch_rows(self) -> int:
-        """Rows of the inference batch that answered it."""
+        """Rows of the inference batch that answered the step."""
     @property
     def policy_version(self) -> int: ...
     @property
     def env_ns(self) -> int:
-        """How long the environments computed, as their env-server says, at most received_ns - actions_sent_ns; 0: it
-        does not say."""
+        """Time that the environments took, by their env-server's clock, at most received_ns - actions_sent_ns; 0 if
+        unknown."""
     @property
     def actions_sent_ns(self) -> int:
-        """Of the step before: handed to the transport."""
+        """The actions of the previous step were passed to the transport."""
     @property
     def received_ns(self) -> int:
-        """The observations, decoded."""
+        """The observations were decoded."""
     @property
     def submitted_ns(self) -> int:
-        """To the batcher: later than received_ns where a full rollout queue held the stream back."""
+        """The step entered the batcher: later than received_ns if a full rollout queue held the stream back."""
     @property
     def taken_ns(self) -> int:
-        """With its batch, by a caller of next_inference."""
+        """A call of next_inference returned the step's batch."""
     @property
     def gathered_ns(self) -> int:
-        """The batch's rows are copied."""
+        """The rows of the batch were copied."""
     @property
     def answered_ns(self) -> int:
-        """By InferenceBatch.reply."""
+        """InferenceBatch.reply was called."""
     @property
     def replied_ns(self) -> int:
-        """Its actions sent."""
+        """The actions of the step were passed to the transport."""
 
 class Histogram:
-    """How values were distributed until one moment."""
+    """Distribution of values until one moment."""
 
     @property
     def bounds(self) -> list[float]:
-        """Upper ones of all buckets but the last, ascending."""
+        """Upper bounds of all buckets but the last, ascending."""
     @property
     def counts(self) -> list[int]:
-        """Values in each bucket alone; one more than there are bounds, for those above them all."""
+        """Number of values in each bucket, not cumulative; the last bucket, above all bounds, has no bound."""
     @property
     def sum(self) -> float: ...
 
 class InferenceBatch:
-    """Rows that wait for actions. Dropping it without `reply` ends its streams with INTERNAL, which is counted."""
+    """Rows that wait for actions. If deleted without a `reply`, it ends its streams with INTERNAL, which is counted."""
 
     @property
     def num_rows(self) -> int: ...
     @property
     def observation(self) -> list[NDArray[np.generic]]:
-        """One array a leaf, [N, *row_shape]; where the pool gives single frames, the newest of a stack, [N, *shape]."""
+        """One array per leaf, [N, *row_shape]; with single frames, the newest frame of each stack, [N, *shape]."""
     @property
     def first_stacks(self) -> list[NDArray[np.generic]]:
-        """Where the pool gives single frames, one array a leaf, [is_first.sum(), *row_shape]: the whole stacks of rows
-        that begin an episode, in order; without rows for other leaves. Else empty."""
+        """With single frames, one array per leaf, [is_first.sum(), *row_shape]: the whole stacks of rows that begin an
+        episode, in order; without rows for leaves that are no stacks. Otherwise empty."""
     @property
     def rewards(self) -> NDArray[np.float32]:
         """float32 [N]."""
@@ -220,20 +220,20 @@ class InferenceBatch:
     def truncated(self) -> NDArray[np.bool_]: ...
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """bool [N]: core_state must be zero before these rows."""
+        """bool [N]: True for rows whose core_state must be zero."""
     @property
     def interrupted(self) -> NDArray[np.bool_]:
-        """bool [N]: the row only keeps its environment's place, its observation is zeros; where is_first, too, it is
-        absent, and no episode has begun."""
+        """bool [N]: True if the row only keeps its environment's place, with an observation of zeros; if is_first is
+        True as well, the environment is absent, and no episode has begun."""
     @property
     def last_actions(self) -> list[NDArray[np.generic]]:
-        """One array an action leaf, [N, *shape]: the action that led to the row, zero where is_first."""
+        """One array per action leaf, [N, *shape]: the action that led to the row, zero if is_first."""
     @property
     def slots(self) -> NDArray[np.int32]:
-        """int32 [N], each below max_envs and unique in the batch: where a row's core_state is kept."""
+        """int32 [N], each below max_envs and unique in the batch: the place of a row's core_state."""
     @property
     def unroll_start(self) -> NDArray[np.bool_]:
-        """bool [N]: the row is row 0 of an unroll, which needs the core_state from before this row."""
+        """bool [N]: True for row 0 of an unroll, which needs the core_state from before the row."""
     @property
     def task(self) -> NDArray[np.int64]:
         """int64 [N]: index in `task_shares` of the row's env_id; 0 without shares."""
@@ -245,30 +245,38 @@ class InferenceBatch:
         policy_version: int,
         core_state: NDArray[np.float32] | None = None,
     ) -> None:
-        """Stores the outputs in the rollouts and writes the actions to every stream; at most once.
+        """Stores the outputs in the rollouts and writes the actions to every stream; at most once. Never blocks.
 
-        actions: one array an action leaf, [N, *shape] of the leaf's dtype. policy_logits [N, num_logits].
-        baseline [N]. core_state [unroll_start.sum(), core_state_size], required when core_state_size > 0.
-        ValueError names the argument whose shape or dtype is wrong; RuntimeError on a second call. Never blocks.
+        Args:
+            actions: One array per action leaf, [N, *shape] of the leaf's dtype.
+            policy_logits: [N, num_logits].
+            baseline: [N].
+            policy_version: Number of updates of the weights.
+            core_state: [unroll_start.sum(), core_state_size], required if core_state_size > 0.
+
+        Raises:
+            ValueError: An argument, which the message names, has a wrong shape or dtype.
+            RuntimeError: The batch was answered before.
         """
     def split(self) -> list[InferenceBatch]:
-        """The rows of each stream as a batch of its own, in order, which shares this one's memory and is answered by
-        itself. This one counts as answered; RuntimeError where it was before."""
+        """Returns one batch per stream, in order, each with this batch's memory and a reply of its own. This batch then
+        counts as answered. Raises RuntimeError if it was answered before."""
 
 class RolloutBatch:
     """B unrolls of T transitions, time-major. Row T of an unroll is row 0 of the slot's next one."""
 
     @property
     def observation(self) -> list[NDArray[np.generic]]:
-        """One array a leaf, [T+1, B, *row_shape]; where the pool gives single frames, those of a stack, each once,
-        [R, B, *shape]. R is T + frame_stack, or more where an unroll has more distinct frames; the rest is zeros."""
+        """One array per leaf, [T+1, B, *row_shape]; with single frames, each frame of the stacks once, [R, B, *shape].
+        R is T + frame_stack, or more if an unroll has more distinct frames; unused rows are zeros."""
     @property
     def frame_index(self) -> list[NDArray[np.int32]]:
-        """Where the pool gives single frames, one array a leaf, int32 [T+1, B, frame_stack]: the rows of `observation`,
-        in the same column, that make up each row's stack, oldest first; [T+1, B, 0] for other leaves. Else empty."""
+        """With single frames, one array per leaf, int32 [T+1, B, frame_stack]: the rows of `observation`, in the same
+        column, that make up each row's stack, oldest first; [T+1, B, 0] for leaves that are no stacks. Otherwise
+        empty."""
     @property
     def rewards(self) -> NDArray[np.float32]:
-        """float32 [T+1, B]: received on arrival at the row's observation; 0 where is_first and in padding."""
+        """float32 [T+1, B]: received on arrival at the row's observation; 0 if is_first, and in padding."""
     @property
     def terminated(self) -> NDArray[np.bool_]:
         """bool [T+1, B]."""
@@ -280,39 +288,40 @@ class RolloutBatch:
         """bool [T+1, B]."""
     @property
     def last_actions(self) -> list[NDArray[np.generic]]:
-        """One array an action leaf, [T+1, B, *shape]: the action that led to the row, zero where is_first."""
+        """One array per action leaf, [T+1, B, *shape]: the action that led to the row, zero if is_first."""
     @property
     def actions(self) -> list[NDArray[np.generic]]:
-        """One array an action leaf, [T, B, *shape]."""
+        """One array per action leaf, [T, B, *shape]."""
     @property
     def policy_logits(self) -> NDArray[np.float32]:
-        """float32 [T, B, num_logits]: the behaviour policy."""
+        """float32 [T, B, num_logits], of the behavior policy."""
     @property
     def baseline(self) -> NDArray[np.float32]:
-        """float32 [T, B]: the behaviour policy's value estimate."""
+        """float32 [T, B]: the value estimate of the behavior policy."""
     @property
     def policy_version(self) -> NDArray[np.int64]:
         """int64 [T, B]; padding repeats the newest valid version."""
     @property
     def valid(self) -> NDArray[np.bool_]:
-        """bool [T, B]: transition t is neither padding nor from a final row to the next episode's first."""
+        """bool [T, B]: False for padding, and for transitions from the last row of an episode to the first of the next
+        one."""
     @property
     def core_state(self) -> NDArray[np.float32]:
-        """float32 [B, core_state_size]: before row 0 and before its is_first is applied."""
+        """float32 [B, core_state_size]: the state before row 0, to which is_first of the row is still to be applied."""
     @property
     def task(self) -> NDArray[np.int64]:
         """int64 [B]: index in `task_shares` of the unroll's env_id; 0 without shares."""
     @property
     def num_transitions(self) -> int:
-        """Number of valid transitions: the env-steps this batch delivers."""
+        """Number of valid transitions, which are the env-steps of this batch."""
 
 class ActorPool:
     """Listens for env-servers or dials them, batches their rows for inference and assembles rollouts.
 
-    The first accepted Hello decides the EnvSpec unless `expected` is given; until then Hellos of another env_id than
-    `opening_env` are refused with UNAVAILABLE, where it is not empty. Streams that match the spec are welcomed once
-    `open` was called and wait until then. Memory is bounded: at most max_envs slots, and a stream whose finished
-    unrolls find the rollout queue full is not asked for more until the learner has caught up.
+    The first accepted Hello determines the EnvSpec unless `expected` is given. Until then, a Hello with an env_id other
+    than `opening_env` is refused with UNAVAILABLE, unless that is empty. Streams that match the spec are welcomed after
+    `open`. Memory is bounded: there are at most max_envs slots, and a stream whose finished unrolls find the rollout
+    queue full receives no actions until the learner has caught up.
     """
 
     def __init__(
@@ -346,89 +355,122 @@ class ActorPool:
         keep_surplus: bool = False,
         log_info: Sequence[str] = (),
     ) -> None:
-        """address: "host:port" (port 0 picks one), "unix:/path", or empty for a pool that only dials.
+        """Creates a pool that is not started.
 
-        unroll_length 0: the pool assembles no rollouts, `next_rollouts` is a RuntimeError, and a step counts as sampled
-        and delivered when `next_inference` hands it out. max_queued_rollouts: of unrolls that wait
-        and that running streams are about to deliver, beyond which streams are parked, in turn; one stream may overrun
-        it. 0 means one an environment and 2 * batch_size, at most 8 * batch_size.
-        max_transport_bytes: what messages on their way may take in gRPC, all connections together; above it connections
-        are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is more. Messages that gRPC compressed are
-        malformed.
+        An inference batch is handed out as soon as min_inference_rows wait, or earlier if all welcomed streams wait or
+        the oldest row has waited for inference_timeout_ms. It has whole streams, oldest first, up to
+        max_inference_rows; it has more only if a single stream does.
 
-        An inference batch is given out as soon as min_inference_rows wait; fewer when every welcomed stream waits or
-        the oldest row has waited inference_timeout_ms. It holds whole streams, oldest first, up to max_inference_rows
-        (more only when one stream alone has more). ValueError names a bad argument.
+        Args:
+            address: "host:port" (port 0 picks a free one), "unix:/path", or empty for a pool that only dials.
+            run_id: Name of the run; env-servers that expect another run are refused.
+            unroll_length: Transitions per unroll, T. If 0, the pool assembles no rollouts, `next_rollouts` raises
+                RuntimeError, and a step counts as sampled and delivered as soon as `next_inference` returns it.
+            batch_size: Unrolls per rollout batch, B.
+            min_inference_rows: Rows that an inference batch waits for.
+            max_inference_rows: Most rows of an inference batch.
+            inference_timeout_ms: Longest wait of a row for min_inference_rows.
+            max_queued_rollouts: Most unrolls that wait or that running streams are about to deliver; further streams
+                are parked, in turn, and a single stream may exceed the limit. 0 means one per environment and
+                2 * batch_size, at most 8 * batch_size.
+            max_streams: Most streams at a time.
+            max_envs: Most environments at a time.
+            max_envs_per_stream: Most environments of one stream.
+            max_message_bytes: Largest accepted message; messages that gRPC has compressed are malformed.
+            max_transport_bytes: Most memory of gRPC for messages on their way, over all connections; connections above
+                it are ended. 0 means 1 GiB, or 16 * max_message_bytes if that is more.
+            min_partial_steps: Fewest transitions of an unroll that ended early; shorter ones are dropped and counted.
+            handshake_timeout_ms: Longest handshake of a stream.
+            step_timeout_ms: Longest time that a stream may take for a step.
+            expected: The only admitted environment; None admits that of the first Hello.
+            tls_cert: PEM file with the pool's certificate and its chain.
+            tls_key: PEM file with the key of tls_cert.
+            tls_ca: PEM file with certificate authorities. Peers that dial need a certificate of one of them (mutual
+                TLS); peers that are dialed are verified by them.
+            tls_refresh_s: Interval at which the files are read again.
+            token_file: File with bearer tokens, one per line, read again for every call. Peers that dial need any of
+                them; the first is sent to peers that are dialed.
+            max_offences: Most offenses of a host: streams that broke the contract, had no token or sent no Hello, and
+                connections without a stream or with more traffic than a stream needs. Above it, further TCP connections
+                of the host wait and are admitted slowly. One offense is forgiven every 3 s. 0 disables the limit.
+            opening_env: Environment of the first Hello, as env-servers name it; empty allows any.
+            task_shares: Environments to play, with the weights of their shares in the unrolls of `next_rollouts`;
+                streams of others are refused with FAILED_PRECONDITION. Each task has its part of max_queued_rollouts,
+                and its turn is waited for unless it has no stream. Empty: one task, of any environment.
+            keep_surplus: If True, a stream for which too few of the max_envs slots are free waits for its Welcome;
+                otherwise it is refused with RESOURCE_EXHAUSTED.
+            log_info: Keys of the environments' info whose values come with each Episode: at most 32, each of 1 to 100
+                printable ASCII characters.
 
-        tls_cert, tls_key: PEM files of the pool's own identity. tls_ca: PEM file of the authorities that a peer's
-        certificate must descend from: demanded of whoever dials (mutual TLS), checked of whoever is dialled. The files
-        are looked at again every tls_refresh_s seconds. token_file: bearer tokens, one a line: any is accepted from
-        whoever dials, the first is sent to whoever is dialled; read again for every call. max_offences: further TCP
-        connections of a host have to wait, and are let in slowly, while it has more offences than this (streams that
-        broke the contract, had no token or never said Hello, and connections that brought no stream, or more than one
-        needs); one is forgiven every 3 s. 0: no host has to.
-
-        task_shares: the environments that are played, with the weights of their shares in the unrolls of
-        `next_rollouts`; streams of others are refused with FAILED_PRECONDITION. A task holds its part of
-        max_queued_rollouts and is waited for when it is its turn, unless it has no stream. Empty: one task, of any
-        environment.
-
-        log_info: keys of the environments' info whose values come with each Episode: at most 32, of 1 to 100 printable
-        ASCII characters.
-
-        keep_surplus: a stream that finds too few of the max_envs slots free waits for its Welcome until there are, in
-        place of being refused with RESOURCE_EXHAUSTED.
+        Raises:
+            ValueError: An argument, which the message names, cannot be used.
         """
     def start(self) -> None:
-        """Binds and listens, where there is an address. OSError when it cannot be bound."""
+        """Binds and listens, if there is an address. Raises OSError if it cannot be bound."""
     def dial(self, endpoints: Sequence[tuple[str, str]]) -> None:
-        """Keeps a stream to each env-server that listens at one of `endpoints`, (address, server name), which replace
-        those of the call before; the name is that in its certificate, empty for the host of the address.
+        """Keeps a stream to each listening env-server at `endpoints`, which replace those of the previous call.
 
-        An endpoint that cannot be reached is dialled again after a jittered exponential back-off of at most 8 s. The
-        streams of endpoints left out go on to their end. RuntimeError where TLS is on without tls_ca. Never blocks.
+        An endpoint that cannot be reached is dialed again after a jittered exponential back-off of at most 8 s. Streams
+        to endpoints that are no longer listed go on until they end. Never blocks.
+
+        Args:
+            endpoints: Pairs of address and server name; the name is that in the certificate, empty for the host of the
+                address.
+
+        Raises:
+            RuntimeError: TLS is on without tls_ca.
         """
     @property
     def address(self) -> str:
-        """The bound address, with the port that was picked."""
+        """The bound address, with the actual port."""
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
-        """The spec of the first accepted Hello (or `expected`), which is on trial until `open`; None at the timeout."""
+        """Returns `expected` or the spec of the first accepted Hello, which is on trial until `open`; None after the
+        timeout."""
     def expect(self, spec: EnvSpec) -> None:
-        """Decides the environment in place of the first env-server; changes nothing where that was decided before."""
+        """Determines the environment in place of the first env-server; does nothing if it is determined already."""
     def refuse_env_spec(self, reason: str) -> None:
-        """Refuses what wait_env_spec returned, as no model can be made for it: its streams, and further ones like them,
+        """Refuses the spec of wait_env_spec if no model can be made for it: its streams, and further ones like them,
         end with FAILED_PRECONDITION and `reason`, and wait_env_spec waits for another env-server.
 
-        RuntimeError where the spec was given as `expected`, or the pool is open.
+        Raises RuntimeError if the spec is `expected`, or if the pool is open.
         """
     def open(
         self, num_logits: int, core_state_size: int, interleaved: Sequence[bool] = (), single_frames: bool = False
     ) -> None:
-        """Fixes the model's output sizes and starts to welcome streams; once.
+        """Sets the output sizes of the model and begins to welcome streams; once.
 
-        interleaved: one for each observation leaf, or none. Where true, the rows of a stack of bytes come as
-        [*shape, frame_stack], in the memory order that convolutions are fastest in, instead of [frame_stack, *shape].
-        ValueError names the leaf that is no such stack.
-        single_frames: every frame of a stack comes once, for stacks that are made elsewhere; in place of `interleaved`.
+        Args:
+            num_logits: Number of policy_logits of a row, A.
+            core_state_size: Size of the recurrent state of a row; 0 without one.
+            interleaved: One value per observation leaf, or none. If True, the rows of a stack of bytes have the shape
+                [*shape, frame_stack], the memory order in which convolutions are fastest, in place of
+                [frame_stack, *shape].
+            single_frames: If True, batches hold each frame of a stack once, for stacks that are made elsewhere; then
+                `interleaved` has no effect.
+
+        Raises:
+            ValueError: A leaf, which the message names, cannot be interleaved.
         """
     def next_inference(self, timeout_ms: int) -> InferenceBatch | None:
-        """The next rows to act on; None at the timeout; ClosedError after close. Any number of threads may call."""
+        """Returns the next rows to act on; None after the timeout. Raises ClosedError after `close`. For any number of
+        threads."""
     def next_rollouts(self, timeout_ms: int, min_policy_version: int = 0) -> RolloutBatch | None:
-        """The next B unrolls, the oldest of each task; None at the timeout; ClosedError after close.
+        """Returns the next B unrolls, the oldest of each task; None after the timeout. Raises ClosedError after
+        `close`.
 
         Unrolls that began with weights older than min_policy_version are dropped and counted; 0 drops none.
         """
     def take_episodes(self) -> list[Episode]:
-        """Episodes that ended since the last call (the newest 65 536 at most)."""
+        """Returns the episodes that ended since the last call, at most the newest 65 536."""
     def take_stream_events(self) -> list[StreamEvent]:
-        """What happened to streams since the last call, oldest first (the newest 4096 at most)."""
+        """Returns the events since the last call, oldest first, at most the newest 4096."""
     def trace_next_step(self) -> None:
-        """Traces one step of the next stream that sends Actions; one, however often it is asked for before that."""
+        """Traces one step of the next stream that sends Actions; calls before that have no further effect."""
     def take_step_traces(self) -> list[StepTrace]:
-        """Traced steps that were answered since the last call (the newest 256 at most). A stream that ends in a traced
-        step leaves no trace."""
+        """Returns the traced steps that were answered since the last call, at most the newest 256. A stream that ends
+        during a traced step leaves no trace."""
     def stats(self) -> dict[str, int]:
-        """Counters and gauges at one moment.
+        """Returns counters and gauges at one moment.
 
         Gauges: streams, envs, streams_in_reserve, slots, rows_waiting, rollouts_queued, rollouts_running,
         rollout_queue_capacity, streams_parked, steps_in_flight.
@@ -442,37 +484,40 @@ class ActorPool:
         rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
         inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
         inference_dropped, inference_busy_us, episodes.
-        connections_: TCP connections that brought no stream, or were shut down. blocked: their host has too many
-        offences, and they waited in vain. closed: by the peer, before it sent a byte. silent: nothing came in
-        handshake_timeout_ms. plaintext, tls: without TLS where it is on, with it where it is off. garbage: neither TLS
-        nor HTTP/2. no_call: no call came in handshake_timeout_ms. bytes, calls: more than a stream needs. crowded: too
-        many others without a stream.
-        inference_busy_us: microseconds of all threads, from taking a batch to its answer.
-        In every answer steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
+        connections_: TCP connections without a stream, or that were shut down. blocked: they waited in vain, as their
+        host has too many offenses. closed: by the peer, before its first byte. silent: without data for
+        handshake_timeout_ms. plaintext, tls: without TLS although it is on, with TLS although it is off. garbage:
+        neither TLS nor HTTP/2. no_call: without a call for handshake_timeout_ms. bytes, calls: more than a stream
+        needs. crowded: too many others without a stream.
+        inference_busy_us: microseconds of all threads between next_inference and the reply.
+        In every result, steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
     def histograms(self) -> dict[str, Histogram]:
-        """Distributions since the start, in seconds where nothing else is said.
+        """Returns distributions since the start, in seconds unless noted.
 
-        rollout_queue_wait: from an unroll's end until the learner took it. stream_parked: a stream held back by a full
-        rollout queue. stream_env: from Actions sent to the next Observations. stream_action: from Observations, or the
-        end of parking, to Actions sent. inference_batch_rows: rows. inference_queue_wait: of a step for its batch.
-        inference_gather, inference_model, inference_reply: copying a batch's rows, the model, handing out the answer.
+        rollout_queue_wait: from the end of an unroll until the learner takes it. stream_parked: time that a stream is
+        held back by a full rollout queue. stream_env: from sent Actions to the next Observations. stream_action: from
+        Observations, or the end of parking, to sent Actions. inference_batch_rows: rows of a batch.
+        inference_queue_wait: time that a step waits for its batch. inference_gather, inference_model, inference_reply:
+        time to copy the rows of a batch, of the model, and to send the reply.
         """
     def streams(self) -> list[StreamInfo]:
-        """The accepted streams."""
+        """Returns the accepted streams."""
     def drain(self, finished: bool = False) -> None:
-        """Refuses further streams with UNAVAILABLE, dials no more, and answers health checks with NOT_SERVING; the
-        streams that are there go on. finished: refuses them with OUT_OF_RANGE, for the run is over. Idempotent, never
-        blocks for long.
+        """Refuses further streams with UNAVAILABLE, dials no more, and answers health checks with NOT_SERVING; present
+        streams go on. Idempotent, never blocks for long.
+
+        finished: If True, further streams are refused with OUT_OF_RANGE, as the run is over.
         """
     def close(self, grace_ms: int = 1000) -> None:
-        """Stops listening, ends every stream with UNAVAILABLE, wakes every waiter. Idempotent, from any thread."""
+        """Stops listening, ends every stream with UNAVAILABLE and wakes every waiting thread. Idempotent, from any
+        thread."""
 
 class ActCall:
-    """A call of ActorPool.Act on a connection of its own, whose messages are bytes.
+    """A call of ActorPool.Act on a connection of its own; messages are bytes.
 
-    It has no threads: `send` writes by itself, and an answer wakes the thread in `receive` and no other one. Deleting
-    it cancels what has not ended.
+    It has no threads: `send` writes in the calling thread, and an answer wakes only the thread in `receive`. A call
+    that has not ended is cancelled if the object is deleted.
     """
 
     def __init__(
@@ -487,18 +532,25 @@ class ActCall:
         connect_timeout_ms: int = 5000,
         use_proxy: bool | None = None,
     ) -> None:
-        """Dials at once and does not wait for it.
+        """Starts to dial, without a wait for the connection.
 
-        tls_: the texts of PEM files; without any of them there is no TLS. tls_server_name: what the learner's
-        certificate is for, by default the address. authorization: the header of that name. use_proxy: whether gRPC
-        asks the HTTP proxy that the environment names to connect; by default for addresses that are neither of this
-        machine nor a Service's (".svc").
+        Args:
+            address: "host:port" or "unix:/path" of the learner.
+            tls_ca: Text of a PEM file with certificate authorities. Without any of the three texts there is no TLS.
+            tls_cert: Text of a PEM file with the certificate of this side.
+            tls_key: Text of a PEM file with its key.
+            tls_server_name: Name in the learner's certificate, by default that of the address.
+            authorization: Value of the header `authorization`.
+            connect_timeout_ms: Longest time to connect.
+            use_proxy: True to connect through the HTTP proxy that the environment variables name. None does so for
+                addresses that are neither of this machine nor of a Service (".svc").
         """
     def send(self, message: bytes, *, is_last: bool = False) -> None:
-        """Never blocks; from any thread, and from a signal handler. What follows the last message is dropped."""
+        """Sends a message; those after the last one are dropped. Never blocks; for any thread and signal handlers."""
     def receive(self) -> bytes | None:
-        """Blocks for the next message; None at the end. For one thread at a time; signal handlers run meanwhile."""
+        """Blocks until the next message and returns it; None at the end. For one thread at a time; signal handlers run
+        meanwhile."""
     def cancel(self) -> None:
-        """Ends the call at once and wakes `receive`; from any thread."""
+        """Ends the call at once and wakes `receive`. For any thread."""
     def status(self) -> tuple[int, str]:
-        """Code and details of gRPC; after the end."""
+        """Returns the code and the details of gRPC, after the end."""

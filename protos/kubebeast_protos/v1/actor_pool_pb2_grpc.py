@@ -101,7 +101,7 @@ class ActorPool(object):
 
 
 class EnvServerStub(object):
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open.
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction.
     """
 
     def __init__(self, channel):
@@ -118,7 +118,7 @@ class EnvServerStub(object):
 
 
 class EnvServerServicer(object):
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open.
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction.
     """
 
     def Play(self, request_iterator, context):
@@ -144,7 +144,7 @@ def add_EnvServerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EnvServer(object):
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open.
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction.
     """
 
     @staticmethod

@@ -6,7 +6,7 @@ The wire contract between env-servers, which host environments, and the learner,
 One stream carries num_envs environments in lock-step:
 
     env-server                               learner
-        | -- Hello ------------------------->  |   who I am, what my environments look like
+        | -- Hello ------------------------->  |   names, and shapes of the environments
         | <------------------------ Welcome -- |   accepted: the run and the compression to use
         | -- Observations (step 0) ---------->  |
         | <----------------- Actions (step 0) - |
@@ -15,7 +15,7 @@ One stream carries num_envs environments in lock-step:
         | -- Bye ---------------------------->  |   planned end; without it the end is a disconnection
 
 Either side may be the one that dials (the two services below); the messages and their order are the same. Only the
-learner's way to end a stream differs: it returns a status where it listens and sends an End where it dials.
+learner's way to end a stream differs: it returns a status if it listens and sends an End if it dials.
 
 Rules that hold for every message:
 - Exactly one Observations message is in flight on a stream; its Actions carry the same step number.
@@ -26,9 +26,9 @@ Rules that hold for every message:
 - Autoreset is NEXT_STEP: the final observation of an episode is a row of its own (terminated or truncated is set,
   its action is ignored) and the reset observation is the next row (is_first is set, its reward is 0).
 
-Rows: what an environment may send at a step. Before step 0, and after each final row, an episode of it is due; from
-its first row on it is under way. These are all rows there are. The tests of both sides read this table. Where several
-agents share an environment, each is an environment here, and absent while only others of them play.
+Rows: all that an environment may send at a step; there are no others. Before step 0, and after each final row, an
+episode of it is due; from its first row on it is under way. The tests of both sides read this table. If several agents
+share an environment, each is an environment here, and absent while only others of them play.
 
   episode   | row         | is_first | terminated | truncated | interrupted | reward | frames | then      | minor
   due       | first       | 1        | 0          | 0         | 0           | 0      | stack  | under way | 0
@@ -39,7 +39,7 @@ agents share an environment, each is an environment here, and absent while only 
   under way | interrupted | 0        | 0          | 1         | 1           | 0      | newest | due       | 1
   under way | both        | 0        | 1          | 1         | 0           | finite | newest | due       | 0
 
-Compatibility: within v1 fields are only added, a receiver skips what it does not know, and removed numbers are
+Compatibility: within v1 fields are only added, a receiver skips fields that it does not know, and removed numbers are
 reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it, except
 in the Hello, which is sent before that is known.
   minor 0: everything that is not marked otherwise.
@@ -95,7 +95,7 @@ class ActorPoolServicer(metaclass=abc.ABCMeta):
 def add_ActorPoolServicer_to_server(servicer: ActorPoolServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...
 
 class EnvServerStub:
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open."""
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction."""
 
     def __init__(self, channel: typing.Union[grpc.Channel, grpc.aio.Channel]) -> None: ...
     Play: grpc.StreamStreamMultiCallable[
@@ -104,7 +104,7 @@ class EnvServerStub:
     ]
 
 class EnvServerAsyncStub:
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open."""
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction."""
 
     Play: grpc.aio.StreamStreamMultiCallable[
         kubebeast_protos.v1.actor_pool_pb2.ActResponse,
@@ -112,7 +112,7 @@ class EnvServerAsyncStub:
     ]
 
 class EnvServerServicer(metaclass=abc.ABCMeta):
-    """The env-server listens and the learner dials: the same messages for networks where only that way is open."""
+    """The env-server listens and the learner dials: the same messages for networks that allow only this direction."""
 
     @abc.abstractmethod
     def Play(

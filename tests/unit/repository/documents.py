@@ -1,6 +1,8 @@
 """The repository's documents as tests read them: prose, links, headings and fenced blocks of code."""
 
+import functools
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,14 @@ class Block:
 
     def __str__(self) -> str:
         return f"{name(self.document)}:{self.line}"
+
+
+@functools.cache
+def repository_files() -> list[Path]:
+    """Returns files that are committed or would be: tracked files, and new ones that git does not ignore."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
 def name(document: Path) -> str:

@@ -1,9 +1,7 @@
 """checks/groups.toml is complete: a change of any file selects all checks that depend on it."""
 
-import functools
 import operator
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from checks.groups import ROOT, Group, load, matches, owner
 from checks.reach import Reach
+from tests.unit.repository.documents import repository_files
 from tests.unit.repository.shell import make_targets
 
 GROUPS = load()
@@ -28,12 +27,8 @@ BY_COMMAND = {
 """Tests that run by the command of a group."""
 
 
-@functools.cache
 def files() -> list[str]:
-    """Returns the names of files that are committed or would be."""
-    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
-    return [name for name in names if name and (ROOT / name).exists()]
+    return [str(path.relative_to(ROOT)) for path in repository_files()]
 
 
 def files_of_tests() -> list[str]:

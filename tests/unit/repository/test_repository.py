@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,20 +11,13 @@ import pytest
 from kubebeast_common.cli.command import find_commands
 from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
+from tests.unit.repository.documents import ROOT, repository_files
 from tests.unit.repository.shell import make_targets
 
-ROOT = Path(__file__).resolve().parents[3]
 MAX_LINES = 350
 MAX_README_LINES = 120
 # Directories of a development machine; paths below them work on that machine only.
 MACHINE_PATH = re.compile(r"(?<![\w.$/~-])/(?:work|root|home/\w+|Users/\w+)/[\w.-]+")
-
-
-def repository_files() -> list[Path]:
-    """Returns files that are committed or would be: tracked files, and new ones that git does not ignore."""
-    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
-    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
 def text_files() -> Iterator[tuple[Path, str]]:

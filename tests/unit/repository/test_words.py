@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.repository.documents import DOCUMENTS, ROOT, name, prose
+from tests.unit.repository.documents import DOCUMENTS, ROOT, name, prose, repository_files
 
 MARKS = {
     "what": r"what(?:ever)?",
@@ -25,7 +25,7 @@ DOCUMENTS_OF_THE_PRESENT = [document for document in DOCUMENTS if document.name 
 PACKAGES = [
     *(path for path in sorted((ROOT / "services").glob("*/kubebeast_*")) if path.name != "kubebeast_learner"),
     *sorted(path for path in (ROOT / "services/learner/kubebeast_learner").iterdir() if list(path.glob("*.py"))),
-    *(ROOT / name for name in ("benchmarks", "checks", "deploy", "examples", "harness")),
+    *(ROOT / name for name in ("benchmarks", "checks", "deploy", "examples", "harness", "native/kubebeast_native")),
     *sorted(path for path in (ROOT / "tests").iterdir() if list(path.rglob("*.py"))),
 ]
 """Folders with docstrings that keep the bounds, each folder by itself."""
@@ -34,6 +34,12 @@ CPP_FOLDERS = [
     *(ROOT / "native" / name for name in ("src", "client", "fuzz")),
 ]
 """Folders whose comments keep the bounds, each for itself."""
+COMMENTED = {
+    "scripts": r"(scripts|docker|\.ci)/.*",
+    "build": r"Makefile|native/.*(CMakeLists\.txt|\.cmake|\.supp)",
+    "settings of tools": r".*\.(toml|in)|compose\.yaml|\.github/.*",
+}
+"""Names of files with comments after `#` that keep the bounds, each group by itself."""
 CLUMSY_START = re.compile(r"(?:Of|What|Which|Whether|How|Where|Who|When|Why)\b")
 
 
@@ -72,7 +78,7 @@ def clumsy_lines(text: str) -> str:
 
 def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields place and text of all string statements: docstrings of modules, classes, functions and fields."""
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.pyi")]):
         if path.name.endswith(("_pb2.py", "_pb2_grpc.py")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -102,6 +108,20 @@ def test_docstrings_are_in_plain_words(package: Path) -> None:
 def test_comments_of_cpp_are_in_plain_words(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.suffix in (".h", ".cc", ".c")]
     comments = [line for path in files for line in re.findall(r"//(.*)", path.read_text(encoding="utf-8"))]
+
+    assert comments
+    assert not clumsy_lines("\n".join(comments))
+
+
+def test_comments_of_the_contract_are_in_plain_words() -> None:
+    (contract,) = ROOT.glob("protos/kubebeast_protos/v1/*.proto")
+    assert not clumsy_lines("\n".join(re.findall(r"//(.*)", contract.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("pattern", COMMENTED.values(), ids=COMMENTED)
+def test_comments_of_scripts_are_in_plain_words(pattern: str) -> None:
+    files = [path for path in repository_files() if re.fullmatch(pattern, name(path))]
+    comments = [line for path in files for line in re.findall(r"(?:^|\s)#[# ](.*)", path.read_text(encoding="utf-8"))]
 
     assert comments
     assert not clumsy_lines("\n".join(comments))
