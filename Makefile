@@ -1,4 +1,4 @@
-# `make help` lists the targets; every target that needs them makes the system and Python packages available first.
+# `make help` lists the targets. A target that needs system or Python packages installs them first.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -12,18 +12,18 @@ MONITOR_ARGS ?=
 PYTEST_ARGS ?=
 # Flags of `make checks`, e.g. make checks CHECKS_ARGS="--only chart"
 CHECKS_ARGS ?=
-# Tests that run at a time: most wait for processes more than they compute.
+# Number of concurrent tests. Most tests wait for processes more than they compute.
 PYTEST_WORKERS ?= 3
-# Which of the end-to-end tests.
+# Selected end-to-end tests.
 E2E_TESTS ?= tests/e2e
 # Length of each measurement of `make bench`.
 SECONDS_EACH ?= 10
-# Tag of `make images`; empty: the packages' version.
+# Tag of `make images`; if empty, the packages' version.
 TAG ?=
-# Inputs of `make fuzz` for each of its targets.
+# Number of inputs of `make fuzz` for each target.
 FUZZ_RUNS ?= 100000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# Where compilers, mypy and `make checks` keep what is of use to other clones and later runs.
+# Folder in which compilers, mypy and `make checks` cache results for other clones and later runs.
 export CHECKS_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kubebeast
 
 # Tests start hundreds of processes that import the same modules.
@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks checks deploy/helm deploy/helm/generate docs/generate docs/site examples harness locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
-# The theme's notice about the next major version of MkDocs, which is not the pinned one, is no warning of ours.
+# Disables the theme's notice about the next major version of MkDocs, because the pinned version is older.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
 
@@ -40,11 +40,11 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: ## Install what training needs: system packages, .venv, the native core
+setup: ## Install the requirements of training: system packages, .venv, the native core
 	@scripts/bootstrap
 
 .PHONY: setup-dev
-setup-dev: ## The same, and the tools for lint, tests and benchmarks
+setup-dev: ## Install the same, and the tools for lint, tests and benchmarks
 	@scripts/bootstrap --dev
 
 .PHONY: train
@@ -61,7 +61,7 @@ test: ## Run the tests of the C++ core and of the Python packages, without those
 	@$$(scripts/bootstrap --python) -m checks --fast --pytest-args="$(PYTEST_ARGS)"
 
 .PHONY: checks
-checks: ## Run everything that must hold before a change lands and has not passed with the same inputs; CI_ALL=1: all
+checks: ## Run the checks of a change that have not passed with the same inputs; CI_ALL=1 runs all
 	@$$(scripts/bootstrap --python) -m checks $(CHECKS_ARGS)
 
 .PHONY: pytest
@@ -69,7 +69,7 @@ pytest: setup-dev ## Run all Python tests, the slow ones too; narrow them with P
 	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: system-test
-system-test: setup-dev ## Run only the tests of real env-servers on a real learner that fail in every way
+system-test: setup-dev ## Run only the tests of real env-servers on a real learner, with every kind of failure
 	@$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal tests/system $(PYTEST_ARGS)
 
 .PHONY: native-test
@@ -103,16 +103,16 @@ chart-test: cluster-tools ## Check the Helm chart: lint, schema, rendered manife
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal tests/chart $(PYTEST_ARGS)
 
 .PHONY: monitor-test
-monitor-test: setup-dev ## See with a real Prometheus: every metric, panel and rule, and the alerts of disturbances
+monitor-test: setup-dev ## Test every metric, panel and rule, and the alerts of disturbances, with a real Prometheus
 	@scripts/prometheus-tools
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest tests/monitoring $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: cluster-tools ## Install, scale, kill, upgrade on the cluster of KUBECONFIG, which has the images
+e2e: cluster-tools ## Install, scale, kill and upgrade on the cluster of KUBECONFIG, which must have the images
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" $(BIN)/pytest $(E2E_TESTS) $(PYTEST_ARGS)
 
 .PHONY: release-rehearsal
-release-rehearsal: setup cluster-tools ## Play a release here, as root: build, publish to local servers, install as a stranger; needs KUBECONFIG
+release-rehearsal: setup cluster-tools ## Rehearse a release, as root: build, publish to local servers, install as a new user; needs KUBECONFIG
 	@scripts/release/rehearse-packages
 	@PATH="$$PATH:$(CURDIR)/.venv/tools" scripts/release/rehearse-chart
 
@@ -146,17 +146,17 @@ docs: setup-dev ## Build the guides as a website into build/site; a warning is a
 	@$(MKDOCS) build --strict --quiet
 
 .PHONY: docs-serve
-docs-serve: setup-dev ## Show the website at http://127.0.0.1:8000, anew with every change
+docs-serve: setup-dev ## Serve the website at http://127.0.0.1:8000, and rebuild it after every change
 	@$(MKDOCS) serve
 
 .PHONY: bench
-bench: setup-dev ## Measure transport and training; SECONDS_EACH=10 a measurement
+bench: setup-dev ## Measure transport and training, SECONDS_EACH=10 for each measurement
 	@$(BIN)/python -m benchmarks.transport --seconds $(SECONDS_EACH)
 	@$(BIN)/python -m benchmarks.train --seconds $(SECONDS_EACH)
 	@$(BIN)/python -m benchmarks.train --command mono --seconds $(SECONDS_EACH)
 
 .PHONY: instructions
-instructions: setup-dev ## Count what the core's hot operations take beneath callgrind; more than recorded is an error
+instructions: setup-dev ## Count instructions of the core's hot operations under callgrind; more than recorded is an error
 	@$(BIN)/python -m benchmarks.instructions
 
 .PHONY: clean

@@ -1,18 +1,18 @@
-# An env-server: environments and the way to the learner; no torch, no compiler. From the repository's root:
+# The env-server: environments and the connection to the learner; no torch, no compiler. From the repository's root:
 #
 #   docker build -f docker/envserver.Dockerfile -t localhost/kubebeast/envserver:0.2.0 .
 #
-# ENVSERVER_EXTRAS: extras of the distribution; "native" alone leaves out ale-py, which is GPL-2.0. Without native messages go
-# by grpcio, and the image is 27 MB smaller. "native,legacy,legacy-atari" is for environments of older gym and atari-py;
-# KubeBeast's own code is the same.
-# PIP_PACKAGES: further packages with environments, e.g. "minigrid"; no lock has their hashes.
-# NATIVE_WHEEL: the name of a wheel of kubebeast-native in native/build/wheels; empty: it is compiled here.
-# PYTHON_IMAGE: an index of images for several architectures; with native it must be of Debian 12, whose gRPC that is linked
-# with.
+# ENVSERVER_EXTRAS: extras of the distribution. "native" alone omits ale-py, which is GPL-2.0. Without native, messages
+# go through grpcio, and the image is 27 MB smaller. "native,legacy,legacy-atari" is for environments of older gym and
+# atari-py; KubeBeast's own code is the same.
+# PIP_PACKAGES: further packages with environments, e.g. "minigrid". No lock has their hashes.
+# NATIVE_WHEEL: name of a wheel of kubebeast-native in native/build/wheels. If empty, the native core is compiled here.
+# PYTHON_IMAGE: an index of images for several architectures. With native, it must be based on Debian 12, because the
+# native core is linked with the gRPC of Debian 12.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON_IMAGE} AS build
-# The same seed and no time stamps in compiled files: the same sources give the same layers.
+# A fixed seed, and no time stamps in compiled files, so that the same sources produce the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY locks/pip.txt locks/build.txt locks/
@@ -28,7 +28,7 @@ COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY native/pyproject.toml native/
 ARG NATIVE_WHEEL=""
-# These are compiled: atari-py and, without a wheel, the native core.
+# Compilers for atari-py and, if there is no wheel, for the native core.
 RUN case ",${ENVSERVER_EXTRAS}," in *,legacy-atari,*) atari="make zlib1g-dev" ;; esac \
  && case "${NATIVE_WHEEL},${ENVSERVER_EXTRAS}," in ,*,native,* | ,native,*) \
       native="libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler protobuf-compiler-grpc \

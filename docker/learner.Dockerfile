@@ -3,22 +3,22 @@
 #   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0 .
 #   docker build -f docker/learner.Dockerfile -t localhost/kubebeast/learner:0.2.0-cuda --build-arg TORCH_VARIANT=cuda .
 #
-# TORCH_VARIANT: cpu, or cuda for PyTorch as PyPI has it, with the hashes of the lock, and the compiler that torch.compile
-# calls on a GPU. TORCH_INDEX_URL: where builds for CPUs come from, which are no files of PyPI; empty leaves it to the base
-# image's pip configuration.
-# LEARNER_EXTRAS: extras of the distribution. The image has no environments unless they name some: with envs
-# `kubebeast eval` plays in it what comes with gymnasium and KubeBeast, with video `kubebeast render` writes mp4 too, and
+# TORCH_VARIANT: cpu, or cuda for PyTorch from PyPI, with the hashes of the lock, and the compiler that torch.compile
+# calls on a GPU. TORCH_INDEX_URL: index of the CPU builds, which are not on PyPI. If empty, the pip configuration of
+# the base image applies.
+# LEARNER_EXTRAS: extras of the distribution. The image has no environments unless an extra adds some: with envs,
+# `kubebeast eval` plays the environments of gymnasium and KubeBeast; with video, `kubebeast render` also writes mp4;
 # atari, which is GPL-2.0, is for Atari games. vectorenv is the fleet as a vector environment, for another trainer.
-# NATIVE_WHEEL: the name of a wheel of kubebeast-native in native/build/wheels; empty: it is compiled here.
-# PYTHON_IMAGE: an index of images for several architectures; another one must be of Debian 12, whose gRPC the native core
-# is linked with.
+# NATIVE_WHEEL: name of a wheel of kubebeast-native in native/build/wheels. If empty, the native core is compiled here.
+# PYTHON_IMAGE: an index of images for several architectures. It must be based on Debian 12, because the native core is
+# linked with the gRPC of Debian 12.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM ${PYTHON_IMAGE} AS build
-# The same seed and no time stamps in compiled files: the same sources give the same layers.
+# A fixed seed, and no time stamps in compiled files, so that the same sources produce the same layers.
 ENV PYTHONHASHSEED=0 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 ARG NATIVE_WHEEL=""
-# binutils: slim strips PyTorch's libraries.
+# slim needs binutils to strip PyTorch's libraries.
 RUN if [ -z "${NATIVE_WHEEL}" ]; then \
       native="cmake g++ libgrpc++-dev liblz4-dev libprotobuf-dev ninja-build pkg-config protobuf-compiler \
         protobuf-compiler-grpc python3-dev" \
@@ -29,10 +29,10 @@ WORKDIR /src
 COPY locks/pip.txt locks/build.txt locks/
 RUN python3 -m venv /opt/build && /opt/build/bin/pip install -q --require-hashes -r locks/pip.txt -r locks/build.txt \
  && python3 -m venv /opt/kubebeast && /opt/kubebeast/bin/pip uninstall -q -y setuptools
-# Packages go where the image's Python finds them, by the pip beside it.
+# The pip of /opt/build installs packages for the image's Python.
 ENV PIP_PYTHON=/opt/kubebeast/bin/python
 
-# Three layers of the final image, from what changes least to what changes most: PyTorch, other libraries, our code.
+# Three layers of the final image, the least frequently changed first: PyTorch, other libraries, our code.
 COPY docker/slim docker/install-torch ./
 COPY locks/requirements.py locks/learner.txt locks/
 COPY protos/pyproject.toml protos/
@@ -86,7 +86,7 @@ RUN apt-get update -qq \
 COPY --from=build /opt/kubebeast /opt/kubebeast
 COPY --from=build /opt/libraries /opt/kubebeast
 COPY --from=build /opt/code /opt/kubebeast
-# What the driver's container runtime makes available where the pod has a GPU; no other pod sees one.
+# Driver capabilities that the container runtime provides if the pod has a GPU; no other pod sees one.
 ENV PATH=/opt/kubebeast/bin:$PATH PYTHONUNBUFFERED=1 HOME=/tmp KUBEBEAST_SAVEDIR=/runs \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001

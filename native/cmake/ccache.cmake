@@ -1,8 +1,8 @@
-# Compiles through ccache (https://ccache.dev) if it is installed, so that another build folder, or another clone, takes what
-# was compiled before from the same sources by the same compiler.
+# Compiles through ccache (https://ccache.dev) if it is installed, so that another build folder, or another clone,
+# reuses files that the same compiler has compiled from the same sources.
 #
-# CHECKS_CACHE, a variable of the environment, names the folder that holds the cache, else it is ccache's own. If that
-# folder cannot be written, everything is compiled anew.
+# The environment variable CHECKS_CACHE names the folder that contains the cache; by default it is ccache's own. If that
+# folder is not writable, everything is recompiled.
 
 function(use_ccache)
   find_program(CCACHE ccache)
@@ -10,8 +10,8 @@ function(use_ccache)
     return()
   endif()
   cmake_path(GET PROJECT_SOURCE_DIR PARENT_PATH root)
-  # Paths below the base are hashed as relative ones. The compiler counts by its contents, not by the time of its
-  # installation. Precompiled headers need the two kinds of sloppiness (ccache's manual, "Precompiled headers").
+  # Paths below the base are hashed as relative ones. The compiler is identified by its contents, not by the time of its
+  # installation. Precompiled headers need this sloppiness (ccache's manual, "Precompiled headers").
   set(settings CCACHE_BASEDIR=${root} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
                CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_MAXSIZE=2G)
   if(DEFINED ENV{CHECKS_CACHE})

@@ -1,4 +1,4 @@
-# System libraries, never built here. Defines kubebeast_grpc and kubebeast_lz4.
+# Finds the system libraries, which are never built here. Defines kubebeast_grpc and kubebeast_lz4.
 
 set(KUBEBEAST_INSTALL_HINT
     "Install the C++ dependencies:\n"
@@ -10,7 +10,7 @@ list(JOIN KUBEBEAST_INSTALL_HINT "" KUBEBEAST_INSTALL_HINT)
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)
 
-# protobuf from 22 on describes its absl dependencies only in its own package file; older ones have only CMake's module.
+# protobuf 22 and newer list their absl dependencies only in their package file. Older ones have only CMake's module.
 find_package(Protobuf CONFIG QUIET)
 if(NOT Protobuf_FOUND)
   find_package(Protobuf MODULE QUIET)

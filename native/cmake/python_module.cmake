@@ -4,14 +4,14 @@ find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 find_package(pybind11 CONFIG REQUIRED)
 
 file(GLOB binding_sources CONFIGURE_DEPENDS src/bindings/*.cc)
-# Of the client library, the call as such: its session is for other programs.
+# Only the call of the client library, because its session is for other programs.
 set(call_sources byte_stream.cc call.cc channel.cc)
 list(TRANSFORM call_sources PREPEND client/src/)
 pybind11_add_module(_core MODULE ${binding_sources} ${call_sources})
 target_include_directories(_core PRIVATE src/bindings client/src)
 target_link_libraries(_core PRIVATE kubebeast_core kubebeast_warnings)
-# Only PyInit__core leaves the module. torch and grpcio carry gRPC, protobuf and abseil of their own: a symbol that two of
-# them export, or a GNU_UNIQUE one, would be one for all (https://github.com/grpc/grpc/issues/35947).
+# The module exports only PyInit__core. torch and grpcio contain their own gRPC, protobuf and abseil: all of them would
+# share a symbol that two of them export, or a GNU_UNIQUE one (https://github.com/grpc/grpc/issues/35947).
 if(APPLE)
   set(exports "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.txt")
   target_link_options(_core PRIVATE "LINKER:-exported_symbols_list,${exports}" LINKER:-dead_strip)

@@ -1,4 +1,4 @@
-# What `cmake --install` gives other projects: headers, the library, a CMake package and a pkg-config file.
+# Files that `cmake --install` provides to other projects: headers, the library, a CMake package and a pkg-config file.
 
 include(CMakePackageConfigHelpers)
 
@@ -16,6 +16,6 @@ if(NOT BUILD_SHARED_LIBS)
   install(FILES "${native}/cmake/dependencies.cmake" DESTINATION "${package_dir}")
 endif()
 
-# With a static library `pkg-config --static` names what it is linked with.
+# For a static library, `pkg-config --static` names its dependencies.
 configure_file(cmake/kubebeast_client.pc.in kubebeast_client.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/kubebeast_client.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -7,12 +7,12 @@ set_target_properties(kubebeast_client PROPERTIES EXPORT_NAME client VERSION ${P
 target_include_directories(kubebeast_client PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(kubebeast_client PUBLIC cxx_std_20)
-# An installed static library finds them again in its package.
+# An installed static library finds its dependencies in its package.
 target_link_libraries(kubebeast_client PRIVATE $<BUILD_INTERFACE:kubebeast_client_objects>)
 if(NOT BUILD_SHARED_LIBS)
   target_link_libraries(kubebeast_client INTERFACE $<INSTALL_INTERFACE:kubebeast_client_dependencies>)
 elseif(NOT APPLE)
-  # Nothing of gRPC, protobuf and abseil leaves the library, not even what is unique in a process.
+  # The library exports no symbols of gRPC, protobuf and abseil, not even those that are unique in a process.
   set(exports "${CMAKE_CURRENT_SOURCE_DIR}/cmake/exports.map")
   target_link_options(kubebeast_client PRIVATE "LINKER:--version-script=${exports}" LINKER:--gc-sections
                       LINKER:--no-undefined)
