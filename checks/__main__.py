@@ -44,7 +44,7 @@ def main() -> int:
     plans = make_plans(wanted, tree, stamps, os.environ, "make test" if options.fast else "all")
     _announce(plans, stamps)
     if not _is_writable(options.cache):
-        show(f"{options.cache} cannot be written: everything is compiled anew, and what passes will run again")
+        show(f"{options.cache} cannot be written: all code is compiled again, and checks that pass will run again")
     if options.list:
         return 0
     pytest_args = [*(["-m", "not slow"] if options.fast else []), *options.pytest_args]
@@ -74,12 +74,12 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         prog="checks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cache", type=Path, default=os.environ.get("CHECKS_CACHE"), help="default: CHECKS_CACHE")
-    parser.add_argument("--fast", action="store_true", help="what `make test` runs")
-    parser.add_argument("--list", action="store_true", help="print what would run, and stop")
-    parser.add_argument("--only", nargs="+", default=[], metavar="GROUP", help="these groups of groups.toml alone")
-    parser.add_argument("--workers", type=int, default=4, help="tests that run at a time (default: %(default)s)")
-    parser.add_argument("--pytest-args", type=shlex.split, default=[], help="further arguments of pytest, as one word")
-    parser.add_argument("--write-stamps", action="store_true", help="note what has passed; for .ci/run alone")
+    parser.add_argument("--fast", action="store_true", help="run the checks of `make test`")
+    parser.add_argument("--list", action="store_true", help="print the groups that would run, and exit")
+    parser.add_argument("--only", nargs="+", default=[], metavar="GROUP", help="run only these groups of groups.toml")
+    parser.add_argument("--workers", type=int, default=4, help="number of parallel tests (default: %(default)s)")
+    parser.add_argument("--pytest-args", type=shlex.split, default=[], help="more arguments for pytest, as one word")
+    parser.add_argument("--write-stamps", action="store_true", help="record the groups that passed; for .ci/run only")
     options = parser.parse_args(words)
     if options.cache is None:
         parser.error("neither --cache nor CHECKS_CACHE is set")

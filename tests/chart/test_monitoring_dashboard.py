@@ -93,13 +93,13 @@ def test_every_line_of_panels_should_fill_the_width() -> None:
 def test_only_what_is_looked_at_first_should_be_unfolded() -> None:
     rows = [panel for panel in dashboard()["panels"] if panel["type"] == "row"]
 
-    assert [row["title"] for row in rows if not row["collapsed"]] == ["What is going on?", "Is it learning?"]
+    assert [row["title"] for row in rows if not row["collapsed"]] == ["State of the run", "Learning"]
     assert all(bool(row["panels"]) == row["collapsed"] for row in rows)
 
 
 def test_the_first_row_should_say_how_fast_how_good_who_waits_and_what_it_costs() -> None:
     first = [panel["title"] for panel in dashboard()["panels"][1:]]
-    first = first[: first.index("Is it learning?")]
+    first = first[: first.index("Learning")]
 
     assert {"Verdict", "Speed", "Return", "Alerts that fire", "Dollars an hour", "A million steps cost"} <= {*first}
     assert {"Learner waits for the fleet", "Fleet waits for the learner", "Inference at work"} <= {*first}

@@ -127,7 +127,7 @@ BROKEN_MESSAGES: dict[str, tuple[str, Callable[[Observations], object]]] = {
     "is_first missing": ("is_first", with_field("is_first", b"")),
     "interrupted too short": ("interrupted", with_field("interrupted", b"\0")),
     "flag of 2": ("truncated[1]", with_field("truncated", b"\0\2")),
-    "episode of nobody": ("episodes.env", lambda message: message.episodes.add(env=2)),
+    "episode of an unknown environment": ("episodes.env", lambda message: message.episodes.add(env=2)),
     "episodes too many": ("episodes", lambda message: message.episodes.extend([pb.Episode()] * 3)),
     "episode nan": ("episodes.episode_return", lambda message: message.episodes.add(episode_return=NAN)),
 }

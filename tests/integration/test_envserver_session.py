@@ -73,7 +73,7 @@ def test_arguments_too_long_to_tell_are_played_all_the_same(caplog: pytest.LogCa
     with learner() as server, StreamThread(address=server.address, envs_per_stream=1, **settings):
         assert server.next("hello").env_config == ""
         server.next("observations")
-    assert "the learner is not told how environments are made" in caplog.text
+    assert "the settings of the environment cannot be sent" in caplog.text
 
 
 @pytest.mark.parametrize("compression", ["lz4", "none"])

@@ -222,5 +222,5 @@ def test_a_core_that_cannot_be_loaded_is_warned_of(
 
 
 def test_listening_is_grpcios() -> None:
-    with pytest.raises(ConfigError, match="transport = 'native': streams that are listened for are grpcio's"):
+    with pytest.raises(ConfigError, match="transport = 'native': cannot listen: use auto or grpcio"):
         parse(["--env", "Mock", "--listen", "[::]:1", "--transport", "native"], {})

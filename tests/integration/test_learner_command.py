@@ -161,7 +161,7 @@ def test_a_learner_dials_env_servers_that_listen(tmp_path: Path) -> None:
         assert running.wait_for_snapshot(step=200)["streams"] == 1
         assert running.terminate() == 0
     log = "".join(running.lines)
-    assert f"dialling localhost:{port}-{port}" in log
+    assert f"dialing localhost:{port}-{port}" in log
     assert "listening on" not in log
 
 

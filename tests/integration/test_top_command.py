@@ -146,7 +146,7 @@ def test_one_view_goes_to_a_file_without_colours(learner: Pages) -> None:
 def test_a_learner_without_streams_is_shown_with_a_note(learner: Pages) -> None:
     learner.pages = {"/metrics": old_metrics()}
     done = top("--learner", learner.url, "--once")
-    assert done.returncode == 0 and "does not tell of its streams" in done.stdout
+    assert done.returncode == 0 and "does not report its streams" in done.stdout
 
 
 def test_streams_that_make_no_sense_are_a_note(learner: Pages) -> None:

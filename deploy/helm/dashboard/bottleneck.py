@@ -47,7 +47,7 @@ BOTTLENECK: Panels = {
             "rows that wait": "kubebeast_inference_queue_rows{%s}",
         },
     ),
-    "What starts an inference batch": Panel(
+    "Triggers of inference batches": Panel(
         good="Good: full or all. Timeout: batches wait in vain for more rows, so lower min_inference_rows or add "
         "env-servers. Dropped: 0 is good.",
         unit="ops",

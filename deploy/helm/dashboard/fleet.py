@@ -35,7 +35,7 @@ FLEET: Panels = {
             "refused": rate("kubebeast_streams_refused_total"),
             "without a token": rate("kubebeast_streams_unauthenticated_total"),
             "no stream: {{reason}}": rate("kubebeast_connections_refused_total", 'reason!="closed"'),
-            "dialled in vain": rate("kubebeast_dials_failed_total"),
+            "failed dials": rate("kubebeast_dials_failed_total"),
         },
     ),
     "Reconnects": Panel(

@@ -19,15 +19,15 @@ from dashboard.speed import SPEED
 SCHEMA_VERSION = 41
 # Releases are selected by cluster, namespace and job. Learner and env-servers of a release share all three.
 MATCHERS = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
-# From the most important question to the least important one.
+# From the most important row to the least important one.
 ROWS = (
-    Row("What is going on?", GLANCE, width=4, height=4, is_open=True),
-    Row("Is it learning?", LEARNING, is_open=True),
-    Row("How fast, and for how much?", SPEED),
-    Row("Who is the bottleneck?", BOTTLENECK),
-    Row("Is the fleet healthy?", FLEET),
-    Row("Is the data good?", DATA),
-    Row("Is it safe?", SAFETY, width=6),
+    Row("State of the run", GLANCE, width=4, height=4, is_open=True),
+    Row("Learning", LEARNING, is_open=True),
+    Row("Speed and cost", SPEED),
+    Row("Bottleneck", BOTTLENECK),
+    Row("Fleet health", FLEET),
+    Row("Data quality", DATA),
+    Row("Checkpoints and resources", SAFETY, width=6),
 )
 
 

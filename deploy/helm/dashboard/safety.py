@@ -63,7 +63,7 @@ SAFETY: Panels = {
         ceiling=1,
         queries={"device {{device}}": "kubebeast_gpu_busy_ratio{%s}"},
     ),
-    "What runs": Stat(
+    "Versions": Stat(
         good="Good: one version of learner and env-servers, except during an upgrade.",
         width=24,
         queries={

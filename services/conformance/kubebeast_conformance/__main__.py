@@ -119,7 +119,7 @@ def _chosen(checks: Sequence[Check[Subject]], only: Sequence[str]) -> list[Check
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     top = argparse.ArgumentParser(
-        "kubebeast-conformance", description="Says which rules of KubeBeast's wire contract a peer breaks."
+        "kubebeast-conformance", description="Reports which rules of KubeBeast's wire contract a peer breaks."
     )
     peers = top.add_subparsers(dest="peer", required=True)
     _add_env_server(peers.add_parser("env-server", help="plays the learner for an env-server"))
@@ -129,45 +129,55 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_env_server(parser: argparse.ArgumentParser) -> None:
     way = parser.add_mutually_exclusive_group(required=True)
-    listen = '"host:port" or "unix:/path" that it dials'
+    listen = 'address that the env-server dials: "host:port" or "unix:/path"'
     way.add_argument("--listen", "--learner-side", metavar="ADDRESS", default="", help=listen)
-    way.add_argument("--dial", metavar="ADDRESS", default="", help="where it listens instead")
+    way.add_argument("--dial", metavar="ADDRESS", default="", help="address on which the env-server listens")
     _add_common(parser)
 
 
 def _add_learner(parser: argparse.ArgumentParser) -> None:
     way = parser.add_mutually_exclusive_group(required=True)
-    way.add_argument("--address", metavar="ADDRESS", default="", help="where it listens")
-    way.add_argument("--listen", metavar="ADDRESS", default="", help="where it dials instead")
+    way.add_argument("--address", metavar="ADDRESS", default="", help="address on which the learner listens")
+    way.add_argument("--listen", metavar="ADDRESS", default="", help="address that the learner dials")
     hello = "the fleet's Hello as JSON: its leaves must be those of the run; default: an image, numbers, two actions"
     parser.add_argument("--hello", metavar="FILE", type=Path, help=hello)
     limits = (("handshake-timeout-s", float, 10.0), ("step-timeout-s", float, 60.0), ("max-message-mib", int, 64))
     for name, kind, default in limits:
-        parser.add_argument(f"--{name}", type=kind, default=default, help=f"the learner's; default: {default:g}")
+        parser.add_argument(f"--{name}", type=kind, default=default, help=f"learner's setting; default: {default:g}")
     for name in ("max-streams", "total-steps"):
-        parser.add_argument(f"--{name}", type=int, default=0, help="the learner's; without it a check is skipped")
-    floods = "checks, too, that flood it as an attacker without a token does"
+        parser.add_argument(f"--{name}", type=int, default=0, help="learner's setting; without it, a check is skipped")
+    floods = "also run checks that flood the learner like an attacker without a token"
     parser.add_argument("--floods", action="store_true", help=floods)
     _add_common(parser)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    command = "that starts it, after --; {address} in it is the address. Without it some checks are skipped"
+    command = (
+        "command that starts the peer, after --, with {address} for the address; without it, some checks are skipped"
+    )
     parser.add_argument("command", metavar="COMMAND", nargs="*", default=(), help=command)
-    parser.add_argument("--show-output", action="store_true", help="let the command's output through")
-    parser.add_argument("--long-waits", action="store_true", help="checks, too, that take a minute each")
-    parser.add_argument("--junit", metavar="FILE", type=Path, help="write the results there, too, as JUnit XML")
-    parser.add_argument("--only", metavar="TEXT", action="append", default=[], help="checks with that in their name")
-    parser.add_argument("--steps", type=int, default=200, help="of each check that plays; default: 200")
-    parser.add_argument("--stop-at-failure", action="store_true", help="leave out what follows the first failure")
-    waits = (("patience-s", 30.0, "longest wait for what must come"), ("quiet-s", 1.0, "wait for what must not come"))
+    parser.add_argument("--show-output", action="store_true", help="show the output of the command")
+    parser.add_argument("--long-waits", action="store_true", help="also run checks that take a minute each")
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="also write the results to this file, as JUnit XML")
+    parser.add_argument(
+        "--only", metavar="TEXT", action="append", default=[], help="run only checks with this text in their names"
+    )
+    parser.add_argument("--steps", type=int, default=200, help="steps of each check that plays; default: 200")
+    parser.add_argument("--stop-at-failure", action="store_true", help="skip all checks after the first failure")
+    waits = (
+        ("patience-s", 30.0, "maximum wait for a due event"),
+        ("quiet-s", 1.0, "wait for an event that must not occur"),
+    )
     for name, default, text in waits:
         parser.add_argument(f"--{name}", type=float, default=default, help=f"{text}, in seconds; default: {default:g}")
-    parser.add_argument("--tls-cert", metavar="FILE", default="", help="PEM file: the certificate that is shown")
+    parser.add_argument("--tls-cert", metavar="FILE", default="", help="PEM file: the certificate of the suite")
     parser.add_argument("--tls-key", metavar="FILE", default="", help="PEM file: the private key of --tls-cert")
     parser.add_argument("--tls-ca", metavar="FILE", default="", help="PEM file: authorities of the peer's certificate")
     parser.add_argument(
-        "--tls-server-name", metavar="NAME", default="", help="name expected in it, where the suite dials"
+        "--tls-server-name",
+        metavar="NAME",
+        default="",
+        help="expected name in the peer's certificate if the suite dials",
     )
     parser.add_argument("--token-file", metavar="FILE", default="", help="bearer tokens, one a line")
 

@@ -20,9 +20,9 @@ LONGEST_S = 2 * _SILENCE_S + ANSWER_S + _LATE_S
 def require_visible_pings(access: Access, address: str) -> None:
     """Raises SkippedError if a relay cannot read the traffic between the peers."""
     if access.tls:
-        raise SkippedError("with TLS nobody between the two can see pings")
+        raise SkippedError("pings within TLS cannot be read between the two")
     if address.startswith("unix:"):
-        raise SkippedError("pings are seen over TCP alone")
+        raise SkippedError("pings can be read over TCP only")
 
 
 def check_keepalive(relay: Relay) -> None:

@@ -56,7 +56,7 @@ class EnvServerConfig:
     envs_per_stream: int = option(
         16, "environments that step together on a stream; of several agents in one each counts"
     )
-    preset: Preset = option("auto", "Atari preprocessing; auto goes by the id")
+    preset: Preset = option("auto", "Atari preprocessing; auto: selected by the environment id")
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "JSON object: arguments of the environment or overrides of the preset"}
     )
@@ -73,7 +73,7 @@ class EnvServerConfig:
     )
     compression: CompressionName = option("lz4", "offered to the learner for uint8 leaves of 1 KiB and more")
     transport: TransportName = option(
-        "auto", "what carries the streams it dials; auto: kubebeast-native where it is installed, else grpcio"
+        "auto", "transport of the streams that it dials; auto: kubebeast-native if installed, else grpcio"
     )
     use_proxy: ProxyUse = option(
         "auto",
@@ -82,13 +82,13 @@ class EnvServerConfig:
     )
     tls_cert: str = option("", "PEM file: the certificate that the env-server shows")
     tls_key: str = option("", "PEM file: the private key of tls_cert")
-    tls_ca: str = option("", "PEM file: authorities of the learner's certificate; empty: no TLS where it dials")
-    tls_server_name: str = option("", "name expected in the learner's certificate; default: the host that is dialled")
+    tls_ca: str = option("", "PEM file: authorities of the learner's certificate; empty: dial without TLS")
+    tls_server_name: str = option("", "name expected in the learner's certificate; default: the host that is dialed")
     token_file: str = option("", "file of bearer tokens, one a line: the first is sent, any is accepted")
     http_address: str = option("", '"host:port" of /healthz, /readyz and /metrics; empty: none')
     max_steps: int = option(0, "leave once a stream has made so many steps; 0: never")
     max_redials: int = option(0, "give up after so many failed dials in a row; 0: never")
-    welcome_timeout_s: float = option(300.0, "seconds to wait for the learner's Welcome before dialling again")
+    welcome_timeout_s: float = option(300.0, "seconds to wait for the learner's Welcome before dialing again")
     env_timeout_s: float = option(
         120.0,
         "longest that making, a reset or a step of a stream's environments may take, in seconds; then "
@@ -131,7 +131,7 @@ class EnvServerConfig:
     def _check_addresses(self) -> None:
         if self.listen:
             dials_too = self.address != DEFAULT_ADDRESS
-            reason = "streams that are listened for are grpcio's"
+            reason = "cannot listen: use auto or grpcio"
             require(self.transport != "native", "transport", self.transport, reason)
             require(not dials_too, "listen", self.listen, f"excludes address = {self.address!r}: choose one direction")
             require(_has_port(self.listen), "listen", self.listen, 'must be "host:port"')

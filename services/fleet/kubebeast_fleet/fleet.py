@@ -128,6 +128,8 @@ def _absolute(path: str) -> str:
 
 def _warn_about_access(address: str, *, tls: bool, locked: bool) -> None:
     if not tls:
-        logger.warning("listening on %s without TLS: what travels can be read and changed; see tls_cert", address)
+        logger.warning("listening on %s without TLS: traffic can be read and changed; see tls_cert", address)
     if not locked:
-        logger.warning("listening on %s without a token: all who reach it can join; see token_file and tls_ca", address)
+        logger.warning(
+            "listening on %s without a token: every host that reaches it can join; see token_file and tls_ca", address
+        )

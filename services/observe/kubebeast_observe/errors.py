@@ -3,7 +3,7 @@
 import sys
 
 ROLE = """\
-# Give it to whoever runs the command, for example:
+# Give this role to the user of the command, for example:
 #   kubectl create rolebinding kubebeast-fleet -n {namespace} --role kubebeast-fleet --user USER
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

@@ -41,7 +41,7 @@ class CompletionConfig:
 
 COMMANDS = {
     "completion": Command(
-        summary="Print what completes commands and flags in a shell.",
+        summary="Print a shell script that completes commands and flags.",
         example="bash",
         config_type=CompletionConfig,
         target="kubebeast_common.cli.completion:run",

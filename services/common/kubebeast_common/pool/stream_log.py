@@ -109,7 +109,7 @@ def _line(event: StreamEvent) -> str:
         return f"a connection from {peer} ended without a stream: {event.reason}{detail}"
     if event.kind == "accept_failed":
         return f"no connection can be accepted, trying again: {event.reason}{detail}"
-    return f"{peer} dialled in vain: {event.reason}{detail}"
+    return f"dialing {peer} failed: {event.reason}{detail}"
 
 
 def _shown(text: str) -> str:

@@ -155,7 +155,7 @@ class EnvServerStream:
         place = Place("observations.interrupted", i)
         require(row.minor <= self._minor, "V2", place, f"the row {row.name} in minor {self._minor}")
         place = Place("observations.rewards", i, 4)
-        require(reward == 0 or row.rewarded, "R2", place, f"{reward} where {row.name}")
+        require(reward == 0 or row.rewarded, "R2", place, f"{reward} in the row {row.name}")
         if not row.is_first and not row.interrupted:
             self.books.env_steps += 1
         if row.interrupted and not row.is_first:

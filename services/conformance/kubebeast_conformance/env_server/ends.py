@@ -179,8 +179,8 @@ def _check_wait(subject: EnvServer) -> float:
     """Returns the seconds since the end of the previous stream. Raises ViolationError."""
     waited_s = time.monotonic() - subject.ended_at
     if not subject.is_dialled:
-        require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialled again after {waited_s:.3f} s")
-        require(waited_s <= LONGEST_WAIT_S + CONNECTING_S, "E6", "", f"it dialled again only after {waited_s:.1f} s")
+        require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialed again after {waited_s:.3f} s")
+        require(waited_s <= LONGEST_WAIT_S + CONNECTING_S, "E6", "", f"it dialed again only after {waited_s:.1f} s")
     return waited_s
 
 

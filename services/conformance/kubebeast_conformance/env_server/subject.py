@@ -122,7 +122,9 @@ class EnvServer:
             raise ViolationError(rule, "", f"no stream: {error}{ended}") from error
         return self._call
 
-    def finish(self, stream: PlayedStream, code: grpc.StatusCode, details: str = "said the conformance suite") -> None:
+    def finish(
+        self, stream: PlayedStream, code: grpc.StatusCode, details: str = "ended by the conformance suite"
+    ) -> None:
         """Ends the stream like a learner."""
         stream.call.finish(code, details)
         self.ended_at = time.monotonic()

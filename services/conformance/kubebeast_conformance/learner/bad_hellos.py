@@ -103,7 +103,7 @@ def is_refused(rule: str, code: grpc.StatusCode, names: str, change: Change) -> 
 def observations_first(subject: Learner) -> None:
     with subject.stream() as stream:
         stream.send(pb.ActRequest(observations=pb.Observations()))
-        stream.expect_status("S2", grpc.StatusCode.INVALID_ARGUMENT, "where the first message is no Hello")
+        stream.expect_status("S2", grpc.StatusCode.INVALID_ARGUMENT, "if the first message is no Hello")
 
 
 CHECKS = (

@@ -74,7 +74,7 @@ def leaf_not_finite(stream: FleetStream, message: pb.Observations) -> None:
     raise SkippedError("no leaf holds floats")
 
 
-def episode_of_nobody(stream: FleetStream, message: pb.Observations) -> None:
+def episode_of_unknown_env(stream: FleetStream, message: pb.Observations) -> None:
     message.episodes.add(env=stream.hello.num_envs)
 
 
@@ -108,7 +108,7 @@ OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "truncated too long": ("truncated", longer("truncated")),
     "is_first missing": ("is_first", field("is_first", b"")),
     "interrupted too short": ("interrupted", field("interrupted", b"\0")),
-    "episode of nobody": ("episodes", episode_of_nobody),
+    "episode of an unknown environment": ("episodes", episode_of_unknown_env),
     "episodes too many": ("episodes", episodes_too_many),
     "episode that is not finite": ("episodes", episode_not_finite),
     "info of an episode with too many values": ("episodes", info_too_long),
@@ -155,7 +155,7 @@ def _check_row_is_refused(subject: Learner, episode: str, flags: tuple[bool, ...
             setattr(request.observations, name, bytes([flag]) * stream.hello.num_envs)
         stream.send(request)
         named = ", ".join(name for name, flag in zip(FLAGS, flags, strict=True) if flag) or "none"
-        stream.expect_status("S3", Invalid, f"in answer to a row with {named} of the flags where it is {episode}")
+        stream.expect_status("S3", Invalid, f"in answer to a row (flags: {named}) while its episode is {episode}")
 
 
 def reward_of_a_first_row(subject: Learner) -> None:
@@ -188,9 +188,9 @@ def two_at_once(subject: Learner) -> None:
             for step in range(1, NUM_AT_ONCE):
                 stream.send(inner(stream, step))
             if not stream.is_answered(NUM_AT_ONCE):
-                stream.expect_status("S3", Invalid, "where Observations do not wait for Actions")
+                stream.expect_status("S3", Invalid, "if Observations do not wait for Actions")
                 return
-    raise ViolationError("S3", "", f"{NUM_TRIES} streams play on where Observations do not wait for Actions")
+    raise ViolationError("S3", "", f"{NUM_TRIES} streams continue although Observations do not wait for Actions")
 
 
 def all_first(stream: FleetStream) -> pb.ActRequest:

@@ -27,7 +27,9 @@ def is_about_to_be_replaced(subject: Learner) -> None:
         for stream in (first, second):
             stream.expect_status("S6", Code.UNAVAILABLE, "after SIGTERM")
     end = _newcomer(subject)
-    require(end is not None and end.code is Code.UNAVAILABLE, "S6", "", f"after SIGTERM a newcomer is {_told(end)}")
+    require(
+        end is not None and end.code is Code.UNAVAILABLE, "S6", "", f"after SIGTERM, a new stream gets {_answer(end)}"
+    )
     process.wait(END_S)
 
 
@@ -51,7 +53,7 @@ def is_over_for_newcomers(subject: Learner) -> None:
             if end is not None and end.details.startswith(NOBODY_LISTENS):
                 raise SkippedError("takes a learner that stays when its run is finished, as with --linger")
             if time.monotonic() - answered_at > options.patience_s:
-                reason = f"after {num_steps} steps it plays no more, and a newcomer is {_told(end)}"
+                reason = f"after {num_steps} steps, it stops playing, and a new stream gets {_answer(end)}"
                 raise ViolationError("S6", "", reason)
             time.sleep(RETRY_S)
     raise SkippedError(f"the run is not finished after {num_steps} steps")
@@ -63,8 +65,8 @@ def _newcomer(subject: Learner) -> Ended | None:
         return stream.try_to_join()
 
 
-def _told(end: Ended | None) -> str:
-    return "welcomed" if end is None else f"told {end}"
+def _answer(end: Ended | None) -> str:
+    return "a Welcome" if end is None else str(end)
 
 
 CHECKS = (

@@ -179,7 +179,7 @@ class FleetStream:
         """Waits until a learner that has dialed closes its side. An End, or a side that stays open, breaks E9."""
         item = self._after_actions(because)
         if not isinstance(item, Ended):
-            raise ViolationError("E9", "end", f"an End {because}, where the status would be OK", item)
+            raise ViolationError("E9", "end", f"an End {because}, although the status would be OK", item)
         require(item.code is grpc.StatusCode.OK, "E8", "", f"{item} {because}, not a side that is closed")
 
     def _after_actions(self, because: str, within_s: float | None = None) -> bytes | Ended:

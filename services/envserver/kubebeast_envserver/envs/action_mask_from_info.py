@@ -59,6 +59,6 @@ class ActionMaskFromInfo(gymnasium.Wrapper[dict[str, Any], Any, Any, Any]):
             self._form, self._plan = form, MaskPlan(self.env.action_space, form, f"info.{PATH}")
         given = elements(form, mask, 1)
         if (given < 0).any():
-            raise ValueError(f"info[{PATH!r}] holds {given.min()}, where 0 forbids a category and 1 allows it")
+            raise ValueError(f"info[{PATH!r}] holds {given.min()}; 0 forbids a category and 1 allows it")
         flat: NDArray[np.int8] = self._plan.allowed(given)[0].astype(np.int8)
         return flat

@@ -111,7 +111,7 @@ class JointEnv:
         newcomers = [agent for agent in self._env.agents if agent not in self._have_played]
         for agent in newcomers:
             if agent not in self.agents:
-                raise EnvCheckError("exception", f"agent {agent!r} plays, who is not among its possible_agents")
+                raise EnvCheckError("exception", f"agent {agent!r} plays but is not in its possible_agents")
         self._playing.update(newcomers)
         self._have_played.update(newcomers)
         return {agent: (_required(agent, observations.get(agent)), infos.get(agent)) for agent in newcomers}

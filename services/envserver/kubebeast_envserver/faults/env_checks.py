@@ -94,8 +94,8 @@ class EnvCheck:
         if self._looks_at_infos and isinstance(info, Mapping) and PATH in info:
             self._looks_at_infos = False
             advise(
-                f"info has {PATH!r}, which is not obeyed: forbidden actions are chosen, too. What is part of the "
-                "observation is: of single environments --wrappers kubebeast_envserver:ActionMaskFromInfo puts it there"
+                f"info has {PATH!r}, which has no effect: forbidden actions are chosen, too. Make it part of the "
+                "observation: for single environments, --wrappers kubebeast_envserver:ActionMaskFromInfo does this"
             )
 
 
@@ -117,7 +117,7 @@ def _checked(space: spaces.Space[Any], observation: Any, path: str = "") -> Any:
             if not isinstance(observation, Mapping) or not space.keys() <= observation.keys():
                 raise _unfit(path, f"is {_short(observation)}, not a mapping with the keys {', '.join(space.keys())}")
             if PATH in observation and PATH not in space.spaces:
-                raise _unfit(path, f"has {PATH!r}, its space has not: a mask that is not in the space is not obeyed")
+                raise _unfit(path, f"has {PATH!r}, its space has not: a mask outside the space has no effect")
             parts = {key: _checked(entry, observation[key], f"{path}.{key}") for key, entry in space.items()}
             return observation if all(part is observation[key] for key, part in parts.items()) else parts
         case spaces.Tuple():
@@ -132,7 +132,7 @@ def _checked(space: spaces.Space[Any], observation: Any, path: str = "") -> Any:
 def _checked_array(space: spaces.Space[Any], value: Any, path: str) -> Any:
     """Returns the value, as a plain array if it is a numpy.matrix or the like, which does not stack as arrays do."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise _unfit(path, "is a masked array, some of whose elements are masked: fill them (numpy.ma.filled)")
+        raise _unfit(path, "is a masked array with masked elements: fill them (numpy.ma.filled)")
     try:
         array = np.asarray(value)
     except ValueError as error:

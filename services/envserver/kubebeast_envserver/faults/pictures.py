@@ -25,7 +25,7 @@ def to_frame(picture: Any) -> NDArray[np.uint8] | None:
     try:
         array = np.asarray(picture)
     except ValueError as error:
-        raise _unfit(f"what is no array: {error}") from error
+        raise _unfit(f"a value that is no array ({error})") from error
     if array.ndim == 4 and len(array):
         array = array[-1]
     return np.ascontiguousarray(_to_colour(_to_bytes(array)))

@@ -101,7 +101,7 @@ def _env_config(config: EnvServerConfig) -> str:
             raise ValueError(f"{len(text)} characters, at most {MAX_ENV_CONFIG_CHARACTERS}")
     except ValueError as error:
         logger.warning(
-            "kubebeast eval will need flags, as the learner is not told how environments are made: %s", error
+            "kubebeast eval will need flags, because the settings of the environment cannot be sent: %s", error
         )
         return ""
     return text

@@ -46,14 +46,14 @@ class ActionMask:
         """Returns the reason that no action can follow an observation of one environment; None if one can."""
         given = elements(self._form, _value(observation, self._place), 1)
         if (given < 0).any():
-            return f"the action mask at {self.path!r} holds {given.min()}, where 0 forbids a category and 1 allows it"
+            return f"the action mask at {self.path!r} holds {given.min()}; 0 forbids a category and 1 allows it"
         free = self._free(self._plan.allowed(given))[0]
         if free.all():
             return None
         choice = int(np.argmin(free))
         return (
             f"the action mask at {self.path!r} allows no category of choice {choice}, {self._sizes[choice]} zeros from "
-            f"{self._starts[choice]} of {self._plan.num_categories} categories on, where an action follows"
+            f"{self._starts[choice]} of {self._plan.num_categories} categories on, although an action follows"
         )
 
     def leaves(self, batch: Any) -> tuple[list[Array], NDArray[np.bool_]]:

@@ -214,8 +214,8 @@ def _describe(form: Form) -> str:
 
 def _misfit(where: str, given: str, action: spaces.Space[Any], more: str = "") -> UnsupportedSpaceError:
     return UnsupportedSpaceError(
-        f"the action mask at {where!r} is {given}, where a mask of {action} has {_expected(action)}{more}. Give it "
-        "another key if it is none"
+        f"the action mask at {where!r} is {given}, but a mask of {action} has {_expected(action)}{more}. If it is "
+        "no mask, give it another key"
     )
 
 

@@ -31,8 +31,7 @@ def leaves_of(space: spaces.Space[Any], box_leaf: Callable[[str, spaces.Box], Le
     leaves = list(islice(_leaves(space, (), box_leaf or _box_leaf), MAX_LEAVES + 1))
     if len(leaves) > MAX_LEAVES:
         raise UnsupportedSpaceError(
-            f"the space has more than {MAX_LEAVES} leaves, which is what can be sent: join entries to a Box with a "
-            "wrapper"
+            f"the space has more than {MAX_LEAVES} leaves, the maximum: join entries to a Box with a wrapper"
         )
     paths: set[str] = set()
     for path in (leaf.path for leaf in leaves):

@@ -117,7 +117,7 @@ def open_server(config: EnvServerConfig, index: int, door: Door) -> grpc.Server:
     logger.info("listening on %s", address)
     unset = [name for name in ("tls_cert", "token_file") if not getattr(config, name)]
     if unset and not is_local(address):
-        logger.warning("anybody may be listening in, or play: %s is not given", " and ".join(unset))
+        logger.warning("others can read the traffic or play; not set: %s", " and ".join(unset))
     return server
 
 

@@ -1,4 +1,4 @@
-"""`kubebeast-envserver check`: tries an environment, and prints what is sent and what is wrong."""
+"""`kubebeast-envserver check`: tries an environment, and prints its leaves and problems."""
 
 import json
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ class TrialConfig:
     """Settings of a trial: each field is a flag, a KUBEBEAST_<FIELD> and a line of --config; env is an argument."""
 
     env: str = option("", "environment: a gymnasium id, module:Id, pettingzoo/..., an Atari id, or Mock")
-    preset: Preset = option("auto", "Atari preprocessing; auto goes by the id")
+    preset: Preset = option("auto", "Atari preprocessing; auto: selected by the environment id")
     env_kwargs: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "JSON object: arguments of the environment or overrides of the preset"}
     )

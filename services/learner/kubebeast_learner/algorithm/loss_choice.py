@@ -51,7 +51,7 @@ def check_loss(
         return
     _try_loss(config, model, made_up_rollout(model, observation), "on random rows")
     if several_ranks:
-        _try_loss(config, model, empty_rollout(model, observation), "where no transition is valid")
+        _try_loss(config, model, empty_rollout(model, observation), "on a batch without a valid transition")
 
 
 def _try_loss(config: LossConfig, model: Model, rollout: Rollout, where: str) -> None:

@@ -65,9 +65,9 @@ class SkippedUpdates:
         if self._in_a_row >= MAX_SKIPPED_UPDATES:
             raise DivergedError(
                 f"{self._in_a_row} updates in a row had a loss or gradient that is not finite (last: total_loss "
-                f"{total_loss}, gradient norm {grad_norm}; {largest}): bring what is "
-                "large to a size near 1 (normalise_observations, reward_scale, reward_clipping, normalise_values, or a "
-                "wrapper), or lower the learning rate"
+                f"{total_loss}, gradient norm {grad_norm}; {largest}): scale large values to a "
+                "size near 1 (normalise_observations, reward_scale, reward_clipping, normalise_values, or a wrapper), "
+                "or lower the learning rate"
             )
 
     def _state(self) -> Iterator[tuple[str, Tensor]]:

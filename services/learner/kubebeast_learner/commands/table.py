@@ -70,7 +70,7 @@ COMMANDS = {
         plays=True,
     ),
     "check-env": _command(
-        "Try an environment: what is sent, what model it gets, what is wrong.",
+        "Try an environment: print its leaves, its model and its problems.",
         "my_envs:Maze-v0",
         CheckEnvConfig,
         "play.check_env:run",

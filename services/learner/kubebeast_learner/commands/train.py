@@ -220,7 +220,7 @@ def _monitor(config: RanksConfig, place: Place) -> Monitor:
 def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[object]:
     if not config.dial:
         return contextlib.nullcontext()
-    logger.info("dialling %s", config.dial)
+    logger.info("dialing %s", config.dial)
     return Dialer(pool.dial, config.dial_targets, max_endpoints=config.max_streams)
 
 

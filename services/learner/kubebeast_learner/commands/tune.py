@@ -39,7 +39,7 @@ def run(config: TuneConfig) -> int:
         logger.error("nothing could be measured: %s", error)
         return EXIT_FAILED
     if pieces.cores_used_by_others > DISTURBED * pieces.cores:
-        text = "others used %.1f of %d cores meanwhile: what is expected is too little, and the choice may be another's"
+        text = "other processes used %.1f of %d cores: the expected speed is too low, and the choice may be wrong"
         logger.warning(text, pieces.cores_used_by_others, pieces.cores)
     expected = [expect(each, pieces) for each in choices(pieces, _most_actors(config))]
     best = choose(expected)

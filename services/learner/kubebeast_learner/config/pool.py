@@ -125,7 +125,7 @@ class PoolConfig:
         require(cert is None or key is not None, "tls_cert", cert, "needs tls_key too")
         require(key is None or cert is not None, "tls_key", key, "needs tls_cert too")
         if self.dial:
-            reason = "needs tls_ca too, to verify those that are dialled"
+            reason = "needs tls_ca too, to verify those that are dialed"
             require(cert is None or ca is not None, "tls_cert", cert, reason)
         if self.listen_address or not self.dial:
             require(ca is None or cert is not None, "tls_ca", ca, "needs tls_cert and tls_key too, to listen with TLS")

@@ -106,7 +106,7 @@ def check_resume(wanted: Mapping[str, Any], saved: Mapping[str, Any], origin: st
     raise ConfigError(
         f"{_listed({name: value for name, (_, value) in changed.items()})}: {origin} was trained with "
         f"{_listed({name: value for name, (value, _) in changed.items()})}, which a resumed run keeps; "
-        "give it what it had, config.yaml in its folder has every setting, or take another xpid for a new run"
+        "use the saved values (config.yaml in its folder has every setting), or another xpid for a new run"
     )
 
 

@@ -89,7 +89,7 @@ class ActorCritic(Model):
             if self._last_action_input:
                 parts.append(self.distribution.features(inputs.last_action))
             if self._task_input:
-                assert inputs.task is not None, "several tasks, and rows that do not tell theirs"
+                assert inputs.task is not None, "several tasks, but rows without a task"
                 parts.append(F.one_hot(inputs.task, self.num_tasks).float())
             output: tuple[Tensor, CoreState] = core(torch.cat(parts, dim=-1), inputs.is_first, core_state)
             return output

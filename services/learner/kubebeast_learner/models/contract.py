@@ -128,8 +128,8 @@ class _Trial:
             self._run(starts, self._initial_state(B)),
             self._run(starts, self._random_state()),
             _SAME_CALL,
-            "the first row of an episode depends on the episode before: reset core_state to its initial value where "
-            "is_first is true",
+            "the first row of an episode depends on the episode before: reset core_state to its initial value in "
+            "rows with is_first",
         )
 
     def _initial_state(self, batch_size: int) -> CoreState:

@@ -110,7 +110,7 @@ def _action_meanings(played: PlayedEnv) -> list[str] | None:
 def _observation(leaf: Leaf) -> dict[str, Any]:
     meaning = ""
     if leaf.frame_stack > 1:
-        meaning = f"{leaf.frame_stack} frames, oldest first; where an episode begins, its first frame in all places"
+        meaning = f"{leaf.frame_stack} frames, oldest first; at the start of an episode, its first frame in all places"
     elif leaf.num_categories > 0:
         meaning = f"categories 0 to {leaf.num_categories - 1}"
     return _tensor(f"observation.{leaf.path}".rstrip("."), leaf.dtype, ["B", *leaf.row_shape], meaning)

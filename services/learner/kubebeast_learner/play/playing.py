@@ -66,7 +66,7 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
     module = module_of(env_id)
     if module and not config.env and not trained.is_trusted:
         raise ConfigError(
-            f"env = '': {trained.path} says that it was trained on {env_id!r}, which imports {module}: add "
+            f"env = '': {trained.path} records that it was trained on {env_id!r}, which imports {module}: add "
             f"--env {shlex.quote(env_id)} or --trust-checkpoint to run this code here"
         )
     same = name_one_environment(env_id, trained.env_id)
@@ -81,7 +81,7 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
         raise ConfigError(str(error)) from error
     notes = []
     if same and told is None:
-        notes.append(f"the run does not tell how its environment was made; assumed: {played}")
+        notes.append(f"the run does not record the settings of its environment; assumed: {played}")
     elif not same or played != told:
         notes.append(f"trained on {describe(trained.env_id, trained.env_config)}")
     return PlayedEnv(env_id, played, notes)
@@ -113,7 +113,7 @@ def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedMod
         return told
     flag = f"--wrappers {shlex.quote(format_wrappers(told))}"
     raise ConfigError(
-        f"wrappers = '': {trained.path} says that {trained.env_id} was trained with {flag}: add that flag, or "
+        f"wrappers = '': {trained.path} records that {trained.env_id} was trained with {flag}: add that flag, or "
         f"--wrappers {TRAINED}, to run this code here; --wrappers '[]' plays without"
     )
 

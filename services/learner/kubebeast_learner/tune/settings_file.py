@@ -26,7 +26,7 @@ def chosen_settings(best: Expected, pieces: Pieces, config: TrainConfig) -> list
     num_envs = choice.num_actors // choice.num_servers
     server = pieces.env_server(num_envs)
     beside_us = max(0.0, server.process_cpu_s - server.env_step_s) * 1e6
-    slowest = f"{best.saturates} {'are' if best.saturates == 'environments' else 'is'} what saturates first"
+    slowest = f"{best.saturates} {'saturate' if best.saturates == 'environments' else 'saturates'} first"
     return [
         Setting(
             "num_servers",
@@ -66,7 +66,7 @@ def render(settings: list[Setting], config: TrainConfig, heading: str) -> str:
         lines += [f"# {each.reason}", _line(each.name, each.value)]
     chosen = {each.name for each in settings}
     given = {name: value for name, value in _given(config).items() if name not in chosen}
-    lines += ["# what was asked for", *(_line(name, value) for name, value in given.items())]
+    lines += ["# requested settings", *(_line(name, value) for name, value in given.items())]
     return "\n".join(lines) + "\n"
 
 

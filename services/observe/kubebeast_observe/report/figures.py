@@ -40,7 +40,7 @@ GROUPS: dict[str, Sequence[Figure]] = {
         Figure(
             "Losses",
             {"pg_loss": "policy gradient", "baseline_loss": "baseline", "entropy_loss": "entropy"},
-            "Weighted by their costs; their sum is minimised.",
+            "Weighted by their costs; their sum is minimized.",
         ),
         Figure(
             "Policy entropy, nats", {"entropy": "entropy"}, "Falls as the policy decides; near 0 it tries nothing new."
@@ -52,12 +52,14 @@ GROUPS: dict[str, Sequence[Figure]] = {
     "Speed": (
         Figure("Throughput, steps/s", {"sps": "steps/s"}, "Env-steps trained on, over half a minute."),
         Figure(
-            "Who waits",
+            "Waiting and inference load",
             {"starved_ratio": "learner waits", "inference_busy_ratio": "inference busy"},
-            "A learner that waits much could use more env-servers, or faster inference.",
+            "If the learner waits often, add env-servers or use faster inference.",
             unit_range=True,
         ),
-        Figure("Rollout queue", {"learner_queue_size": "unrolls"}, "Unrolls that wait: always full is a busy learner."),
+        Figure(
+            "Rollout queue", {"learner_queue_size": "unrolls"}, "Waiting unrolls; always full if the learner is busy."
+        ),
         Figure(
             "Rows per inference", {"rows_per_inference": "rows"}, "Environments that one call of the model acts for."
         ),
@@ -157,7 +159,7 @@ def _of_ranks(log: LogTable) -> list[Figure]:
     return [
         each("Throughput of each learner, steps/s", "sps", "Env-steps of its own batches, over half a minute."),
         each("Streams of each learner", "streams", "Connected at the moment of each row."),
-        each("Rollout queue of each learner", "learner_queue_size", "Unrolls that wait; empty where it starves."),
+        each("Rollout queue of each learner", "learner_queue_size", "Waiting unrolls; empty if the learner starves."),
         each("Empty shares", "empty_shares", "Updates that it joined without a batch, since its process started."),
     ]
 

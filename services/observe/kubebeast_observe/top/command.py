@@ -23,8 +23,8 @@ from kubebeast_observe.top.view import View, make_view
 
 DEFAULT_LEARNER = "127.0.0.1"
 HOW_TO_SERVE = (
-    f"kubebeast train and kubebeast learner serve what is shown here with --http-address 127.0.0.1:{METRICS_PORT}; "
-    "kubebeast top HOST:PORT looks at another place, kubebeast top -n NAMESPACE into Kubernetes."
+    f"kubebeast train and kubebeast learner serve this data with --http-address 127.0.0.1:{METRICS_PORT}; "
+    "kubebeast top HOST:PORT shows a learner at another address, kubebeast top -n NAMESPACE a learner in Kubernetes."
 )
 FILE_WIDTH = 160
 """Columns of the view if standard output is no terminal."""

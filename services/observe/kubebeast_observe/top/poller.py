@@ -68,7 +68,7 @@ def take(source: Source, clock: Callable[[], float] = time.monotonic) -> Look:
     try:
         streams = parse_streams(source.page("streams"))
     except NotFoundError:
-        notes.append("this learner does not tell of its streams, it is older than this command")
+        notes.append("this learner does not report its streams: it is older than this command")
     except ValueError as error:
         notes.append(f"streams are unknown: {error}")
     ranks: tuple[RankRow, ...] = ()

@@ -51,7 +51,7 @@ def test_coming_and_going_is_told_with_the_reason(event: Event, line: str, caplo
         ),
         (
             Event(kind="dial_failed", peer="a:1", reason="UNAVAILABLE", detail="connection refused"),
-            "a:1 dialled in vain: UNAVAILABLE: connection refused",
+            "dialing a:1 failed: UNAVAILABLE: connection refused",
         ),
         (
             Event(kind="connection_refused", env_server_id="", reason="plaintext", detail="it came without TLS"),

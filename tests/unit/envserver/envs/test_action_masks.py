@@ -176,7 +176,7 @@ def test_a_mask_that_nothing_obeys_is_advised_of_once(prefix: str) -> None:
         env = make_vector_env(FORBIDDING.replace(":", f":{prefix}"), 2, env_kwargs={"where": "info"}, seed=1)
         env.reset()
         env.reset()
-    assert len(advice) == 1 and "info has 'action_mask', which is not obeyed" in advice[0]
+    assert len(advice) == 1 and "info has 'action_mask', which has no effect" in advice[0]
 
 
 def test_a_mask_that_the_space_does_not_have_is_a_failure() -> None:
@@ -209,9 +209,9 @@ def test_an_info_without_a_mask_names_what_there_is() -> None:
     ("mask", "message"),
     [
         (np.array([0.5, 0.5]), r"'info\.action_mask' is float64 \[2\].*probabilities are no mask"),
-        (np.ones(3, np.int8), r"is int8 \[3\], where a mask of Discrete\(2\) has whole numbers \[2\]"),
+        (np.ones(3, np.int8), r"is int8 \[3\], but a mask of Discrete\(2\) has whole numbers \[2\]"),
         ((np.ones(2, np.int8),), "is a tuple of 1"),
-        (np.array([1, -1]), "holds -1, where 0 forbids"),
+        (np.array([1, -1]), "holds -1; 0 forbids"),
     ],
 )
 def test_a_mask_in_info_of_another_form_is_named(monkeypatch: pytest.MonkeyPatch, mask: Any, message: str) -> None:

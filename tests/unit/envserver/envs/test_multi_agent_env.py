@@ -138,7 +138,7 @@ def test_nobody_in_a_reset_is_a_failure() -> None:
 
 def test_somebody_who_is_not_possible_is_a_failure() -> None:
     rows = hunt(env_kwargs={"stranger": True}).reset()
-    assert rows.failures[0][1] == "reset: agent 'stranger' plays, who is not among its possible_agents"
+    assert rows.failures[0][1] == "reset: agent 'stranger' plays but is not in its possible_agents"
 
 
 @pytest.mark.usefixtures("without_back_off")

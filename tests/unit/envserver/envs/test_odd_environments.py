@@ -122,7 +122,7 @@ def test_a_matrix_is_an_array() -> None:
 @pytest.mark.usefixtures("odd_attributes")
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [("masked", "some of whose elements are masked"), ("object", "object"), ("complex", "complex128")],
+    [("masked", "masked array with masked elements"), ("object", "object"), ("complex", "complex128")],
 )
 def test_arrays_whose_numbers_are_not_known_are_named(kind: str, message: str) -> None:
     env = make_vector_env("odd_attributes:Kinds-v0", 1, env_kwargs={"kind": kind})

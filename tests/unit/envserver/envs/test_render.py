@@ -223,7 +223,7 @@ def test_an_environment_that_draws_nothing_has_no_frames(monkeypatch: pytest.Mon
         (np.zeros((6, 8, 5), np.uint8), r"uint8 \[6, 8, 5\], not a picture"),
         (np.zeros((0, 8, 3), np.uint8), r"uint8 \[0, 8, 3\]"),
         (np.zeros(8, np.uint8), r"uint8 \[8\]"),
-        ([[[1, 2, 3]], [[1, 2]]], "what is no array"),
+        ([[[1, 2, 3]], [[1, 2]]], "a value that is no array"),
         ("ascii art", "<U9"),
     ],
 )

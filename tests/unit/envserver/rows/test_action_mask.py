@@ -127,7 +127,7 @@ def test_observations_without_it_are_as_they_were() -> None:
 @pytest.mark.parametrize(
     ("mask", "action", "message"),
     [
-        (bits(6), ACTION, r"'action_mask' is int8 \[6\], where a mask of Tuple.* has whole numbers \[7\]"),
+        (bits(6), ACTION, r"'action_mask' is int8 \[6\], but a mask of Tuple.* has whole numbers \[7\]"),
         (spaces.Box(0, 1, (7,), np.float32), ACTION, r"'action_mask' is float32 \[7\].*probabilities are no mask"),
         (spaces.Tuple([bits(2), bits(2)]), RAGGED, r"'action_mask.1' is int8 \[2\], .* whole numbers \[3\]"),
         (spaces.Tuple([bits(2)]), RAGGED, r"is a tuple of 1, .* or a tuple of 2 masks"),
@@ -159,7 +159,7 @@ def test_a_choice_without_a_category_is_named_and_freed() -> None:
     text = mask.violation({"action_mask": np.array([1, 1, 1, 1, 1, 0, 0]), "board": board})
     assert text is not None and "'action_mask' allows no category of choice 2, 2 zeros from 5 of 7" in text
     text = mask.violation({"action_mask": np.array([1, 1, -1, 1, 1, 1, 1]), "board": board})
-    assert text is not None and "holds -1, where 0 forbids" in text
+    assert text is not None and "holds -1; 0 forbids" in text
     batch = {
         "action_mask": np.array([[0, 0, 0, 1, 0, 0, 1], [1, 0, 0, 0, 1, 1, 1]]),
         "board": np.zeros((2, 9), np.float32),

@@ -111,7 +111,7 @@ def large(space: str, size: int, **settings: Any) -> Trial:
         ("categories", 2**31, "the observation has 2,147,483,648 categories"),
         ("leaves", 300, "the space has more than 256 leaves"),
         ("key", 300, "its path has 300 bytes, at most 255 can be sent"),
-        ("mask", 3, "the action mask at 'action_mask' is int8 [3], where a mask of Discrete(2) has whole numbers [2]"),
+        ("mask", 3, "the action mask at 'action_mask' is int8 [3], but a mask of Discrete(2) has whole numbers [2]"),
     ],
 )
 def test_what_training_refuses_is_a_violation(space: str, size: int, text: str) -> None:

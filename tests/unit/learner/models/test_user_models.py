@@ -297,5 +297,5 @@ def test_a_loss_of_several_ranks_must_be_finite_without_a_valid_transition() -> 
     config = LossConfig(loss=f"{MODULE}:carelessly_averaged_loss")
 
     check_loss(config, make_mlp(A), [VECTOR])
-    with pytest.raises(ConfigError, match="total must be finite, it is nan where no transition is valid"):
+    with pytest.raises(ConfigError, match="total must be finite, it is nan on a batch without a valid transition"):
         check_loss(config, make_mlp(A), [VECTOR], several_ranks=True)

@@ -105,7 +105,7 @@ def test_what_an_old_env_server_did_not_tell_is_assumed_aloud(tmp_path: Path) ->
     hosted = make_vector_env("CartPole-v1", 1)
     write_checkpoint(tmp_path / "old", "CartPole-v1", hosted.spec_observation, hosted.spec_action, CARTPOLE)
     evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="old", episodes=1))
-    assert evaluation.notes == ["the run does not tell how its environment was made; assumed: preset none"]
+    assert evaluation.notes == ["the run does not record the settings of its environment; assumed: preset none"]
 
 
 def test_a_preset_of_a_newer_env_server_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_an_environment_that_is_not_here_is_described_as_far_as_the_run_tells(tm
     folder = write_checkpoint(tmp_path / "away", "nowhere:Catch-v0", *leaves, ModelConfig(model="mlp"))
     environment = described(folder)["environment"]
     assert (environment["id"], environment["action_meanings"]) == ("nowhere:Catch-v0", None)
-    assert environment["notes"] == ["the run does not tell how its environment was made; assumed: preset none"]
+    assert environment["notes"] == ["the run does not record the settings of its environment; assumed: preset none"]
 
 
 def test_what_this_version_cannot_play_is_described_as_it_was_told(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def returns(evaluation: Evaluation) -> list[float]:
 def test_wrappers_that_an_env_server_told_are_not_imported_without_the_users_word(tmp_path: Path) -> None:
     trained(tmp_path)
     told = f"CartPole-v1 was trained with --wrappers '{FLAG}': add that flag, or --wrappers train"
-    with pytest.raises(ConfigError, match=f"wrappers = '': .*run/checkpoint.* says that {re.escape(told)}"):
+    with pytest.raises(ConfigError, match=f"wrappers = '': .*run/checkpoint.* records that {re.escape(told)}"):
         evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))
     assert "ten_times" not in sys.modules
 

@@ -32,7 +32,7 @@ TITLES = {
 SOURCES = (
     (
         "--recipe NAME",
-        "Settings known to learn, as defaults: auto goes by --env, where there is one; none, or a recipe's name.",
+        "Settings that are known to learn, as defaults: auto (recipe for --env, if any), none, or a recipe's name.",
     ),
     ("--config FILE", "YAML file of settings, name: value. KUBEBEAST_<NAME> variables and flags override it."),
 )

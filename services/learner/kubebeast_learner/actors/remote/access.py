@@ -26,12 +26,13 @@ def warn_about_access(pool: PoolConfig, address: str) -> None:
     if address and not is_local(address):
         if pool.tls_cert is None:
             logger.warning(
-                "listening on %s without TLS: what travels can be read and changed; see --tls-cert and --tls-key",
+                "listening on %s without TLS: traffic can be read and changed; see --tls-cert and --tls-key",
                 address,
             )
         if pool.token_file is None and pool.tls_ca is None:
             logger.warning(
-                "listening on %s without a token: all who reach it can join; see --token-file and --tls-ca", address
+                "listening on %s without a token: every host that reaches it can join; see --token-file and --tls-ca",
+                address,
             )
     if pool.token_file is not None and pool.tls_ca is None and not all(map(is_local, pool.dial_targets)):
-        logger.warning("dialling %s without TLS: the token can be read on its way; see --tls-ca", pool.dial)
+        logger.warning("dialing %s without TLS: the token can be read in transit; see --tls-ca", pool.dial)

@@ -92,5 +92,5 @@ class Dialer(threading.Thread):
     def _dial(self, endpoints: list[tuple[str, str]]) -> None:
         self._endpoints = endpoints
         if len(endpoints) > self._max_endpoints:
-            logger.warning("dialling %d of %d addresses; see --max-streams", self._max_endpoints, len(endpoints))
+            logger.warning("dialing %d of %d addresses; see --max-streams", self._max_endpoints, len(endpoints))
         self._dial_endpoints(endpoints[: self._max_endpoints])

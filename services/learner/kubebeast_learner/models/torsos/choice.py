@@ -58,8 +58,8 @@ def find_image(leaf: LeafSpec) -> ImageLayout | None:
     image = ImageLayout.of(leaf)
     if image is None:
         raise ModelSpecError(
-            f"the leaf {describe_leaf(leaf)} may be an image, and its shape does not tell which axes are rows, columns "
-            f"and channels: {_layout_hint(leaf)}"
+            f"the leaf {describe_leaf(leaf)} may be an image, but its shape does not determine the axes of rows, "
+            f"columns and channels: {_layout_hint(leaf)}"
         )
     return image if min(image.height, image.width) >= smallest else None
 
@@ -97,8 +97,8 @@ def _only_image(leaf: LeafSpec, model: str) -> ImageLayout:
     image = None if leaf.num_categories > 0 else ImageLayout.of(leaf)
     if image is None:
         raise ModelSpecError(
-            f"--model {model} takes an image [H, W], [C, H, W] or [H, W, C], or a stack of them, whose channels are "
-            f"fewer than its rows and columns, not the leaf {describe_leaf(leaf)}: {_layout_hint(leaf)}, or use "
+            f"--model {model} takes an image [H, W], [C, H, W] or [H, W, C], or a stack of them, with "
+            f"fewer channels than rows and columns, not the leaf {describe_leaf(leaf)}: {_layout_hint(leaf)}, or use "
             "--model mlp"
         )
     return image
@@ -138,8 +138,8 @@ def _places(setting: str, paths: Iterable[str], observation: Sequence[LeafSpec])
 def _layout_hint(leaf: LeafSpec) -> str:
     name = _name(leaf)
     axes = {2: ("hw",), 3: ("hwc", "chw"), 4: ("khwc", "kchw")}.get(len(leaf.row_shape), ())
-    layouts = f"--image-layout {' or '.join(f'{name}={each}' for each in axes)} says it, " if axes else ""
-    return f"{layouts}--image-layout {name}=flat takes it as a vector, --encoder {name}=module:Class as you like"
+    layouts = f"--image-layout {' or '.join(f'{name}={each}' for each in axes)} names the axes, " if axes else ""
+    return f"{layouts}--image-layout {name}=flat takes it as a vector, --encoder {name}=module:Class uses your encoder"
 
 
 def _name(leaf: LeafSpec) -> str:

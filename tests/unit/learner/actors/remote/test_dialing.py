@@ -98,7 +98,7 @@ def test_no_more_are_dialed_than_may_stream(caplog: pytest.LogCaptureFixture) ->
     pool, names = Pool(), Names(fleet=["10.0.0.1"])
     with dialer(pool, names, "fleet:1-65535", max_endpoints=3):
         assert len(pool.next_endpoints()) == 3
-    assert "dialling 3 of 65535 addresses; see --max-streams" in caplog.text
+    assert "dialing 3 of 65535 addresses; see --max-streams" in caplog.text
 
 
 def test_nothing_is_dialed_after_the_end() -> None:
