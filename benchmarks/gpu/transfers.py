@@ -1,16 +1,13 @@
 """Bytes copied from the host to a GPU for each env-step: once for inference, once for training."""
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
-
-from torch import Tensor
 
 from benchmarks.cell import Cell
 from benchmarks.gpu.settings import NETWORKS, Network
 from benchmarks.recorded_env import action_leaves, observation_leaves
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.made_up import made_up_rollout, with_single_frames
+from kubebeast_learner.algorithm.rollout import tensors_of
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.tune.learner_probe import made_up_batch
@@ -37,7 +34,7 @@ def transfers(network: Network, unroll_length: int, batch_size: int) -> Transfer
     model = make_model(spec.observation, spec.action, _model_config(network))
     whole = made_up_rollout(model, spec.observation, unroll_length, batch_size)
     rollout = with_single_frames(whole, spec.observation)
-    training = sum(tensor.nbytes for tensor in _tensors(rollout)) / (unroll_length * batch_size)
+    training = sum(tensor.nbytes for tensor in tensors_of(rollout)) / (unroll_length * batch_size)
     return Transfers(_inference_bytes(spec, model), training)
 
 
@@ -52,11 +49,3 @@ def _inference_bytes(spec: EnvSpec, model: Model) -> float:
     if model.core_state_size:
         arrays.append(batch.unroll_start)
     return float(sum(array.nbytes for array in arrays))
-
-
-def _tensors(rollout: Any) -> Iterator[Tensor]:
-    for field in dataclasses.fields(rollout):
-        value = getattr(rollout, field.name)
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Tensor):
-                yield each

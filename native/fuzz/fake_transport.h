@@ -80,9 +80,9 @@ class FakeTransport final : public Transport {
 
   // Sends the last event of a finished call; the transport must be destroyed now. Reads and writes end before, except
   // that the side that dialed does not report them after the end.
-  void Done(bool dialled) {
+  void Done(bool dialed) {
     Require(finished(), "only a finished call is done");
-    if (!dialled) {
+    if (!dialed) {
       if (reading_) FailRead();
       CompleteWrite(false);
     }

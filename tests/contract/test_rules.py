@@ -3,14 +3,14 @@
 from kubebeast_conformance.chapters import CHAPTERS
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
-from kubebeast_conformance.learner.suite import DIALLING_CHECKS
+from kubebeast_conformance.learner.suite import DIALING_CHECKS
 from kubebeast_conformance.rules import RULES
-from tests.contract import test_conformance_dialling, test_conformance_env_server, test_conformance_learner
+from tests.contract import test_conformance_dialing, test_conformance_env_server, test_conformance_learner
 
 SIDES = {
     "env-server": {rule for check in ENV_SERVER_CHECKS for rule in check.rules},
     "learner": {rule for check in LEARNER_CHECKS for rule in check.rules}
-    | {rule for check in DIALLING_CHECKS for rule in check.rules},
+    | {rule for check in DIALING_CHECKS for rule in check.rules},
 }
 """Checked rules, by the peer under test."""
 
@@ -32,7 +32,7 @@ def test_a_rule_is_asked_of_those_who_must_keep_it() -> None:
 
 
 def test_at_least_25_rules_have_a_peer_that_breaks_them() -> None:
-    faults = (*test_conformance_env_server.FAULTS, *test_conformance_learner.FAULTS, *test_conformance_dialling.FAULTS)
+    faults = (*test_conformance_env_server.FAULTS, *test_conformance_learner.FAULTS, *test_conformance_dialing.FAULTS)
     broken = {fault.split()[0] for fault in faults}
     assert len(broken) >= 25
     assert broken <= {rule.id for rule in RULES}

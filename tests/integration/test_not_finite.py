@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.processes.training_process import checkpoint_steps, command, run, training_command
-from kubebeast_learner.run.finite import not_finite_in
+from kubebeast_learner.models.finite import not_finite_in
 
 both = pytest.mark.parametrize("name", ["train", "mono"])
 

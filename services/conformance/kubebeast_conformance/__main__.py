@@ -19,9 +19,9 @@ from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.env_server import subject as env_server
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from kubebeast_conformance.learner import subject as learner
-from kubebeast_conformance.learner.dialling_subject import DiallingLearner
+from kubebeast_conformance.learner.dialing_subject import DialingLearner
 from kubebeast_conformance.learner.suite import CHECKS as LEARNER_CHECKS
-from kubebeast_conformance.learner.suite import DIALLING_CHECKS
+from kubebeast_conformance.learner.suite import DIALING_CHECKS
 from kubebeast_conformance.report.junit import write_junit
 from kubebeast_conformance.report.lines import Lines
 from kubebeast_conformance.wire.access import Access
@@ -92,8 +92,8 @@ def _of_learner(flags: argparse.Namespace, common: dict[str, Any]) -> Iterator[R
         **common,
     )
     if flags.listen:
-        with DiallingLearner(options) as caller:
-            checks = _chosen(DIALLING_CHECKS, flags.only)
+        with DialingLearner(options) as caller:
+            checks = _chosen(DIALING_CHECKS, flags.only)
             yield from run_checks(checks, caller, pb.ActResponse, stop_at_failure=flags.stop_at_failure)
     else:
         with learner.Learner(options) as subject:

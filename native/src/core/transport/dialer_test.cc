@@ -25,7 +25,7 @@ using Stream = TestEnvServer::Stream;
 
 class DialerTest : public OpenPoolTest {
  protected:
-  void StartDiallingPool(const std::function<void(PoolOptions&)>& adjust = [](PoolOptions&) {}) {
+  void StartDialingPool(const std::function<void(PoolOptions&)>& adjust = [](PoolOptions&) {}) {
     StartOpenPool([&adjust](PoolOptions& options) {
       options.address = "";
       adjust(options);
@@ -39,10 +39,10 @@ class DialerTest : public OpenPoolTest {
   }
 };
 
-TEST_F(DialerTest, DialledStreamsDeliverRollouts) {
+TEST_F(DialerTest, DialedStreamsDeliverRollouts) {
   TestEnvServer first(JoinAndPlay, 0);
   TestEnvServer second(JoinAndPlay, 2);
-  StartDiallingPool();
+  StartDialingPool();
   const TestLearner learner(*pool_);
   ASSERT_TRUE(Dial({&first, &second}).ok());
   ASSERT_TRUE(StatBecomes(*pool_, "streams", 2));
@@ -61,7 +61,7 @@ TEST_F(DialerTest, EnvServerThatEndsIsCalledAgain) {
     self.Join(stream);
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "restarting");
   });
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(3);
   EXPECT_GE(Stat(*pool_, "streams_ended_disconnect"), 2);
@@ -72,7 +72,7 @@ TEST_F(DialerTest, EnvServerThatRefusesIsReportedAndCalledAgain) {
   TestEnvServer server([](TestEnvServer&, Stream&) {
     return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "this env-server's stream is taken");
   });
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(2);
   const auto events = pool_->TakeStreamEvents();
@@ -85,7 +85,7 @@ TEST_F(DialerTest, EnvServerThatRefusesIsReportedAndCalledAgain) {
 }
 
 TEST_F(DialerTest, NobodyAtTheAddressIsReported) {
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(pool_->SetEndpoints({{"127.0.0.1:1", ""}}).ok());
   ASSERT_TRUE(Eventually([this] { return Stat(*pool_, "dials_failed") >= 2; }));
   EXPECT_EQ(pool_->TakeStreamEvents()[0].reason, "UNAVAILABLE");
@@ -102,7 +102,7 @@ TEST_F(DialerTest, BadMessageIsAnsweredByAnEnd) {
     answer.set_value(response);
     return grpc::Status::OK;
   });
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   auto future = answer.get_future();
   ASSERT_TRUE(IsKept(future));
@@ -124,7 +124,7 @@ TEST_F(DialerTest, CompressedMessageIsAnsweredByAnEndThatSaysWhatToDo) {
         return grpc::Status::OK;
       },
       0, GRPC_COMPRESS_GZIP);
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   auto future = answer.get_future();
   ASSERT_TRUE(IsKept(future));
@@ -140,7 +140,7 @@ TEST_F(DialerTest, EnvServerThatSaysNothingIsEnded) {
     while (stream.Read(&response)) EXPECT_EQ(response.end().code(), 4U) << "DEADLINE_EXCEEDED";
     return grpc::Status::OK;
   });
-  StartDiallingPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(100); });
+  StartDialingPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(100); });
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(2);
 }
@@ -152,13 +152,13 @@ TEST_F(DialerTest, EnvServerThatReadsNothingIsCutOff) {
     wait.wait();
     return grpc::Status::OK;
   });
-  StartDiallingPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(100); });
+  StartDialingPool([](PoolOptions& options) { options.handshake_timeout = milliseconds(100); });
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(2);
   over.set_value();
 }
 
-TEST_F(DialerTest, ByeEndsADialledStreamWithoutAnEnd) {
+TEST_F(DialerTest, ByeEndsADialedStreamWithoutAnEnd) {
   std::promise<bool> silent;
   TestEnvServer server([&silent](TestEnvServer& self, Stream& stream) {
     if (!self.Join(stream)) return grpc::Status::OK;
@@ -169,7 +169,7 @@ TEST_F(DialerTest, ByeEndsADialledStreamWithoutAnEnd) {
     silent.set_value(!stream.Read(&response));
     return grpc::Status::OK;
   });
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   auto future = silent.get_future();
   ASSERT_TRUE(IsKept(future));
@@ -202,7 +202,7 @@ TEST_F(DialerTest, ByeOfAnEnvServerThatTakesNoMoreActionsIsHeard) {
         return JoinAndPlay(self, stream);
       },
       2);
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&leaving, &staying}).ok());
   ASSERT_TRUE(AnswerNext(*pool_).ok());
   const auto owed = pool_->NextInference(kPatience);
@@ -221,7 +221,7 @@ TEST_F(DialerTest, CloseTellsEnvServersAndWaitsForThem) {
     last.set_value(self.Play(stream));
     return grpc::Status::OK;
   });
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(AnswerNext(*pool_).ok());
   pool_->Close(kPatience);
@@ -244,7 +244,7 @@ TEST_F(DialerTest, CloseCutsOffEveryCall) {
   };
   TestEnvServer playing(ignore);
   TestEnvServer refused(ignore, 2);
-  StartDiallingPool([](PoolOptions& options) { options.max_streams = 1; });
+  StartDialingPool([](PoolOptions& options) { options.max_streams = 1; });
   ASSERT_TRUE(Dial({&playing, &refused}).ok());
   playing.WaitForCalls(1);
   refused.WaitForCalls(1);
@@ -258,7 +258,7 @@ TEST_F(DialerTest, EndpointLeftOutIsNotCalledAgain) {
     return grpc::Status::OK;
   });
   TestEnvServer other(JoinAndPlay, 2);
-  StartDiallingPool();
+  StartDialingPool();
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(1);
   ASSERT_TRUE(StatBecomes(*pool_, "streams_ended_disconnect", 1));
@@ -273,14 +273,14 @@ TEST_F(DialerTest, TokenIsSent) {
   const std::string path = testing::TempDir() + "dialer-token";
   std::ofstream(path) << "secret\n";
   TestEnvServer server(JoinAndPlay);
-  StartDiallingPool([&path](PoolOptions& options) { options.token_file = path; });
+  StartDialingPool([&path](PoolOptions& options) { options.token_file = path; });
   ASSERT_TRUE(Dial({&server}).ok());
   server.WaitForCalls(1);
   EXPECT_EQ(server.authorization(), "Bearer secret");
 }
 
 TEST_F(DialerTest, TlsNeedsToKnowWhomToTrust) {
-  StartDiallingPool([](PoolOptions& options) {
+  StartDialingPool([](PoolOptions& options) {
     options.tls.certificate = "pool.pem";
     options.tls.key = "pool.key";
   });

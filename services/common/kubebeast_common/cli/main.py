@@ -99,8 +99,7 @@ def _run(words: Sequence[str]) -> int:
         layered = command.layer_flags(command.config_type, flags, os.environ)
         _warn_about_variables(out)
         if is_help_wanted(flags):
-            example = f"{program} {command.example}"
-            print(explain(out, program, command.summary, example, command.config_type, layered, command.has_sources))
+            print(explain(out, program, command, layered))
             return 0
         config = made_absolute(parse(out, program, command.config_type, layered, command.has_sources))
         module, function = command.target.split(":")

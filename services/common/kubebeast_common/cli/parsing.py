@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from kubebeast_common import log
+from kubebeast_common.cli.command import Command
 from kubebeast_common.cli.help.text import help_text
 from kubebeast_common.cli.sources import LayeredFlags
 
@@ -58,15 +59,12 @@ def is_help_wanted(flags: Sequence[str]) -> bool:
     return not _HELP.isdisjoint(flags)
 
 
-def explain(
-    out: StartLog, program: str, summary: str, example: str, config_type: type, layered: LayeredFlags, has_sources: bool
-) -> str:
+def explain(out: StartLog, program: str, command: Command, layered: LayeredFlags) -> str:
     """Returns the output of --help, with the defaults after recipe, file and environment. Raises as `parse`."""
-    if not has_sources:
-        return help_text(program, summary, example, config_type)
-    defaults = _parse(out, program, _with_sources(config_type), layered.from_sources)
-    notes = [f"Defaults of {note}" for note in layered.notes]
-    return help_text(program, summary, example, config_type, notes=notes, defaults=defaults, has_sources=True)
+    if not command.has_sources:
+        return help_text(program, command)
+    defaults = _parse(out, program, _with_sources(command.config_type), layered.from_sources)
+    return help_text(program, command, notes=[f"Defaults of {note}" for note in layered.notes], defaults=defaults)
 
 
 def _parse(out: StartLog, program: str, form: Any, flags: Sequence[str]) -> Any:

@@ -64,15 +64,8 @@ class Leaf:
     @classmethod
     def of(cls, leaf: "LeafSpec") -> "Leaf":
         """Copies any LeafSpec."""
-        return cls(
-            path=leaf.path,
-            dtype=leaf.dtype,
-            shape=tuple(leaf.shape),
-            frame_stack=max(1, leaf.frame_stack),
-            num_categories=leaf.num_categories,
-            bounded=leaf.bounded,
-            is_action_mask=leaf.is_action_mask,
-        )
+        values = {field.name: getattr(leaf, field.name) for field in fields(cls)}
+        return cls(**{**values, "shape": tuple(leaf.shape), "frame_stack": max(1, leaf.frame_stack)})
 
     @classmethod
     def from_plain(cls, plain: object) -> "Leaf":

@@ -8,7 +8,7 @@ import grpc
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.violation import ViolationError, require
 from kubebeast_conformance.env_server.stream import PlayedStream
-from kubebeast_conformance.env_server.subject import DialledCall, EnvServer
+from kubebeast_conformance.env_server.subject import DialedCall, EnvServer
 from kubebeast_conformance.wire.inbox import Ended, SilentError
 from kubebeast_conformance.wire.methods import PLAY
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
@@ -61,7 +61,7 @@ def comes_again_after_a_restart(subject: EnvServer) -> None:
 
 def waits_longer_each_time(subject: EnvServer) -> None:
     """Refuses each Hello; in several processes, because a fleet with equal waits would reconnect all at once."""
-    if subject.is_dialled:
+    if subject.is_dialed:
         raise SkippedError("the suite dials")
     waits = [_waits(subject) for _ in range(NUM_PROCESSES if subject.options.command else 1)]
     for in_a_row in waits:
@@ -136,12 +136,12 @@ def says_bye(subject: EnvServer) -> None:
 
 
 def lets_one_in_at_a_time(subject: EnvServer) -> None:
-    if not subject.is_dialled:
+    if not subject.is_dialed:
         raise SkippedError("the env-server dials")
     stream = subject.fresh_stream()
     stream.welcome()
     stream.play(5)
-    with DialledCall(PLAY, subject.address, subject.options.access) as second:
+    with DialedCall(PLAY, subject.address, subject.options.access) as second:
         try:
             item = second.inbox.get(subject.options.patience_s)
         except SilentError as error:
@@ -154,7 +154,7 @@ def lets_one_in_at_a_time(subject: EnvServer) -> None:
 
 
 def _plays_from_the_beginning(subject: EnvServer, before: pb.Hello) -> None:
-    stream = _next_stream(subject, "E7" if subject.is_dialled else "E3")
+    stream = _next_stream(subject, "E7" if subject.is_dialed else "E3")
     hello = stream.hello
     for name in ("env_server_id", "instance_id"):
         require(getattr(hello, name) == getattr(before, name), "H10", f"hello.{name}", "changed within a process")
@@ -178,7 +178,7 @@ def _next_stream(subject: EnvServer, rule: str) -> PlayedStream:
 def _check_wait(subject: EnvServer) -> float:
     """Returns the seconds since the end of the previous stream. Raises ViolationError."""
     waited_s = time.monotonic() - subject.ended_at
-    if not subject.is_dialled:
+    if not subject.is_dialed:
         require(waited_s >= SHORTEST_WAIT_S, "E6", "", f"it dialed again after {waited_s:.3f} s")
         require(waited_s <= LONGEST_WAIT_S + CONNECTING_S, "E6", "", f"it dialed again only after {waited_s:.1f} s")
     return waited_s

@@ -16,7 +16,7 @@ def says_hello(subject: EnvServer) -> None:
 
 
 def shows_its_token(subject: EnvServer) -> None:
-    if not subject.options.access.token_file or subject.is_dialled:
+    if not subject.options.access.token_file or subject.is_dialed:
         raise SkippedError("takes --token-file, and an env-server that dials")
     subject.fresh_stream()
 

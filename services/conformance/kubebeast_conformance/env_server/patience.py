@@ -9,7 +9,7 @@ WELCOME_S = 60.0
 
 def waits_for_a_slow_welcome(subject: EnvServer) -> None:
     _require_long_waits(subject)
-    if subject.is_dialled:
+    if subject.is_dialed:
         raise SkippedError("the env-server listens, and may let the next learner in")
     stream = subject.fresh_stream()
     stream.expect_silence("H1", WELCOME_S, "before the Welcome", end="T1")

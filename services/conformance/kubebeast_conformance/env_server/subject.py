@@ -46,7 +46,7 @@ class Options:
     """True to show the output of the command."""
 
 
-class DialledCall(OutgoingCall):
+class DialedCall(OutgoingCall):
     """A call to an env-server that listens. The suite ends it like a learner that has dialed."""
 
     def finish(self, code: grpc.StatusCode, details: str = "") -> None:
@@ -67,7 +67,7 @@ class EnvServer:
         self._calls: list[OutgoingCall] = []
         self._listener = None if options.dial else CallListener(ACT, options.listen, options.access)
         self._address = options.dial if self._listener is None else self._listener.address
-        self._dialled_address = options.dial
+        self._dialed_address = options.dial
         self.ended_at = 0.0
         """Time at which the suite ended the newest stream, by time.monotonic."""
 
@@ -87,7 +87,7 @@ class EnvServer:
         return self._address
 
     @property
-    def is_dialled(self) -> bool:
+    def is_dialed(self) -> bool:
         """True if the suite opens the connections."""
         return self._listener is None
 
@@ -115,7 +115,7 @@ class EnvServer:
     def next_call(self, rule: str) -> Call:
         """Returns the env-server's next call, or an answered call to it. Without one, `rule` is broken."""
         try:
-            self._call = self._dialled() if self._listener is None else self._accepted(self._listener)
+            self._call = self._dialed() if self._listener is None else self._accepted(self._listener)
         except SilentError as error:
             status = None if self._process is None else self._process.wait(0)
             ended = "" if status is None else f"; its process ended with status {status}"
@@ -143,7 +143,7 @@ class EnvServer:
 
     def next_call_within(self, seconds: float) -> Call:
         """Returns the next call within this time. Raises SilentError."""
-        self._call = self._dialled(seconds) if self._listener is None else self._listener.next_call(seconds)
+        self._call = self._dialed(seconds) if self._listener is None else self._listener.next_call(seconds)
         return self._call
 
     def restart_listener(self) -> None:
@@ -164,11 +164,11 @@ class EnvServer:
         self._forget_stream()
         if self._listener is None:
             with Relay("127.0.0.1:0", self.options.dial, "target") as relay:
-                self._dialled_address = relay.address
+                self._dialed_address = relay.address
                 try:
                     yield relay
                 finally:
-                    self._dialled_address = self.options.dial
+                    self._dialed_address = self.options.dial
                     self._forget_stream()
             return
         self._listener.close()
@@ -186,12 +186,12 @@ class EnvServer:
             raise ViolationError("C4", "", call.token_refusal)
         return call
 
-    def _dialled(self, seconds: float | None = None) -> DialledCall:
+    def _dialed(self, seconds: float | None = None) -> DialedCall:
         """Dials until the env-server answers. Raises SilentError."""
         timeout_s = self.options.patience_s if seconds is None else seconds
         deadline = time.monotonic() + timeout_s
         while True:
-            call = DialledCall(PLAY, self._dialled_address, self.options.access)
+            call = DialedCall(PLAY, self._dialed_address, self.options.access)
             try:
                 item = call.inbox.peek(max(deadline - time.monotonic(), 0))
             except SilentError:

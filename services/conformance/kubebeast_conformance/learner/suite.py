@@ -1,6 +1,6 @@
 """All checks of a learner, in order."""
 
-from kubebeast_conformance.learner import bad_hellos, bad_messages, dialling, ends, limits, playing, under_attack
+from kubebeast_conformance.learner import bad_hellos, bad_messages, dialing, ends, limits, playing, under_attack
 
 CHECKS = (
     *playing.CHECKS,
@@ -10,5 +10,5 @@ CHECKS = (
     *under_attack.CHECKS,
     *ends.CHECKS,
 )
-DIALLING_CHECKS = dialling.CHECKS
+DIALING_CHECKS = dialing.CHECKS
 """Checks of a learner that dials, limited to the differences."""

@@ -2,8 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -131,11 +130,8 @@ class InferenceWorker(threading.Thread):
             return self._runner.run(batch, model, version)
 
 
-@contextmanager
-def _own_stream(device: torch.device) -> Iterator[None]:
+def _own_stream(device: torch.device) -> AbstractContextManager[object]:
     """Uses a high-priority stream for this thread on a GPU: actions do not queue behind the learner's kernels."""
     if device.type != "cuda":
-        yield
-        return
-    with torch.cuda.stream(torch.cuda.Stream(device, priority=-1)):  # type: ignore[no-untyped-call]
-        yield
+        return nullcontext()
+    return torch.cuda.stream(torch.cuda.Stream(device, priority=-1))  # type: ignore[no-untyped-call]

@@ -135,11 +135,6 @@ class Learner:
         self._learning_rate = torch.zeros((), device=self.device)
         self._version_on_device = torch.zeros((), dtype=torch.int64, device=self.device)
 
-    @property
-    def num_skipped(self) -> int:
-        """Updates skipped since the start."""
-        return self._skipped.count
-
     def update(
         self, rollout: Rollout, step: int, share: Share = WHOLE, meanwhile: Callable[[], None] | None = None
     ) -> UpdateStats:

@@ -120,6 +120,13 @@ def map_tensors(function: Callable[..., Tensor], rollout: Rollout, *others: Roll
     return Rollout(**values | changes)
 
 
+def tensors_of(rollout: Rollout) -> list[Tensor]:
+    """Returns all tensors of `rollout`, in the order of its fields."""
+    values = [getattr(rollout, field.name) for field in fields(rollout)]
+    tensors = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
+    return [each for each in tensors if isinstance(each, Tensor)]
+
+
 def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
     """Returns the native batch, which holds core_state of `model`, as views of native memory on the CPU."""
     distribution = model.distribution

@@ -1,7 +1,6 @@
 """Updates that are skipped because their loss or gradient is not finite: restored state, diagnosis and limit."""
 
 import logging
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -9,7 +8,7 @@ from torch import Tensor
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.contract import require_choice
-from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
+from kubebeast_learner.models.finite import first_not_finite, named_tensors, names_of_not_finite
 from kubebeast_learner.models.normalisation import RunningMoments
 from kubebeast_learner.models.popart import PopArt
 
@@ -24,11 +23,9 @@ class DivergedError(RuntimeError):
 
 
 class SkippedUpdates:
-    """A counter of skipped updates that ends a training beyond recovery. Not thread-safe."""
+    """Rows of skipped updates, of which a long one ends a training. Not thread-safe."""
 
     def __init__(self, model: Model, optimizer: torch.optim.Optimizer) -> None:
-        self.count = 0
-        """Skipped updates since the start."""
         self.made_not_finite = names_of_not_finite(model.state_dict().items())
         """Names of model tensors that are not finite by construction, such as masks of -inf."""
         self._model, self._optimizer = model, optimizer
@@ -56,11 +53,12 @@ class SkippedUpdates:
         choose.
         """
         require_choice(rollout.policy_logits, rollout.valid)
-        self.count += 1
         self._in_a_row += 1
         largest = _describe_largest(rollout, self._model)
         _log.warning("update skipped: total_loss %s, gradient norm %s; %s", total_loss, grad_norm, largest)
-        if found := first_not_finite(self._state(), [f"model.{name}" for name in self.made_not_finite]):
+        state = {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        allowed = [f"model.{name}" for name in self.made_not_finite]
+        if found := first_not_finite(named_tensors(state), allowed):
             raise DivergedError(f"{found}: no update can mend that, the run's newest checkpoint can")
         if self._in_a_row >= MAX_SKIPPED_UPDATES:
             raise DivergedError(
@@ -69,14 +67,6 @@ class SkippedUpdates:
                 "size near 1 (normalise_observations, reward_scale, reward_clipping, normalise_values, or a wrapper), "
                 "or lower the learning rate"
             )
-
-    def _state(self) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in self._model.state_dict().items():
-            yield f"model.{name}", tensor
-        for index, (_, state) in enumerate(self._optimizer.state.items()):
-            for name, value in state.items():
-                if isinstance(value, Tensor):
-                    yield f"optimizer.state.{index}.{name}", value
 
 
 def _writes(module: torch.nn.Module) -> bool:

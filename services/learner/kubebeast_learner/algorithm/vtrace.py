@@ -89,7 +89,11 @@ def from_logits(
     """
     log_probs = action_log_probs if distribution is None else distribution.log_prob
     action_shape = () if distribution is None else distribution.action_shape
-    _check_logits(behavior_policy_logits, target_policy_logits, actions, action_shape)
+    if behavior_policy_logits.ndim != 3:
+        raise ValueError(f"behavior_policy_logits has shape {_shape(behavior_policy_logits)}, it must be [T, B, A]")
+    _check(behavior_policy_logits, "behavior_policy_logits", behavior_policy_logits.shape)
+    _check(target_policy_logits, "target_policy_logits", behavior_policy_logits.shape)
+    _check(actions, "actions", torch.Size((*behavior_policy_logits.shape[:2], *action_shape)), action_shape != ())
     if valid is not None:
         _check(valid, "valid", behavior_policy_logits.shape[:2], floating=False)
         # Padding may hold anything, NaN and actions out of range included; it must not reach the softmax.
@@ -199,17 +203,6 @@ def _backward_sums(deltas: Tensor, factors: Tensor) -> Tensor:
         total = torch.addcmul(delta, factor, total)
         sums.append(total)
     return torch.stack(sums[::-1])
-
-
-def _check_logits(
-    behavior_policy_logits: Tensor, target_policy_logits: Tensor, actions: Tensor, action_shape: tuple[int, ...]
-) -> None:
-    if behavior_policy_logits.ndim != 3:
-        raise ValueError(f"behavior_policy_logits has shape {_shape(behavior_policy_logits)}, it must be [T, B, A]")
-    _check(behavior_policy_logits, "behavior_policy_logits", behavior_policy_logits.shape)
-    _check(target_policy_logits, "target_policy_logits", behavior_policy_logits.shape)
-    shape = torch.Size((*behavior_policy_logits.shape[:2], *action_shape))
-    _check(actions, "actions", shape, floating=action_shape != ())
 
 
 def _check(argument: Tensor, name: str, shape: torch.Size, floating: bool = True) -> None:

@@ -16,7 +16,6 @@ from typing import TypeVar
 from kubebeast_common.cli.settings import as_flags
 from kubebeast_common.http_endpoint import HttpEndpoint
 from kubebeast_common.process import open_files
-from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.actors.base import Actors, spread
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
@@ -40,7 +39,6 @@ from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.training import run as training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.process import open_process
-from kubebeast_learner.training.rank_list import encode_ranks
 from kubebeast_learner.training.run import Run, open_run
 from kubebeast_native import ActorPool
 
@@ -64,20 +62,13 @@ def train(config: TrainConfig) -> int:
     if config.fleet.num_learners > 1 and place.is_alone:
         return launch(config.fleet.num_learners, ["train", *as_flags(config)])
     of_rank(config, place)  # raises before the run's folder is touched
-    monitor = _monitor(config.ranks, place)
     share = share_of_fleet(config.fleet, place)
     with (
         private_address() as private,
         open_process(config, place, config.ranks) as process,
-        open_run(process, num_local_processes=share.num_servers, monitor=monitor) as run,
-        # No environment is expected: the env-servers are our own, and the model's check reports a wrong one.
+        open_run(process, num_local_processes=share.num_servers, monitor=_monitor(config.ranks, place)) as run,
         _open_actors(
-            of_rank(run.config, place),
-            place.address(config.pool.address) or private,
-            monitor,
-            place=place,
-            opening_env=config.fleet.env,
-            make_fleet=partial(_local_fleet, run, share),
+            run, place.address(config.pool.address) or private, make_fleet=partial(_local_fleet, run, share)
         ) as actors,
     ):
         training.train(run, actors, linger=config.pool.linger)
@@ -93,18 +84,10 @@ def learn(config: LearnerConfig) -> int:
     _require_packages(config.pool)
     place = Place.read(os.environ)
     of_rank(config, place)  # raises before the run's folder is touched
-    monitor = _monitor(config.ranks, place)
     with (
         open_process(config, place, config.ranks) as process,
-        open_run(process, num_local_processes=0, monitor=monitor) as run,
-        _open_actors(
-            of_rank(run.config, place),
-            place.address(address),
-            monitor,
-            place=place,
-            expected=None if run.checkpoint is None else run.checkpoint.env_spec,
-            opening_env=config.fleet.env,
-        ) as actors,
+        open_run(process, num_local_processes=0, monitor=_monitor(config.ranks, place)) as run,
+        _open_actors(run, place.address(address)) as actors,
     ):
         training.train(run, actors, linger=config.pool.linger)
     return process.exit_status
@@ -174,22 +157,18 @@ def _local_fleet(run: Run[TrainConfig], share: LocalFleetConfig, address: str) -
 
 @contextlib.contextmanager
 def _open_actors(
-    config: FleetTrainingConfig,
-    address: str,
-    monitor: Monitor,
-    *,
-    place: Place,
-    expected: EnvSpec | None = None,
-    opening_env: str,
-    make_fleet: Callable[[str], LocalFleet] | None = None,
+    run: Run[TrainConfig] | Run[LearnerConfig], address: str, make_fleet: Callable[[str], LocalFleet] | None = None
 ) -> Iterator[Actors]:
     """Opens a pool that listens, dials or both, and its HTTP endpoint.
 
-    Args:
-        expected: The only admitted environment. None leaves the choice to the first env-server of `opening_env`, or
-            of any environment if that is empty.
-        make_fleet: Makes env-servers of this machine that dial the given address.
+    make_fleet makes env-servers of this machine that dial the given address. Other env-servers of a resumed run must
+    have its environment. In a new one, the first env-server of the named environment, or of any if none is named,
+    decides.
     """
+    place, opening_env = run.process.place, run.config.fleet.env
+    config: FleetTrainingConfig = of_rank(run.config, place)
+    # Of our own env-servers none is expected: the model's check reports a wrong environment.
+    expected = None if run.checkpoint is None or make_fleet is not None else run.checkpoint.env_spec
     # For gRPC in the native core: it would log each failed TLS handshake, which a peer can repeat forever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     open_files.make_room("max_streams", config.pool.max_streams, FILES_PER_STREAM)
@@ -207,7 +186,7 @@ def _open_actors(
         contextlib.closing(pool),
         _dialer(config.pool, pool),
         _step_tracer(config, pool),
-        _http_endpoint(config, actors, monitor, local_fleet, place),
+        _http_endpoint(config, actors, run.monitor, local_fleet, place),
     ):
         yield actors
 
@@ -252,6 +231,11 @@ def _http_endpoint(
         # True without env-servers, too: a Service routes to ready pods only, so they could never connect otherwise.
         return "draining" if actors.is_draining and not monitor.is_finished else ""
 
+    def ranks() -> bytes:
+        # Empty for a single learner, and before the first exchange of statistics.
+        listed = () if monitor.snapshot is None else monitor.snapshot.ranks
+        return json.dumps({"ranks": [each._asdict() for each in listed]}).encode()
+
     try:
         endpoint = HttpEndpoint(
             address,
@@ -260,7 +244,7 @@ def _http_endpoint(
             registry=make_registry(actors, monitor, run_id, place),
             pages={
                 "/streams": lambda: encode_streams(run_id, actors.streams()),
-                "/ranks": lambda: encode_ranks(monitor),
+                "/ranks": ranks,
                 "/targets": lambda: json.dumps(fleet.targets() if fleet else []).encode(),
             },
         )

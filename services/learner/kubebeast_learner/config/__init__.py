@@ -3,60 +3,28 @@
 Names are those of TorchBeast for options that both have. Validation errors contain the field, the value and the reason.
 """
 
-from kubebeast_learner.config.checks import ConfigError
-from kubebeast_learner.config.environments import CheckEnvConfig
-from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
-from kubebeast_learner.config.play import (
-    CheckpointConfig,
-    EvalConfig,
-    ExportConfig,
-    PlayConfig,
-    RenderConfig,
-)
-from kubebeast_learner.config.pool import PoolConfig
-from kubebeast_learner.config.ranks import RanksConfig
-from kubebeast_learner.config.running import (
-    ActorProcessesConfig,
-    FleetTrainingConfig,
-    LearnerConfig,
-    LocalEnvsConfig,
-    LocalFleetConfig,
-    MonoConfig,
-    RemoteFleetConfig,
-    RolloutConfig,
-    RunConfig,
-    TrainConfig,
-    TrainingConfig,
-)
-from kubebeast_learner.config.tasks import TasksConfig
-from kubebeast_learner.config.tuning import TuneConfig, TuningConfig
-
-__all__ = [
-    "ActorProcessesConfig",
-    "CheckEnvConfig",
-    "CheckpointConfig",
-    "ConfigError",
-    "EvalConfig",
-    "ExportConfig",
-    "FleetTrainingConfig",
-    "LearnerConfig",
-    "LocalEnvsConfig",
-    "LocalFleetConfig",
-    "LossConfig",
-    "ModelConfig",
-    "MonoConfig",
-    "OptimizerConfig",
-    "PlayConfig",
-    "PoolConfig",
-    "RanksConfig",
-    "RemoteFleetConfig",
-    "RenderConfig",
-    "ReplayConfig",
-    "RolloutConfig",
-    "RunConfig",
-    "TasksConfig",
-    "TrainConfig",
-    "TrainingConfig",
-    "TuneConfig",
-    "TuningConfig",
-]
+from kubebeast_learner.config.checks import ConfigError as ConfigError
+from kubebeast_learner.config.environments import CheckEnvConfig as CheckEnvConfig
+from kubebeast_learner.config.learning import LossConfig as LossConfig
+from kubebeast_learner.config.learning import ModelConfig as ModelConfig
+from kubebeast_learner.config.learning import OptimizerConfig as OptimizerConfig
+from kubebeast_learner.config.learning import ReplayConfig as ReplayConfig
+from kubebeast_learner.config.play import CheckpointConfig as CheckpointConfig
+from kubebeast_learner.config.play import EvalConfig as EvalConfig
+from kubebeast_learner.config.play import ExportConfig as ExportConfig
+from kubebeast_learner.config.play import PlayConfig as PlayConfig
+from kubebeast_learner.config.play import RenderConfig as RenderConfig
+from kubebeast_learner.config.pool import PoolConfig as PoolConfig
+from kubebeast_learner.config.ranks import RanksConfig as RanksConfig
+from kubebeast_learner.config.running import ActorProcessesConfig as ActorProcessesConfig
+from kubebeast_learner.config.running import FleetTrainingConfig as FleetTrainingConfig
+from kubebeast_learner.config.running import LearnerConfig as LearnerConfig
+from kubebeast_learner.config.running import LocalFleetConfig as LocalFleetConfig
+from kubebeast_learner.config.running import MonoConfig as MonoConfig
+from kubebeast_learner.config.running import RemoteFleetConfig as RemoteFleetConfig
+from kubebeast_learner.config.running import RolloutConfig as RolloutConfig
+from kubebeast_learner.config.running import RunConfig as RunConfig
+from kubebeast_learner.config.running import TrainConfig as TrainConfig
+from kubebeast_learner.config.running import TrainingConfig as TrainingConfig
+from kubebeast_learner.config.tasks import TasksConfig as TasksConfig
+from kubebeast_learner.config.tuning import TuneConfig as TuneConfig

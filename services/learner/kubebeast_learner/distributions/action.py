@@ -9,18 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
+from kubebeast_common.spec.leaves import Leaf, LeafSpec, describe_leaf
 from kubebeast_learner.config.learning import BoundedActions
 from kubebeast_learner.distributions.categorical import Categorical
 from kubebeast_learner.distributions.normal import Normal, SquashedNormal
 from kubebeast_learner.distributions.part import Part
 from kubebeast_learner.errors import ModelSpecError
-
-
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    dtype: str
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class ActionDistribution:
     """
 
     parts: tuple[Part, ...]
-    leaves: tuple[_Leaf, ...]
+    leaves: tuple[Leaf, ...]
     """Dtypes and shapes of the arrays that `to_leaves` returns."""
 
     @classmethod
@@ -53,7 +47,7 @@ class ActionDistribution:
         if len(action) == 0:
             raise ModelSpecError("the action has no leaf: there is nothing to choose")
         parts = tuple(_part(leaf, bounded_actions) for leaf in action)
-        return cls(parts, tuple(_Leaf(leaf.dtype, tuple(leaf.shape)) for leaf in action))
+        return cls(parts, tuple(map(Leaf.of, action)))
 
     @property
     def num_logits(self) -> int:
@@ -103,7 +97,8 @@ class ActionDistribution:
             expected = [*policy_logits.shape[:-1], *self.action_shape]
             raise ValueError(f"action has shape {list(action.shape)}, it must be {expected}")
         pairs = zip(self.parts, self._split_logits(policy_logits), self._split_action(action), strict=True)
-        return _sum([part.log_prob(logits, elements) for part, logits, elements in pairs])
+        first, *others = [part.log_prob(logits, elements) for part, logits, elements in pairs]
+        return sum(others, first)
 
     def squashed(self, drawn: Tensor) -> Tensor:
         """Returns the actions [*, *action_shape] that an environment receives for a draw: in [-1, 1] if tanh bounds."""
@@ -144,7 +139,9 @@ class ActionDistribution:
 
         Differentiable, and finite with logits of -inf.
         """
-        return _sum([part.entropy(x) for part, x in zip(self.parts, self._split_logits(policy_logits), strict=True)])
+        pairs = zip(self.parts, self._split_logits(policy_logits), strict=True)
+        first, *others = [part.entropy(logits) for part, logits in pairs]
+        return sum(others, first)
 
     def masked(self, policy_logits: Tensor, mask: Tensor) -> Tensor:
         """Returns policy_logits [*, A] with -inf for categories that bool [*, num_categories] forbids.
@@ -172,7 +169,7 @@ class ActionDistribution:
         """Returns one C-contiguous array [*, *shape] of the leaf's dtype per action leaf, for actions on any device."""
         on_cpu = action.cpu()
         return [
-            np.ascontiguousarray(elements.numpy(), leaf.dtype).reshape(*self._leading(action), *leaf.shape)
+            np.ascontiguousarray(elements.numpy(), leaf.dtype).reshape(*elements.shape[:-1], *leaf.shape)
             for leaf, elements in zip(self.leaves, self._split_action(on_cpu), strict=True)
         ]
 
@@ -199,9 +196,6 @@ class ActionDistribution:
             return [action.unsqueeze(-1)]
         return torch.split(action, [part.num_elements for part in self.parts], dim=-1)
 
-    def _leading(self, action: Tensor) -> torch.Size:
-        return action.shape[: action.ndim - len(self.action_shape)]
-
 
 def _part(leaf: LeafSpec, bounded_actions: BoundedActions) -> Part:
     num_elements = int(np.prod(leaf.shape, dtype=np.int64))
@@ -215,10 +209,3 @@ def _part(leaf: LeafSpec, bounded_actions: BoundedActions) -> Part:
             "MultiDiscrete, MultiBinary or a Box of floats with a wrapper"
         )
     return SquashedNormal(num_elements) if leaf.bounded and bounded_actions == "tanh" else Normal(num_elements)
-
-
-def _sum(terms: Sequence[Tensor]) -> Tensor:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total

@@ -17,6 +17,7 @@ class Categorical:
 
     num_elements: int
     num_categories: int
+    is_squashed = False
 
     def __str__(self) -> str:
         return f"{self.num_elements} x {self.num_categories} logits, one category an element, the largest is greedy"
@@ -28,10 +29,6 @@ class Categorical:
     @property
     def num_features(self) -> int:
         return self.num_logits
-
-    @property
-    def is_squashed(self) -> bool:
-        return False
 
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
         """Draws by the Gumbel-max trick, argmax of logits - log(Exp(1)), which never draws a masked category."""

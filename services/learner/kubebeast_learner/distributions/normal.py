@@ -24,6 +24,7 @@ class Normal:
     """
 
     num_elements: int
+    is_squashed = False
 
     def __str__(self) -> str:
         return f"{self.num_elements} means, which are greedy, then {self.num_elements} log standard deviations"
@@ -35,10 +36,6 @@ class Normal:
     @property
     def num_features(self) -> int:
         return self.num_elements
-
-    @property
-    def is_squashed(self) -> bool:
-        return False
 
     def sample(self, logits: Tensor, generator: torch.Generator) -> Tensor:
         """Draws elements; 0 if the mean is NaN, as environments accept numbers only. Such rows are not trained on."""
@@ -69,12 +66,10 @@ class SquashedNormal(Normal):
     Elements are the numbers before tanh: from 9 on, float32 rounds tanh to 1, which does not determine the draw.
     """
 
+    is_squashed = True
+
     def __str__(self) -> str:
         return f"{Normal.__str__(self)}, all before tanh"
-
-    @property
-    def is_squashed(self) -> bool:
-        return True
 
     def mode(self, logits: Tensor) -> Tensor:
         """Returns the mean: its tanh is the median, which, unlike the mode, does not jump to a bound."""

@@ -5,7 +5,7 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import torch
@@ -76,26 +76,19 @@ class _Recording:
 _process = _Recording()
 
 
-@contextmanager
-def recording() -> Iterator[None]:
+def recording() -> AbstractContextManager[None]:
     """Context in which one thread prepares and records graphs. Enter it before a lock that others hold in `eager`."""
-    with _process.recording():
-        yield
+    return _process.recording()
 
 
-@contextmanager
-def eager(device: torch.device) -> Iterator[None]:
+def eager(device: torch.device) -> AbstractContextManager[None]:
     """Context of work that runs operation by operation; on a GPU it waits until no graph is being recorded.
 
     Libraries wait for the whole device now and then, when they allocate or compare algorithms. During a recording that
     is an error in both threads: https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html, "Stream
     Capture". Starts of graphs and plain kernels are not affected.
     """
-    if device.type != "cuda":
-        yield
-        return
-    with _process.eager():
-        yield
+    return _process.eager() if device.type == "cuda" else nullcontext()
 
 
 class GraphRecorder:

@@ -1,9 +1,6 @@
 """`kubebeast check-env`: `kubebeast-envserver check`, and the model that the environment gets."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_common.spec.env_config import EnvConfig
@@ -22,37 +19,27 @@ from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.training.sizes import check_memory
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckedEnv:
-    """The trial of an environment and the model that it would get."""
-
-    env: str
-    config: EnvConfig
-    trial: Trial
-    model: str
-    """Description of the model's inputs; empty if there is no model."""
-    num_parameters: int
-
-    def to_plain(self) -> Mapping[str, Any]:
-        own = {"model": self.model, "num_parameters": self.num_parameters}
-        return {"env": self.env, **self.config.to_plain(), **self.trial.to_plain(), **own}
-
-
 def run(config: CheckEnvConfig) -> int:
     """Runs the command. Returns the exit status, 1 for violations. Raises ConfigError if no environment can be made."""
     with output_to_stderr():  # the output of environments is not the result
-        checked = check_env(config)
+        made, trial, model, num_parameters = check_env(config)
     if config.json:
-        print(json.dumps(checked.to_plain()))
+        own = {"model": model, "num_parameters": num_parameters}
+        print(json.dumps({"env": config.env, **made.to_plain(), **trial.to_plain(), **own}))
     else:
-        model = f"{checked.model}; {checked.num_parameters:,} parameters" if checked.model else ""
-        lines = describe_trial(checked.trial, config.max_message_mib, model)
-        print("\n".join([describe(checked.env, checked.config), *lines]))
-    return EXIT_VIOLATIONS if checked.trial.violations else 0
+        text = f"{model}; {num_parameters:,} parameters" if model else ""
+        lines = describe_trial(trial, config.max_message_mib, text)
+        print("\n".join([describe(config.env, made), *lines]))
+    return EXIT_VIOLATIONS if trial.violations else 0
 
 
-def check_env(config: CheckEnvConfig) -> CheckedEnv:
-    """Tries the environment and makes its model. Raises ConfigError if no environment can be made."""
+def check_env(config: CheckEnvConfig) -> tuple[EnvConfig, Trial, str, int]:
+    """Tries the environment and makes its model. Raises ConfigError if no environment can be made.
+
+    Returns:
+        The configuration of the environment, its trial, a description of the model's inputs, which is empty if there
+        is no model, and the number of the model's parameters.
+    """
     try:
         made = resolve_config(config.env, **config.making)
     except ValueError as error:
@@ -61,8 +48,7 @@ def check_env(config: CheckEnvConfig) -> CheckedEnv:
     settings = TrialConfig(**{name: getattr(config, name) for name in names}, **config.making)
     with torch_state.of_environments():
         trial = try_env(settings)
-    model, num_parameters = _model_of(trial, config)
-    return CheckedEnv(env=config.env, config=made, trial=trial, model=model, num_parameters=num_parameters)
+    return made, trial, *_model_of(trial, config)
 
 
 def _model_of(trial: Trial, config: CheckEnvConfig) -> tuple[str, int]:

@@ -5,9 +5,8 @@ https://opentelemetry.io/docs/specs/otlp/#otlphttp; the OTEL_* variables of the 
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -16,9 +15,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Tracer, set_span_in_context
 
 from kubebeast_learner import __version__
+from kubebeast_learner.profiling.timer import Timer
 
 if TYPE_CHECKING:
-    from kubebeast_native import StepTrace
+    from kubebeast_native import ActorPool, StepTrace
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +32,13 @@ PREFIX = "kubebeast."
 """Prefix of attributes that OpenTelemetry does not define."""
 
 
-class TracedPool(Protocol):
-    """Source of step traces: kubebeast_native.ActorPool."""
-
-    def trace_next_step(self) -> None: ...
-    def take_step_traces(self) -> list["StepTrace"]: ...
-
-
 class StepTracer:
     """Requests a trace of one step every interval_s seconds and exports the results, while its context is open.
 
     It uses a thread of its own, so that errors of tracing do not affect the training.
     """
 
-    def __init__(self, pool: TracedPool, endpoint: str, *, interval_s: float, run_id: str) -> None:
+    def __init__(self, pool: "ActorPool", endpoint: str, *, interval_s: float, run_id: str) -> None:
         """`endpoint` is the base URL of the collector, which accepts spans at /v1/traces below it."""
         self._pool = pool
         self._interval_s = interval_s
@@ -68,8 +61,13 @@ class StepTracer:
             logger.warning("the collector did not take the last traces within %g s", FLUSH_TIMEOUT_S)
 
     def _run(self) -> None:
-        exporter_logger, seldom = logging.getLogger(EXPORTER_LOGGER), _Seldom(COMPLAINT_INTERVAL_S)
-        exporter_logger.addFilter(seldom)
+        exporter_logger, complaint = logging.getLogger(EXPORTER_LOGGER), Timer(COMPLAINT_INTERVAL_S)
+        complaint.hasten(0.0)
+
+        def is_seldom(record: logging.LogRecord) -> bool:
+            return complaint.is_due()
+
+        exporter_logger.addFilter(is_seldom)
         try:
             while not self._stopping.wait(self._interval_s):
                 self._record()
@@ -79,7 +77,7 @@ class StepTracer:
             logger.exception("tracing ends, the training goes on")
         finally:
             self._provider.shutdown()
-            exporter_logger.removeFilter(seldom)
+            exporter_logger.removeFilter(is_seldom)
 
     def _record(self) -> None:
         for trace in self._pool.take_step_traces():
@@ -123,19 +121,3 @@ def _resource(run_id: str) -> Resource:
     """Returns the attributes of the exporter; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override them."""
     own = {"service.name": "kubebeast-learner", "service.version": __version__, f"{PREFIX}run_id": run_id}
     return Resource.create(own).merge(OTELResourceDetector().detect())
-
-
-class _Seldom(logging.Filter):
-    """Filter that passes one record every interval_s seconds. For one thread."""
-
-    def __init__(self, interval_s: float) -> None:
-        super().__init__()
-        self._interval_s = interval_s
-        self._next_at = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        now = time.monotonic()
-        if now < self._next_at:
-            return False
-        self._next_at = now + self._interval_s
-        return True

@@ -25,7 +25,8 @@ class SummedGradients(Generic[LossT]):
     def __init__(self, model: nn.Module, loss: Callable[..., LossT]) -> None:
         """Waits for all ranks. Raises RankLostError if one does not come."""
         self._loss: Callable[..., LossT] = loss
-        self._failures = _Failures()
+        self._failures: list[RuntimeError] = []
+        """Failures of sums, newest last."""
         if not dist.is_initialized():
             return
         with ending_waits(next(model.parameters()).device):
@@ -51,19 +52,10 @@ class SummedGradients(Generic[LossT]):
         try:
             total.backward()  # type: ignore[no-untyped-call]
         except RuntimeError as error:
-            if self._failures.newest is not None or is_of_group(error):
-                raise lost_rank(self._failures.newest or error) from error
+            lost = [failure for failure in self._failures if not is_out_of_memory(failure)]
+            if lost or is_of_group(error):
+                raise lost_rank(lost[-1] if lost else error) from error
             raise
-
-
-class _Failures:
-    """Failures of sums because of a lost rank."""
-
-    newest: RuntimeError | None = None
-
-    def note(self, error: RuntimeError) -> None:
-        if not is_out_of_memory(error):
-            self.newest = error
 
 
 class _LossOf(nn.Module):
@@ -77,7 +69,7 @@ class _LossOf(nn.Module):
 
 
 def _sum(
-    failures: _Failures,
+    failures: list[RuntimeError],
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
     """Sums a bucket. The default divides the sum by the number of ranks, which is exact for equal shares only."""
@@ -86,13 +78,13 @@ def _sum(
         try:
             return future.value()[0]
         except RuntimeError as error:
-            failures.note(error)
+            failures.append(error)
             raise
 
     try:
         work = dist.all_reduce(bucket.buffer(), async_op=True)
     except RuntimeError as error:
-        failures.note(error)
+        failures.append(error)
         raise
     assert work is not None
     summed: torch.futures.Future[Tensor] = work.get_future().then(finish)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from kubebeast_learner.models.finite import not_finite_in
 from kubebeast_learner.run import weights_file
 from kubebeast_learner.run.checkpoint_file import FORMAT as FORMAT
 from kubebeast_learner.run.checkpoint_file import REQUIRED_KEYS, DamagedCheckpointError, load
 from kubebeast_learner.run.checkpoint_file import CheckpointError as CheckpointError
-from kubebeast_learner.run.finite import not_finite_in
 from kubebeast_runs.checkpoints import SavedCheckpoint, list_checkpoints, name_of, step_of
 from kubebeast_runs.storage.storage import Storage
 from kubebeast_runs.weights import NAME as WEIGHTS

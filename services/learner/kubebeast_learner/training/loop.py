@@ -25,13 +25,13 @@ from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.models import Model
+from kubebeast_learner.models.finite import not_finite_in
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.run.checkpoint import CheckpointStore, rng_state
-from kubebeast_learner.run.finite import not_finite_in
 from kubebeast_learner.run.snapshot import Snapshot
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.run.stats import RunStats

@@ -6,10 +6,9 @@ actors -> pinned memory -> device: the next batch is copied while an update runs
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from kubebeast_learner.actors.base import Actors
-from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.algorithm.rollout import Rollout, tensors_of
 from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.profiling.phases import PhaseTimes
 
@@ -52,7 +51,8 @@ class Uploads:
         if ahead.copied is not None:
             stream = torch.cuda.current_stream(self._device)
             stream.wait_event(ahead.copied)
-            map_tensors(lambda tensor: _used_on(stream, tensor), ahead.on_device)
+            for tensor in tensors_of(ahead.on_device):
+                tensor.record_stream(stream)  # keeps its memory until the present work of this stream is done
         return ahead.on_device
 
     def _upload(self, rollout: Rollout) -> Rollout:
@@ -65,9 +65,3 @@ class _Ahead(NamedTuple):
     on_device: Rollout
     copied: torch.cuda.Event | None
     """Completion of the copies; None on a CPU."""
-
-
-def _used_on(stream: torch.cuda.Stream, tensor: Tensor) -> Tensor:
-    """Keeps the memory of `tensor`, of another stream, until the present work of `stream` is done."""
-    tensor.record_stream(stream)
-    return tensor

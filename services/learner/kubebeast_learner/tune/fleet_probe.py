@@ -4,7 +4,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ LEAST_STEPS = 4
 _POLL_MS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    cost: EnvServerCost
-    spec: EnvSpec
-
-
 def unit_of(config: TrainConfig) -> int:
     """Returns the agents per environment. Raises ConfigError if it cannot be made."""
     making = config.fleet.making
@@ -46,8 +40,10 @@ def unit_of(config: TrainConfig) -> int:
         raise ConfigError(str(error)) from error
 
 
-def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float) -> Measured:
-    """Measures one env-server with num_envs environments, for `seconds` after warm-up.
+def measure(
+    config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float
+) -> tuple[EnvServerCost, EnvSpec, Model]:
+    """Measures one env-server with num_envs environments, for `seconds` after warm-up. Returns its model, too.
 
     The pool receives frames as in a training on run.device.
 
@@ -77,7 +73,7 @@ def measure(config: TrainConfig, address: str, folder: Path, num_envs: int, seco
         open_pool(pool, model, single_frames=takes_single_frames(device, [device]))
         player = _Player(pool, fleet, spec, model, num_envs)
         player.play(0.0)
-        return Measured(player.play(seconds), spec)
+        return player.play(seconds), spec, model
 
 
 class _Player:

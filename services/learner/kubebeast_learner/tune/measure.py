@@ -11,8 +11,6 @@ from kubebeast_learner.config.checks import require
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.machine.cpu_time import read_cpu_time
-from kubebeast_learner.models import make_model
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.tune import fleet_probe, learner_probe
 from kubebeast_learner.tune.output import Output
 from kubebeast_learner.tune.pieces import Pieces
@@ -46,10 +44,8 @@ def measure(
         share_s = seconds * FLEET_SHARE / 2
         text = f"an env-server with {num_envs} environment{'s' * (num_envs > 1)}"
         with output.measuring(text, share_s), open_address() as address:
-            measured = fleet_probe.measure(config, address, folder, num_envs, share_s)
-        servers.append(measured.cost)
-    spec = measured.spec
-    model = make_model(spec.observation, spec.action, with_known_layout(config.model, spec.env_id, spec.observation))
+            cost, spec, model = fleet_probe.measure(config, address, folder, num_envs, share_s)
+        servers.append(cost)
     setups = learner_probe.setups(config, model, cores)
     learners = []
     for setup in setups:

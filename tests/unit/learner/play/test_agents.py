@@ -47,7 +47,7 @@ def settings(games: list[list[str]]) -> CheckEnvConfig:
 
 
 def test_agents_are_tried_together(capsys: pytest.CaptureFixture[str]) -> None:
-    trial = check_env(settings([GAME] * 3)).trial
+    _, trial, _, _ = check_env(settings([GAME] * 3))
     assert (trial.num_agents, trial.steps, trial.violations) == (NUM_AGENTS, 18, [])
     assert [episode.length for episode in trial.episodes[:6]] == [1, 2, 3] * 2
     assert run(settings([GAME] * 3)) == 0
@@ -55,5 +55,5 @@ def test_agents_are_tried_together(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_violation_of_one_agent_is_told_once() -> None:
-    (violation,) = check_env(settings([["ppp", "pnp"]])).trial.violations
+    (violation,) = check_env(settings([["ppp", "pnp"]]))[1].violations
     assert "reward nan" in violation.text and violation.count == 1

@@ -26,19 +26,19 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_frames_get_a_network_of_images() -> None:
-    assert check_env(CheckEnvConfig(env="Mock", steps=5)).model.endswith("as an image of 84x84 with 4 channels")
+    assert check_env(CheckEnvConfig(env="Mock", steps=5))[2].endswith("as an image of 84x84 with 4 channels")
 
 
 def test_an_environment_without_a_model_is_a_violation() -> None:
     config = CheckEnvConfig(env="CartPole-v1", steps=5, model=ModelConfig(model="deep"))
-    (violation,) = check_env(config).trial.violations
+    (violation,) = check_env(config)[1].violations
     assert violation.text.startswith("no model: --model deep takes an image")
 
 
 def test_a_model_that_no_training_has_room_for_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "memory_bytes", lambda: 1 << 30)
     config = CheckEnvConfig(env="CartPole-v1", steps=5, model=ModelConfig(model="mlp", hidden_sizes=(9000, 9000)))
-    (violation,) = check_env(config).trial.violations
+    (violation,) = check_env(config)[1].violations
     assert violation.text.startswith("no model: CartPole-v1 takes a model of 0.3")
     assert violation.text.endswith("this machine has 1 GiB")
 

@@ -8,7 +8,7 @@ import torch
 from kubebeast_learner.algorithm import Learner
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
 from kubebeast_learner.models import make_model
-from kubebeast_learner.run.finite import not_finite_in
+from kubebeast_learner.models.finite import not_finite_in
 from tests.unit.learner.algorithm.learning_data import VECTOR, discrete, random_rollout
 
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from kubebeast_common.cli.command import Command
 from kubebeast_common.cli.help.documentation import Setting, settings_of
 
 MOST_COLUMNS = 100
@@ -39,33 +40,24 @@ SOURCES = (
 HELP = ("-h, --help", "Show this text.")
 
 
-def help_text(
-    program: str,
-    summary: str,
-    example: str,
-    config_type: type,
-    *,
-    notes: Iterable[str] = (),
-    defaults: Any = None,
-    has_sources: bool = False,
-) -> str:
+def help_text(program: str, command: Command, *, notes: Iterable[str] = (), defaults: Any = None) -> str:
     """Returns the output of --help.
 
     Args:
         notes: Paragraphs after the summary.
         defaults: A configuration with the defaults; None uses those of the type.
-        has_sources: Adds the flags --config and --recipe.
     """
-    settings = list(settings_of(config_type, instance=defaults))
+    settings = list(settings_of(command.config_type, instance=defaults))
     positional = [setting for setting in settings if setting.is_positional]
     words = [program, *(setting.placeholder for setting in positional), "[options]"]
-    parts = [f"usage: {' '.join(words)}", *(_wrapped(text) for text in (summary, *notes)), f"example: {example}"]
+    parts = [f"usage: {' '.join(words)}", *(_wrapped(text) for text in (command.summary, *notes))]
+    parts.append(f"example: {program} {command.example}")
     if positional:
         parts.append(_group("Arguments", [(setting.placeholder, _explained(setting)) for setting in positional]))
     for title, group in _groups([setting for setting in settings if not setting.is_positional]):
         entries = [(_invocation(setting), _explained(setting)) for setting in group]
         parts.append(_group(title, entries))
-    parts.append(_group("Sources of settings" if has_sources else "Help", [*(SOURCES if has_sources else ()), HELP]))
+    parts.append(_group("Sources of settings", [*SOURCES, HELP]) if command.has_sources else _group("Help", [HELP]))
     return "\n\n".join(parts)
 
 

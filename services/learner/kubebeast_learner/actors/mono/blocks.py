@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -122,13 +121,9 @@ def copy_columns(source: Rollout, columns: list[int], target: Rollout, at: int) 
 def _allocate_leaf(leaf: Leaf, rows: tuple[int, int], interleaved: bool, allocate: Allocate) -> Tensor:
     """Returns a tensor [*rows, *row_shape], with frames innermost in memory if interleaved."""
     if not interleaved:
-        return allocate((*rows, *leaf.row_shape), _torch_dtype(leaf.dtype))
+        return allocate((*rows, *leaf.row_shape), getattr(torch, leaf.dtype))
     num_frames, *frame = leaf.row_shape
-    return allocate((*rows, *frame, num_frames), _torch_dtype(leaf.dtype)).movedim(-1, len(rows))
-
-
-def _torch_dtype(name: str) -> torch.dtype:
-    return torch.from_numpy(np.empty(0, name)).dtype
+    return allocate((*rows, *frame, num_frames), getattr(torch, leaf.dtype)).movedim(-1, len(rows))
 
 
 def _aligned(size: int) -> int:

@@ -6,12 +6,11 @@ interpreter's lock from the threads of inference.
 
 import logging
 from collections.abc import Callable, Hashable
-from dataclasses import fields
 
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.rollout import Rollout, map_tensors, to_host
+from kubebeast_learner.algorithm.rollout import Rollout, map_tensors, tensors_of, to_host
 from kubebeast_learner.machine.cuda_graph import CaptureError, Recorder
 
 _log = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class _Graph:
 
     def __init__(self, update: Callable[[Rollout], Tensor], rollout: Rollout, recorder: Recorder) -> None:
         self._rollout = map_tensors(torch.clone, rollout)
-        self._tensors = _tensors_of(self._rollout)
+        self._tensors = tensors_of(self._rollout)
         self._numbers: Tensor
 
         def work() -> None:
@@ -74,17 +73,11 @@ class _Graph:
         self._start = recorder.record(work)
 
     def start(self, rollout: Rollout) -> Callable[[], list[float]]:
-        torch._foreach_copy_(self._tensors, _tensors_of(rollout), non_blocking=True)
+        torch._foreach_copy_(self._tensors, tensors_of(rollout), non_blocking=True)
         self._start()
         return lambda: to_host(self._numbers)[0].tolist()
 
 
-def _tensors_of(rollout: Rollout) -> list[Tensor]:
-    values = [getattr(rollout, field.name) for field in fields(rollout)]
-    tensors = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
-    return [each for each in tensors if isinstance(each, Tensor)]
-
-
 def _layout_of(rollout: Rollout) -> Hashable:
-    layouts = tuple((each.dtype, each.shape, each.stride()) for each in _tensors_of(rollout))
+    layouts = tuple((each.dtype, each.shape, each.stride()) for each in tensors_of(rollout))
     return layouts, rollout.num_replayed

@@ -10,7 +10,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, write_row
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
-from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.algorithm.rollout import tensors_of
 from kubebeast_learner.distributions import ActionDistribution
 
 SPEC = EnvSpec(
@@ -31,17 +31,6 @@ LAYOUTS = pytest.mark.parametrize("layout", [LAYOUT, INTERLEAVED])
 
 def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros(shape, dtype=dtype)
-
-
-def tensors(rollout: Rollout) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-
-    def collect(tensor: torch.Tensor) -> torch.Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(collect, rollout)
-    return found
 
 
 @LAYOUTS
@@ -74,7 +63,7 @@ def test_a_row_is_written_as_it_is(layout: BlockLayout) -> None:
 def test_blocks_share_memory_without_overlap(layout: BlockLayout) -> None:
     memory = shared_memory(2 * layout.num_bytes(3))
     first, second = layout.blocks_in(memory, 3)
-    all_tensors = [*tensors(first), *tensors(second)]
+    all_tensors = [*tensors_of(first), *tensors_of(second)]
     for number, tensor in enumerate(all_tensors):
         tensor.fill_(number % 2)
     for number, tensor in enumerate(all_tensors):
@@ -86,10 +75,10 @@ def test_blocks_share_memory_without_overlap(layout: BlockLayout) -> None:
 @LAYOUTS
 def test_columns_of_several_blocks_become_one_batch(layout: BlockLayout) -> None:
     source, other, batch = (layout.make(size, allocate) for size in (3, 4, 4))
-    for number, tensor in enumerate([*tensors(source), *tensors(other)]):
+    for number, tensor in enumerate([*tensors_of(source), *tensors_of(other)]):
         columns = torch.arange(tensor.shape[1]).view(1, -1, *[1] * (tensor.ndim - 2))
         tensor.copy_((columns + number) % 2)
     copy_columns(source, [1, 2], batch, 0)
     copy_columns(other, [0, 3], batch, 2)
-    for mixed, left, right in zip(tensors(batch), tensors(source), tensors(other), strict=True):
+    for mixed, left, right in zip(tensors_of(batch), tensors_of(source), tensors_of(other), strict=True):
         assert torch.equal(mixed, torch.cat([left[:, 1:3], right[:, [0, 3]]], dim=1))

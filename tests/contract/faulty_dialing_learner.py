@@ -30,7 +30,7 @@ class Context:
         raise EndError(code, details)
 
 
-class FaultyDiallingLearner:
+class FaultyDialingLearner:
     """A learner that dials again and again between enter and exit."""
 
     def __init__(self, fault: str, address: str) -> None:

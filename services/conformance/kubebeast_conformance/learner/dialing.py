@@ -7,7 +7,7 @@ import grpc
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.violation import require
 from kubebeast_conformance.learner.bad_messages import IN_ITS_PLACE, inner
-from kubebeast_conformance.learner.dialling_subject import DiallingLearner
+from kubebeast_conformance.learner.dialing_subject import DialingLearner
 from kubebeast_conformance.learner.playing import ACTIONS
 from kubebeast_conformance.learner.stream import FleetStream
 from kubebeast_protos.v1 import PROTOCOL_VERSION
@@ -16,7 +16,7 @@ from kubebeast_protos.v1 import actor_pool_pb2 as pb
 Code = grpc.StatusCode
 
 
-def plays(subject: DiallingLearner) -> None:
+def plays(subject: DialingLearner) -> None:
     """Plays two streams, one after the other."""
     before = pb.Welcome()
     for _ in range(2):
@@ -30,13 +30,13 @@ def plays(subject: DiallingLearner) -> None:
             stream.play(subject.options.num_steps)
 
 
-def shows_its_token(subject: DiallingLearner) -> None:
+def shows_its_token(subject: DialingLearner) -> None:
     if not subject.options.access.token_file:
         raise SkippedError("takes --token-file")
     subject.stream().call.close()
 
 
-def closes_its_side_after_a_bye(subject: DiallingLearner) -> None:
+def closes_its_side_after_a_bye(subject: DialingLearner) -> None:
     with subject.joined() as stream:
         stream.play(3)
         stream.send(pb.ActRequest(bye=pb.Bye(reason=pb.Bye.REASON_SHUTDOWN)))
@@ -45,10 +45,10 @@ def closes_its_side_after_a_bye(subject: DiallingLearner) -> None:
 
 def says_why(
     rule: str, code: grpc.StatusCode, send: Callable[[FleetStream], object]
-) -> Callable[[DiallingLearner], None]:
+) -> Callable[[DialingLearner], None]:
     """Returns a check that calls `send` in place of the third Observations."""
 
-    def run(subject: DiallingLearner) -> None:
+    def run(subject: DialingLearner) -> None:
         with subject.joined() as stream:
             stream.play(2)
             send(stream)
@@ -57,14 +57,14 @@ def says_why(
     return run
 
 
-def refuses_another_version(subject: DiallingLearner) -> None:
+def refuses_another_version(subject: DialingLearner) -> None:
     with subject.stream() as stream:
         stream.hello.protocol_version = PROTOCOL_VERSION + 1
         stream.send(pb.ActRequest(hello=stream.hello))
         stream.expect_end("S1", Code.FAILED_PRECONDITION, "in answer to a Hello of another major version")
 
 
-def waits_so_long(subject: DiallingLearner) -> None:
+def waits_so_long(subject: DialingLearner) -> None:
     options = subject.options
     with subject.joined() as stream:
         stream.step()

@@ -12,7 +12,7 @@ from kubebeast_conformance.wire.methods import PLAY
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 
-class DiallingLearner:
+class DialingLearner:
     """A learner that dials; the suite plays an env-server that listens. A context manager, which breaks its calls."""
 
     def __init__(self, options: Options) -> None:
@@ -22,7 +22,7 @@ class DiallingLearner:
         self._process: Process | None = None
         self._patience_s = options.patience_s
 
-    def __enter__(self) -> "DiallingLearner":
+    def __enter__(self) -> "DialingLearner":
         """Starts the command, if there is one. Raises OSError if that fails."""
         if self.options.command:
             words = [word.replace("{address}", self._listener.address) for word in self.options.command]

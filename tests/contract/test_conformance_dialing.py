@@ -3,11 +3,11 @@
 import pytest
 
 from kubebeast_conformance.check import Result, run_checks
-from kubebeast_conformance.learner.dialling_subject import DiallingLearner
+from kubebeast_conformance.learner.dialing_subject import DialingLearner
 from kubebeast_conformance.learner.subject import Options
-from kubebeast_conformance.learner.suite import DIALLING_CHECKS
+from kubebeast_conformance.learner.suite import DIALING_CHECKS
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
-from tests.contract.faulty_dialling_learner import FaultyDiallingLearner
+from tests.contract.faulty_dialing_learner import FaultyDialingLearner
 from tests.contract.faulty_learner import STEP_TIMEOUT_S
 
 FAULTS = {
@@ -22,9 +22,9 @@ def results(fault: str, *names: str) -> list[Result]:
     """Returns the results of these checks, or of all, on a learner with that fault."""
     patience_s = 3.0 if fault == "E9 open" else 20.0
     options = Options(address="127.0.0.1:0", num_steps=20, patience_s=patience_s, step_timeout_s=STEP_TIMEOUT_S)
-    checks = [check for check in DIALLING_CHECKS if not names or check.name in names]
+    checks = [check for check in DIALING_CHECKS if not names or check.name in names]
     assert len(checks) >= len(names)
-    with DiallingLearner(options) as subject, FaultyDiallingLearner(fault, subject.address):
+    with DialingLearner(options) as subject, FaultyDialingLearner(fault, subject.address):
         return list(run_checks(checks, subject, pb.ActResponse))
 
 
