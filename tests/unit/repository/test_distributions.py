@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from tests.unit.repository.test_repository import ROOT, repository_files
+from tests.unit.repository.documents import ROOT, repository_files
 
 FOLDERS = sorted(path.parent for path in repository_files() if path.name == "pyproject.toml" and path.parent != ROOT)
 LICENSE = (ROOT / "LICENSE").read_bytes()

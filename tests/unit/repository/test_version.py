@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from tests.unit.repository.test_repository import ROOT, text_files
+from tests.unit.repository.documents import ROOT, text_files
 
 TABLE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["bumpversion"]
 VERSION: str = TABLE["current_version"]
