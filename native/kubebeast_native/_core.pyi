@@ -220,7 +220,7 @@ class InferenceBatch:
     def truncated(self) -> NDArray[np.bool_]: ...
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """bool [N]: True for rows whose core_state must be zero."""
+        """bool [N]: True for rows that need a core_state of zeros."""
     @property
     def interrupted(self) -> NDArray[np.bool_]:
         """bool [N]: True if the row only keeps its environment's place, with an observation of zeros; if is_first is
@@ -320,8 +320,8 @@ class ActorPool:
 
     The first accepted Hello determines the EnvSpec unless `expected` is given. Until then, a Hello with an env_id other
     than `opening_env` is refused with UNAVAILABLE, unless that is empty. Streams that match the spec are welcomed after
-    `open`. Memory is bounded: there are at most max_envs slots, and a stream whose finished unrolls find the rollout
-    queue full receives no actions until the learner has caught up.
+    `open`. Memory is bounded: there are at most max_envs slots, and a stream receives no actions while the rollout
+    queue has no room for its finished unrolls.
     """
 
     def __init__(
@@ -399,7 +399,7 @@ class ActorPool:
                 and its turn is waited for unless it has no stream. Empty: one task, of any environment.
             keep_surplus: If True, a stream for which too few of the max_envs slots are free waits for its Welcome;
                 otherwise it is refused with RESOURCE_EXHAUSTED.
-            log_info: Keys of the environments' info whose values come with each Episode: at most 32, each of 1 to 100
+            log_info: Keys of numbers in the environments' info that come with each Episode: at most 32, of 1 to 100
                 printable ASCII characters.
 
         Raises:

@@ -42,7 +42,7 @@ def repository_files() -> list[Path]:
     """Returns files that are committed or would be: tracked files, and new ones that git does not ignore."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split("\0")
-    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    return [ROOT / name for name in names if name and (ROOT / name).exists()]
 
 
 def name(document: Path) -> str:

@@ -21,7 +21,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$/~-])/(?:work|root|home/\w+|Users/\w+)/[\w.
 
 
 def text_files() -> Iterator[tuple[Path, str]]:
-    for path in repository_files():
+    for path in filter(Path.is_file, repository_files()):
         try:
             yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

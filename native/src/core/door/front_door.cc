@@ -28,17 +28,6 @@ constexpr std::uint64_t kWakeId = 0;
 // Time for which an ended connection is remembered, as its calls come later.
 constexpr milliseconds kRememberedFor{500};
 
-// Costs of connections in the slow lane, in seconds of gRPC's thread: the setup, with or without a TLS handshake; a
-// byte of the most expensive flood; and a refused call. The lane may take a share of the thread's time. All its
-// connections may be floods, so that it owes more than it could have saved up.
-constexpr double kSlowLaneShare = 0.12;
-constexpr double kSlowLaneBurst = 0.12;
-constexpr double kSlowLaneDebt = 1.0;
-constexpr double kPlainCost = 0.0005;
-constexpr double kTlsCost = 0.002;
-constexpr double kByteCost = 0.25e-6;
-constexpr double kRefusalCost = 0.002;
-
 // Decodes an IPv6 address, which gRPC 1.51 writes as a part of a URI.
 std::string PlainPeer(const std::string& peer) {
   return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
@@ -47,7 +36,7 @@ std::string PlainPeer(const std::string& peer) {
 }  // namespace
 
 FrontDoor::FrontDoor(const Terms& terms, Handlers handlers)
-    : terms_(terms), handlers_(std::move(handlers)), slow_lane_(kSlowLaneBurst, kSlowLaneShare, kSlowLaneDebt) {}
+    : terms_(terms), handlers_(std::move(handlers)), slow_lane_(terms.tls) {}
 
 FrontDoor::~FrontDoor() {
   Stop();
@@ -96,7 +85,7 @@ FrontDoor::Room FrontDoor::MakeRoom(const std::string& peer, Lane lane, Clock::t
     Room room = Room::kFree;
     sent_away = Replaceable(HostOfPeer(peer), lane, now, room);
     if (room != Room::kFree && sent_away == nullptr) return room;
-    if (lane == Lane::kSlow && !slow_lane_.Take(now, terms_.tls ? kTlsCost : kPlainCost)) return Room::kIsFull;
+    if (lane == Lane::kSlow && !slow_lane_.Admit(now)) return Room::kIsFull;
   }
   if (sent_away == nullptr) return Room::kFree;
   Refuse(*sent_away, connection_refusal::kCrowded);
@@ -156,7 +145,7 @@ void FrontDoor::ChargeRefusal(const std::string& peer) {
   const auto id = ids_.find(plain);
   if (id == ids_.end()) return;
   const auto entry = entries_.find(id->second);
-  if (entry != entries_.end() && entry->second.lane == Lane::kSlow) slow_lane_.Charge(Clock::now(), kRefusalCost);
+  if (entry != entries_.end() && entry->second.lane == Lane::kSlow) slow_lane_.ChargeRefusal(Clock::now());
 }
 
 void FrontDoor::Refuse(Connection& connection, const ConnectionRefusal& refusal) {
@@ -228,7 +217,7 @@ void FrontDoor::ChargeBytes(std::uint64_t id, Clock::time_point now) {
   Entry& entry = found->second;
   if (entry.lane != Lane::kSlow || entry.stage == Stage::kTrusted) return;
   const std::uint64_t num_received = std::max(entry.connection->num_received(), entry.num_paid_for);
-  slow_lane_.Charge(now, kByteCost * static_cast<double>(num_received - entry.num_paid_for));
+  slow_lane_.ChargeBytes(num_received - entry.num_paid_for, now);
   entry.num_paid_for = num_received;
 }
 
@@ -326,12 +315,10 @@ std::shared_ptr<Connection> FrontDoor::Replaceable(const std::string& host, Lane
                                                    Room& room) {
   const Clock::time_point by_turn = now - kSlowLaneTurn;
   const Clock::time_point by_patience = now - terms_.patience / 2;
-  if (lane == Lane::kOpen) {
-    const auto num = num_new_open_.find(host);
-    if (num != num_new_open_.end() && num->second >= kMaxNewcomersOfHost) {
-      room = Room::kHostIsFull;
-      return Oldest(by_patience, [&](const Entry& entry) { return entry.lane == Lane::kOpen && entry.host == host; });
-    }
+  const auto of_host = num_new_open_.find(host);
+  if (lane == Lane::kOpen && of_host != num_new_open_.end() && of_host->second >= kMaxNewcomersOfHost) {
+    room = Room::kHostIsFull;
+    return Oldest(by_patience, [&](const Entry& entry) { return entry.lane == Lane::kOpen && entry.host == host; });
   }
   const bool is_full = newcomers_.size() >= kMaxNewcomers;
   if (!is_full && (lane == Lane::kOpen || num_new_slow_ < kMaxSlowNewcomers)) return nullptr;

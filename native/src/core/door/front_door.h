@@ -15,9 +15,9 @@
 #include <unordered_map>
 
 #include "absl/status/status.h"
-#include "access/token_bucket.h"
 #include "door/connection.h"
 #include "door/connection_refusal.h"
+#include "door/slow_lane.h"
 #include "sync/mutex.h"
 
 namespace kubebeast {
@@ -141,7 +141,7 @@ class FrontDoor {
   std::unordered_map<std::string, std::size_t> num_new_open_ ABSL_GUARDED_BY(mutex_);  // by host; none is 0
   std::size_t num_new_slow_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t num_without_stream_ ABSL_GUARDED_BY(mutex_) = 0;
-  TokenBucket slow_lane_ ABSL_GUARDED_BY(mutex_);
+  SlowLane slow_lane_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kubebeast

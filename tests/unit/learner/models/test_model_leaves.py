@@ -97,9 +97,9 @@ def test_every_image_layout_gives_the_same_pixels(leaf: Leaf, order: tuple[int, 
 @pytest.mark.parametrize(
     ("leaf", "hint"),
     [
-        (Leaf((64, 64, 64), "uint8", "eye"), "--image-layout eye=hwc or eye=chw says it"),
-        (Leaf((84, 3, 84), "uint8"), r"--image-layout \.=hwc or \.=chw says it"),
-        (Leaf((2, 9, 9, 9), "float32", "map"), "--image-layout map=khwc or map=kchw says it"),
+        (Leaf((64, 64, 64), "uint8", "eye"), "--image-layout eye=hwc or eye=chw names the axes"),
+        (Leaf((84, 3, 84), "uint8"), r"--image-layout \.=hwc or \.=chw names the axes"),
+        (Leaf((2, 9, 9, 9), "float32", "map"), "--image-layout map=khwc or map=kchw names the axes"),
         (Leaf((2, 4, 9, 9, 3), "uint8", "eyes"), ": --image-layout eyes=flat takes it as a vector"),
     ],
 )
