@@ -45,6 +45,14 @@ def repository_files() -> list[Path]:
     return [ROOT / name for name in names if name and (ROOT / name).exists()]
 
 
+def text_files() -> Iterator[tuple[Path, str]]:
+    for path in filter(Path.is_file, repository_files()):
+        try:
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
 def name(document: Path) -> str:
     return str(document.relative_to(ROOT))
 

@@ -3,29 +3,19 @@
 import dataclasses
 import re
 import tomllib
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from kubebeast_common.cli.command import find_commands
 from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
-from tests.unit.repository.documents import ROOT, repository_files
+from tests.unit.repository.documents import ROOT, repository_files, text_files
 from tests.unit.repository.shell import make_targets
 
 MAX_LINES = 350
 MAX_README_LINES = 120
 # Directories of a development machine; paths below them work on that machine only.
 MACHINE_PATH = re.compile(r"(?<![\w.$/~-])/(?:work|root|home/\w+|Users/\w+)/[\w.-]+")
-
-
-def text_files() -> Iterator[tuple[Path, str]]:
-    for path in filter(Path.is_file, repository_files()):
-        try:
-            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            continue
 
 
 def readme() -> str:
