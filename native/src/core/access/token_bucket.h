@@ -46,7 +46,7 @@ class TokenBucket {
   double per_second_;
   double debt_;
   double level_;
-  Clock::time_point filled_at_{};
+  Clock::time_point filled_at_;
 };
 
 }  // namespace kubebeast

@@ -92,7 +92,7 @@ class Connection {
   int fd_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t allowed_ ABSL_GUARDED_BY(mutex_);                   // in total
   std::uint64_t reserve_ ABSL_GUARDED_BY(mutex_) = kNewcomerBytes;  // at most, beyond the received bytes
-  Clock::time_point looked_at_ ABSL_GUARDED_BY(mutex_){};
+  Clock::time_point looked_at_ ABSL_GUARDED_BY(mutex_);
   bool has_stream_ ABSL_GUARDED_BY(mutex_) = false;  // or had one
   bool had_long_hello_ ABSL_GUARDED_BY(mutex_) = false;
   int num_hellos_ ABSL_GUARDED_BY(mutex_) = 0;  // expected now

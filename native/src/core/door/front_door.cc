@@ -295,19 +295,19 @@ void FrontDoor::SetStage(Entry& entry, Stage stage) {
 
 void FrontDoor::Count(const Entry& entry, int change) {
   const auto by = static_cast<std::size_t>(change);
-  if (entry.stage == Stage::kNew) {
-    if (change > 0) {
-      newcomers_.insert(entry.connection->id());
-    } else {
-      newcomers_.erase(entry.connection->id());
-    }
-    if (entry.lane == Lane::kSlow) {
-      num_new_slow_ += by;
-    } else if ((num_new_open_[entry.host] += by) == 0) {
-      num_new_open_.erase(entry.host);
-    }
-  } else if (entry.stage == Stage::kWithoutStream) {
-    num_without_stream_ += by;
+  if (entry.stage == Stage::kWithoutStream) num_without_stream_ += by;
+  if (entry.stage != Stage::kNew) return;
+  if (change > 0) {
+    newcomers_.insert(entry.connection->id());
+  } else {
+    newcomers_.erase(entry.connection->id());
+  }
+  if (entry.lane == Lane::kSlow) {
+    num_new_slow_ += by;
+  } else if (const std::size_t num = num_new_open_[entry.host] + by; num > 0) {
+    num_new_open_[entry.host] = num;
+  } else {
+    num_new_open_.erase(entry.host);
   }
 }
 

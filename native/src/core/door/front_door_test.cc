@@ -154,6 +154,7 @@ TEST_F(FrontDoorTest, NewcomersOfOneHostLeaveRoomForOthers) {
   Start(kNewcomerPatience);
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<TcpPair>> newcomers;
+  newcomers.reserve(FrontDoor::kMaxNewcomersOfHost + 1);
   for (std::size_t i = 0; i < FrontDoor::kMaxNewcomersOfHost; ++i) newcomers.push_back(Enter(Lane::kOpen, now));
   const std::string peer = newcomers.front()->client().peer();
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kOpen, now), Room::kHostIsFull);
@@ -170,6 +171,7 @@ TEST_F(FrontDoorTest, NewcomerOfTheSlowLaneMakesRoomAfterItsTurn) {
   Start();
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<TcpPair>> newcomers;
+  newcomers.reserve(FrontDoor::kMaxSlowNewcomers);
   for (std::size_t i = 0; i < FrontDoor::kMaxSlowNewcomers; ++i) newcomers.push_back(Enter(Lane::kSlow, now));
   const std::string peer = newcomers.front()->client().peer();
   EXPECT_EQ(door_->MakeRoom(peer, Lane::kSlow, now + milliseconds(1)), Room::kIsFull);

@@ -242,7 +242,7 @@ void TcpListener::AdmitWaiting() {
                  [this](WaitingRoom::Guest& guest) { return AdmitSlowly(guest); });
 }
 
-WaitingRoom::Answer TcpListener::AdmitInTurn(WaitingRoom::Guest& guest) {
+WaitingRoom::Answer TcpListener::AdmitInTurn(WaitingRoom::Guest& guest) const {
   using Answer = WaitingRoom::Answer;
   if (handlers_.is_blocked(guest.peer)) {  // since it came
     guest.lane = FrontDoor::Lane::kSlow;
@@ -275,7 +275,7 @@ WaitingRoom::Answer TcpListener::AdmitSlowly(WaitingRoom::Guest& guest) {
   return Answer::kTaken;
 }
 
-void TcpListener::Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal) {
+void TcpListener::Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal) const {
   close(fd);
   handlers_.on_refusal(peer, refusal);
 }
@@ -298,7 +298,7 @@ int TcpListener::CloseLate() {
   return static_cast<int>(std::chrono::ceil<milliseconds>(silent_.front().until - now).count());
 }
 
-void TcpListener::ReportError(const char* what) {
+void TcpListener::ReportError(const char* what) const {
   handlers_.on_error(absl::ErrnoToStatus(errno, what));
   std::this_thread::sleep_for(kPause);
 }

@@ -64,13 +64,13 @@ class TcpListener {
   bool CheckOpening(int fd, const ConnectionRefusal** refusal) const;
   void Wait(int fd, const std::string& peer, FrontDoor::Lane lane);
   void AdmitWaiting();
-  WaitingRoom::Answer AdmitInTurn(WaitingRoom::Guest& guest);
+  WaitingRoom::Answer AdmitInTurn(WaitingRoom::Guest& guest) const;
   WaitingRoom::Answer AdmitSlowly(WaitingRoom::Guest& guest);
-  void Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal);
+  void Refuse(int fd, const std::string& peer, const ConnectionRefusal& refusal) const;
   // Closes connections that were silent or waited for too long. Returns the milliseconds until the next check, or -1 if
   // there is nothing to check.
   int CloseLate();
-  void ReportError(const char* what);
+  void ReportError(const char* what) const;
 
   // A connection that has sent nothing yet.
   struct Open {
@@ -83,7 +83,7 @@ class TcpListener {
   std::vector<int> listening_;
   std::deque<Open> silent_;  // oldest first
   WaitingRoom waiting_;
-  Clock::time_point next_admission_{};
+  Clock::time_point next_admission_;
   int wake_[2] = {-1, -1};  // a pipe; closing it wakes the thread
   std::atomic<bool> stopping_ = false;
   Terms terms_;
