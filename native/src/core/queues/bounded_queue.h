@@ -307,7 +307,7 @@ class BoundedQueue {
   }
 
   // Moves the items from `begin` on to `out`.
-  static void MoveOut(Waiting& items, Waiting::iterator begin, std::vector<T>& out) {
+  static void MoveOut(Waiting& items, typename Waiting::iterator begin, std::vector<T>& out) {
     out.insert(out.end(), std::make_move_iterator(begin), std::make_move_iterator(items.end()));
     items.erase(begin, items.end());
   }
