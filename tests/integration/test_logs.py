@@ -134,3 +134,15 @@ def test_text_stays_text_where_it_is_asked_for(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert re.search(r"^[\d-]+ [\d:,]+ INFO MainProcess saved ", process.stderr, re.M)
     assert "{" not in process.stdout and "\x1b" not in process.stderr
+
+
+@pytest.mark.parametrize("name", ["mono", "train"])
+def test_a_training_starts_with_three_lines(tmp_path: Path, name: str) -> None:
+    flags = ("--env=CartPole-v1", "--total-steps=200", "--log-format=text", "--progress=none")
+    process = run_command(training_command(name, tmp_path, *flags))
+    assert process.returncode == 0
+    lines = [re.sub(r"^[\d-]+ [\d:,]+ INFO MainProcess ", "", line) for line in process.stderr.splitlines()]
+    starts = [line for line in lines if not re.search(" joined | left |^saved ", line)]
+    assert [
+        re.match(r"kubebeast \w+: settings|MLPTorso takes|training on cpu", line) is not None for line in starts
+    ] == [True] * 3

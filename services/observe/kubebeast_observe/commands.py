@@ -8,8 +8,8 @@ from kubebeast_common.cli.sources import LayeredFlags, layer_flags
 from kubebeast_observe.settings import FleetConfig, FleetScaleConfig, PlotConfig, ReportConfig, TopConfig
 
 
-def _command(summary: str, example: str, config_type: type, target: str) -> Command:
-    return Command(summary=summary, example=example, config_type=config_type, target=f"kubebeast_observe.{target}")
+def _command(summary: str, examples: Sequence[str], config_type: type, target: str) -> Command:
+    return Command(summary=summary, examples=examples, config_type=config_type, target=f"kubebeast_observe.{target}")
 
 
 def layer_top_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:
@@ -20,18 +20,30 @@ def layer_top_flags(config_type: type, user_flags: Sequence[str], environ: Mappi
 
 
 COMMANDS = {
-    "plot": _command("Draw learning curves of runs.", "cartpole --out cartpole.png", PlotConfig, "plot.command:run"),
-    "report": _command("Write a page about a run.", "cartpole", ReportConfig, "report.command:run"),
+    "plot": _command(
+        "Draw learning curves of runs.",
+        ["cartpole --out cartpole.png", "pong-seed1 pong-seed2 --threshold 15 --csv"],
+        PlotConfig,
+        "plot.command:run",
+    ),
+    "report": _command(
+        "Write a page about a run.", ["cartpole", "cartpole --text"], ReportConfig, "report.command:run"
+    ),
     "top": dataclasses.replace(
-        _command("Watch a learner and its env-servers.", "127.0.0.1:9090", TopConfig, "top.command:run"),
+        _command(
+            "Watch a learner and its env-servers.",
+            ["127.0.0.1:9090", "--namespace training --release catch"],
+            TopConfig,
+            "top.command:run",
+        ),
         layer_flags=layer_top_flags,
     ),
     "fleet": _command(
-        "Show learner and env-servers in Kubernetes.", "--release catch --watch", FleetConfig, "fleet.status:run"
+        "Show learner and env-servers in Kubernetes.", ["--release catch --watch"], FleetConfig, "fleet.status:run"
     ),
     "fleet scale": _command(
         "Set how many env-servers a group has in Kubernetes.",
-        "envserver 8 --release catch",
+        ["envserver 8 --release catch"],
         FleetScaleConfig,
         "fleet.scale:run",
     ),

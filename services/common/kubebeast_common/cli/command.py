@@ -24,8 +24,8 @@ LayerFlags = Callable[[type, Sequence[str], Mapping[str, str]], LayeredFlags]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
     summary: str
-    example: str
-    """Words after `kubebeast NAME`."""
+    examples: Sequence[str]
+    """Words after `kubebeast NAME`, for the end of --help."""
     config_type: type
     target: str
     """module:function, called with the configuration; imported late, as torch takes seconds."""

@@ -42,7 +42,7 @@ class CompletionConfig:
 COMMANDS = {
     "completion": Command(
         summary="Print a shell script that completes commands and flags.",
-        example="bash",
+        examples=["bash"],
         config_type=CompletionConfig,
         target="kubebeast_common.cli.completion:run",
     )

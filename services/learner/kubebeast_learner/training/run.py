@@ -2,11 +2,11 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
@@ -187,18 +187,15 @@ def _load_newest(store: CheckpointStore) -> tuple[str, Checkpoint] | None:
 
 
 def _settle(config: TrainingConfig, saved: tuple[str, Checkpoint] | None) -> None:
-    """Logs the settings and their changes since the checkpoint. Raises ConfigError if the checkpoint forbids one."""
+    """Logs the settings that have changed since the checkpoint. Raises ConfigError if it forbids such a change."""
+    if saved is None:
+        return
+    place, checkpoint = saved
     settings = as_settings(config)
-    changed: Mapping[str, tuple[Any, Any]] = {}
-    if saved is not None:
-        place, checkpoint = saved
-        before = as_settings(TrainingConfig()) | dict(checkpoint.config)  # older checkpoints lack newer settings
-        with taking_over(place, "config"):
-            changed = changes(settings, before)
-        check_resume(settings, before, place)
-    defaults = as_settings(type(config)())
-    chosen = " ".join(f"{name}={value}" for name, value in settings.items() if value != defaults.get(name))
-    logger.info("settings other than the defaults, config.yaml of the run has all: %s", chosen or "none")
+    before = as_settings(TrainingConfig()) | dict(checkpoint.config)  # older checkpoints lack newer settings
+    with taking_over(place, "config"):
+        changed = changes(settings, before)
+    check_resume(settings, before, place)
     if changed:
         logger.info(
             "changed since the checkpoint: %s", ", ".join(f"{name} {a} -> {b}" for name, (a, b) in changed.items())

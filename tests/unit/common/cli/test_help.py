@@ -29,7 +29,7 @@ def test_help_shows_the_defaults_that_recipe_file_and_environment_leave(
 
 
 @pytest.mark.parametrize("name", find_commands())
-def test_help_names_every_setting_under_titles_of_words_and_shows_an_example(
+def test_help_names_every_setting_under_titles_of_words_and_ends_with_examples(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -38,8 +38,10 @@ def test_help_names_every_setting_under_titles_of_words_and_shows_an_example(
     settings = setting_types(find_commands()[name].config_type)
     named = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
     assert {f"--{setting.replace('_', '-')}" for setting in settings} <= named
-    assert [line for line in lines if len(line) > 80 and not line.startswith("example: ")] == []
-    assert lines[0].startswith(f"usage: kubebeast {name}") and f"example: kubebeast {name} " in "\n".join(lines)
+    assert lines[0].startswith(f"usage: kubebeast {name}")
+    examples = lines[lines.index("Examples:") + 1 :]
+    assert examples == [f"  kubebeast {name} {example}" for example in find_commands()[name].examples]
+    assert [line for line in lines if len(line) > 80 and line not in examples] == []
     titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert titles and not any("settings" in title and "." in title for title in titles)
     if "env" in settings:
@@ -47,9 +49,15 @@ def test_help_names_every_setting_under_titles_of_words_and_shows_an_example(
 
 
 @pytest.mark.parametrize("name", find_commands())
-def test_the_example_of_a_command_is_accepted(started: list[Any], name: str, tmp_path: Path) -> None:
-    assert cli.main([*name.split(), *find_commands()[name].example.split()]) == 0
-    assert len(started) == 1
+def test_the_examples_of_a_command_are_accepted(
+    started: list[Any], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pong.yaml").write_text("env: PongNoFrameskip-v4\n", encoding="utf-8")
+    examples = find_commands()[name].examples
+    for example in examples:
+        assert cli.main([*name.split(), *example.split()]) == 0
+    assert len(started) == len(examples) > 0
 
 
 def test_a_text_of_help_breaks_where_a_line_is_full(

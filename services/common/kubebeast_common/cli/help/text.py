@@ -1,4 +1,4 @@
-"""Output of `kubebeast COMMAND --help`: usage, an example, and every setting in groups, with its default."""
+"""Output of `kubebeast COMMAND --help`: usage, every setting in groups with its default, and examples."""
 
 import dataclasses
 import json
@@ -51,13 +51,13 @@ def help_text(program: str, command: Command, *, notes: Iterable[str] = (), defa
     positional = [setting for setting in settings if setting.is_positional]
     words = [program, *(setting.placeholder for setting in positional), "[options]"]
     parts = [f"usage: {' '.join(words)}", *(_wrapped(text) for text in (command.summary, *notes))]
-    parts.append(f"example: {program} {command.example}")
     if positional:
         parts.append(_group("Arguments", [(setting.placeholder, _explained(setting)) for setting in positional]))
     for title, group in _groups([setting for setting in settings if not setting.is_positional]):
         entries = [(_invocation(setting), _explained(setting)) for setting in group]
         parts.append(_group(title, entries))
     parts.append(_group("Sources of settings", [*SOURCES, HELP]) if command.has_sources else _group("Help", [HELP]))
+    parts.append("\n".join(["Examples:", *(f"  {program} {example}" for example in command.examples)]))
     return "\n\n".join(parts)
 
 
