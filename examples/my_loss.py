@@ -15,6 +15,6 @@ def my_loss(
 ) -> LossOutput:
     """Adds the squared logits of the valid transitions to IMPALA's loss, so that no action's probability vanishes."""
     loss = impala_loss(output, rollout, config, entropy_cost)
-    squares = output.policy_logits[:-1].square().sum(dim=-1).masked_fill(~rollout.valid, 0.0)
-    penalty = logit_cost * squares.sum()
+    policy_logits = output.policy_logits[:-1].masked_fill(~rollout.valid.unsqueeze(-1), 0.0)
+    penalty = logit_cost * policy_logits.square().sum()
     return loss._replace(total=loss.total + penalty, parts={**loss.parts, "logit_penalty": LossPart(penalty.detach())})
