@@ -44,12 +44,21 @@ def test_a_named_recipe_is_taken_for_any_environment() -> None:
     assert recipe is not None and recipe.name == "atari"
 
 
+@pytest.mark.parametrize("name", ["vector", "control", "grid"])
+def test_a_recipe_for_a_kind_of_environment_is_chosen_by_its_name_only(name: str) -> None:
+    recipe = choose_recipe(name, "Acrobot-v1")
+    assert recipe is not None and recipe.name == name and recipe.settings["reward_clipping"] == "none"
+    assert choose_recipe("auto", name) is None and choose_recipe("auto", "") is None
+
+
 def test_none_is_no_recipe() -> None:
     assert choose_recipe("none", "CartPole-v1") is None
 
 
 def test_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"recipe = 'chess'.*CartPole-v1, Catch, Pendulum-v1, mujoco, atari"):
+    with pytest.raises(
+        ConfigError, match=r"recipe = 'chess'.*vector, control, grid, CartPole-v1, Catch, Pendulum-v1, mujoco, atari"
+    ):
         choose_recipe("chess", "CartPole-v1")
 
 
