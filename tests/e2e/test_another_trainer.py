@@ -12,8 +12,8 @@ PROGRAM = ROOT / "examples" / "fleet_ppo.py"
 CODE = "trainer"
 ENVS_PER_STREAM, NUM_STREAMS = 2, 2
 """Environments and streams that play; further streams wait in reserve."""
-ENDS_WITHIN_S = 60.0
-"""Longest time from SIGTERM to the end; the grace period is longer."""
+GRACE_S = 900
+"""Grace period, longer than READY_S: a trainer that ignored SIGTERM would not end in time."""
 SMALL = {"requests": {"cpu": "50m", "memory": "128Mi"}}
 LINE = re.compile(r"^step (\d+) .* lost (\d+)$", re.MULTILINE)
 
@@ -37,6 +37,7 @@ def values() -> dict[str, Any]:
             "extraVolumeMounts": [{"name": CODE, "mountPath": f"/{CODE}", "readOnly": True}],
             "resources": {"requests": {"cpu": "100m", "memory": "512Mi"}},
             "persistence": {"enabled": False},
+            "terminationGracePeriodSeconds": GRACE_S,
         },
         "token": {"enabled": True, "value": "open-sesame"},
         "envserverDefaults": {"replicas": NUM_STREAMS, "envsPerStream": ENVS_PER_STREAM, "resources": SMALL},
@@ -114,7 +115,7 @@ def test_a_fleet_that_is_gone_and_comes_back_is_waited_for(training: Release) ->
 
 def test_it_ends_when_it_is_told_to(training: Release) -> None:
     pod = training.learner()["metadata"]
-    training.namespace.kubectl("delete", "pod", pod["name"], f"--timeout={ENDS_WITHIN_S:.0f}s")
+    training.namespace.kubectl("delete", "pod", pod["name"], f"--timeout={READY_S:.0f}s")
 
     training.wait_for_ready_learner(other_than=pod["uid"])
     wait_for_updates(training, 2)

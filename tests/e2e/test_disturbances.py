@@ -8,8 +8,6 @@ import pytest
 from tests.e2e.cluster import eventually, is_ready, num_restarts, run
 from tests.e2e.release import READY_S, Release, check_books
 
-STREAMS_BACK_S = 30.0
-"""Longest time from a learner that is ready again to the streams of all env-servers."""
 WINDOW_S = 8.0
 ENVIRONMENTS = "environments"
 
@@ -102,7 +100,7 @@ def test_a_deleted_learner_resumes_and_env_servers_come_back_by_themselves(train
 
     training.namespace.kubectl("delete", "pod", pod["name"])
     learner = training.wait_for_ready_learner(other_than=pod["uid"])
-    training.wait_for_streams(2, within_s=STREAMS_BACK_S)
+    training.wait_for_streams(2, within_s=READY_S)
 
     assert training.wait_for_step(step + 1)["kubebeast_learner_step"] > step
     log = training.namespace.kubectl("logs", pod["name"])

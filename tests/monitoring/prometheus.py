@@ -16,7 +16,7 @@ from harness.ports import free_port
 from harness.processes.env_server import ROOT
 
 REQUEST_S = 10.0
-START_S = 60.0
+START_S = 300.0
 POLL_S = 0.25
 
 T = TypeVar("T")

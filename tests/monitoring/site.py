@@ -23,7 +23,7 @@ STEP_MS = 22.0
 """Duration of an environment's step in a healthy env-server."""
 GROUP = "paced"
 WAIT_S = 300.0
-START_S = 100.0
+START_S = 300.0
 """Time for a learner to import torch and for env-servers to join it, on a busy machine."""
 KNOWN_S = 25
 """Seconds of history that give every window of the rules and panels data."""
