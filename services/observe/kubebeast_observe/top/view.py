@@ -98,7 +98,7 @@ TROUBLES = {
     "batches never answered": "kubebeast_inference_dropped_total",
     "streams refused": "kubebeast_streams_refused_total",
     "streams without a token": "kubebeast_streams_unauthenticated_total",
-    "dials in vain": "kubebeast_dials_failed_total",
+    "failed dials": "kubebeast_dials_failed_total",
     "restarts of actors": "kubebeast_actor_restarts_total",
 }
 

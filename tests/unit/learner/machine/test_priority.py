@@ -29,7 +29,7 @@ def test_a_thread_gives_way_with_those_that_it_starts_and_nobody_else() -> None:
     thread.start()
     thread.join()
 
-    assert seen == [before + 3, before + 3]
+    assert seen == [min(before + 3, 19)] * 2  # 19 is the lowest priority (getpriority(2))
     assert priority_of_this_thread() == before
 
 
