@@ -23,8 +23,8 @@ max by (cluster, namespace, job) (
         hold="$quick",
         summary=f"The learner of {WHERE} trains without saving.",
         says="The last checkpoint is {{ $value | humanizeDuration }} old.",
-        meaning="The limit is three times the interval of the checkpoints before it, or half an hour if there were "
-        "fewer than two. A crash now loses the training since the last checkpoint.",
+        meaning="No checkpoint was saved for three times the usual interval, or for half an hour if there are fewer "
+        "than two earlier ones. A crash now loses the training since the last checkpoint.",
         panels=["Age of the last checkpoint", "Checkpoints that failed", "Duration of a checkpoint"],
         steps=[
             "Check for failed checkpoints, and read the learner's log.",
@@ -58,7 +58,7 @@ min by (cluster, namespace, job) (
         hold="$quick",
         summary=f"The volume of the run of {WHERE} is nearly full.",
         says="{{ $value | humanize1024 }}B are free.",
-        meaning="Less than ten checkpoints fit on the volume, or less than a tenth of a small volume is free. Once "
+        meaning="Fewer than ten checkpoints fit on the volume, or less than a tenth of a small volume is free. Once "
         "the volume is full, rows of the logs are dropped and checkpoints fail. Training continues, but a crash then "
         "loses the training since the last checkpoint.",
         panels=["Free space of the volume", "Size of a checkpoint"],
@@ -74,7 +74,7 @@ min by (cluster, namespace, job) (
         summary=f"The run of {WHERE} cannot write its files.",
         says="About {{ $value | humanize }} writes failed in $long.",
         meaning="Training continues. Rows of logs.csv and of TensorBoard are lost until the volume accepts writes "
-        "again; this needs no restart.",
+        "again.",
         panels=["Writes that failed", "Free space of the volume", "Checkpoints that failed"],
         steps=[
             "The learner's log contains the first error of the file system, and a line when writes succeed again.",

@@ -52,11 +52,11 @@ or on (cluster, namespace, job)
 max by (cluster, namespace, job) (kubebeast_streams_missed) > 0.5"""),
         hold="$quick",
         summary=f"An env-server of {WHERE} is gone: {_SERVER}",
-        says="It left without a Bye within the last $long, and no replacement has come for $quick. The alert names no "
-        "pod if Prometheus did not read it, still reads it, or cannot distinguish it from others that left with a Bye "
-        "at the same time.",
-        meaning="Its process was killed, its node failed, or the network between failed. Its running episodes were "
-        "cut short; only steps in progress were lost. A fleet that is scaled down sends a Bye, which fires no alert.",
+        says="An env-server left without a Bye within the last $long, and no replacement has come for $quick. The "
+        "alert has no pod if Prometheus never read the pod, still reads it, or cannot distinguish it from pods that "
+        "left with a Bye at the same time.",
+        meaning="Its process was killed, its node failed, or its network to the learner failed. Its running episodes "
+        "were cut short; only steps in progress were lost. A fleet that is scaled down sends a Bye: no alert.",
         panels=["Streams", "Streams that end or are turned away", "Pods, the slowest first"],
         steps=[
             "Run `kubectl get pods -o wide` with the label `app.kubernetes.io/component=envserver`. Look for Pending, "
@@ -76,7 +76,8 @@ sum by ({_POD}) (
         hold="$quick",
         summary=f"Environments of {WHERE} are quarantined on {_SERVER}.",
         says="{{ $value }} of its environments or streams failed so often that they are not created again.",
-        meaning="The other environments continue.",
+        meaning="An env-server no longer creates at least one of its environments or streams, because it failed too "
+        "often. The other environments continue.",
         panels=["Restarts and quarantine", "Failures of environments", "Pods, the slowest first"],
         steps=[
             "Compare the failures by kind, and with those of other pods.",

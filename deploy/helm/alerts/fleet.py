@@ -55,9 +55,9 @@ max by (cluster, namespace, job) (
         hold="$patient",
         summary=f"A learner of {WHERE} has too few env-servers.",
         says="Rank {{ $labels.rank }} contributed nothing to {{ $value | humanizePercentage }} of the updates.",
-        meaning="The other learners train without the share of this one: batches are smaller, and a GPU is idle. "
-        "Meanwhile KubeBeastLearnerStarved and KubeBeastFleetIdle do not fire: more env-servers for this learner "
-        "resolve both.",
+        meaning="One of several learners (a rank) often has no batch, so the others train without it: batches are "
+        "smaller, and its GPU is idle. While this alert fires, KubeBeastLearnerStarved and KubeBeastFleetIdle do not, "
+        "because the remedy is the same: more streams for this learner.",
         panels=["Streams", "Updates without a share", "Time spent waiting"],
         steps=[
             "`kubebeast fleet` shows the streams of each learner. Streams choose a learner by chance: if there are "
@@ -91,7 +91,8 @@ sum by (cluster, namespace, job) (increase(kubebeast_streams_ended_total{reason!
         hold="$patient",
         summary=f"Streams of {WHERE} come and go.",
         says="About {{ $value | humanize }} streams were lost in $window, more than the fleet has.",
-        meaning="Only steps in progress are lost, but episodes are cut short, and the fleet starts over and over.",
+        meaning="Within $window, more streams ended without a Bye than are connected on average. Only steps in "
+        "progress are lost, but episodes are cut short, and the fleet keeps restarting.",
         panels=["Streams that end or are turned away", "Reconnects", "Failures of environments"],
         steps=[
             "Compare the ended streams by reason at the learner, and by code at the env-servers.",
@@ -113,7 +114,8 @@ sum by (cluster, namespace, job) (
         hold="$patient",
         summary=f"The learner of {WHERE} refuses streams.",
         says="It refuses about {{ $value | humanize }} in $window, for $patient or more.",
-        meaning="An env-server that does not fit dials again and again, and its CPU costs money.",
+        meaning="The learner keeps refusing an env-server that does not match the run or has no valid token. Its pod "
+        "is restarted again and again, and its CPU costs money.",
         panels=["Streams that end or are turned away", "Places taken", "Reconnects"],
         steps=[
             "The learner's log contains the host and the reason, and the env-server's log contains the field.",

@@ -39,10 +39,10 @@ unless on (cluster, namespace, job) (
 )""",
         hold="$quick",
         summary=f"The learner of {WHERE} is gone.",
-        says="Its env-servers are up, but Prometheus has not read the learner for $quick. If env-servers are not "
-        "scraped, Prometheus has read the learner within the last $history.",
+        says="Prometheus has not read the learner for $quick, but its env-servers are up. If Prometheus does not read "
+        "the env-servers, the alert fires if it has read the learner within the last $history.",
         meaning="Nothing is learned. Env-servers keep dialing and lose nothing. The alert does not fire for a "
-        "finished run, or for a release that is gone together with its env-servers.",
+        "finished run, or for an uninstalled release if Prometheus has read its env-servers.",
         panels=["Verdict", "Env-steps"],
         steps=[
             "Run `kubebeast fleet`: it shows why the pod is missing, e.g. a quota, or a missing image, node or volume.",
@@ -53,8 +53,8 @@ unless on (cluster, namespace, job) (
             "Run `kubectl describe pod`. OOMKilled: raise the memory limit. A failed probe: read the log.",
             "Run `kubectl logs --previous`. Exit status 2 means a wrong setting.",
             "If the learner runs but is not scraped, check the NetworkPolicy and the labels of the ServiceMonitor.",
-            "If the release was uninstalled on purpose and no env-server is scraped, silence the alert. It ends after "
-            "$history.",
+            "If you uninstalled the release and Prometheus never read its env-servers, silence the alert. It ends "
+            "after $history.",
         ],
     ),
     "KubeBeastLearnerRestarting": Alert(
@@ -70,7 +70,8 @@ max by (cluster, namespace, job) (
 ) >= 3"""),
         summary=f"The learner of {WHERE} restarts repeatedly.",
         says="It was killed or failed {{ $value | humanize }} times within the last $loop.",
-        meaning="The training since the newest checkpoint is repeated after each crash. A learner that is replaced by "
+        meaning="The learner crashed at least three times within $loop, and the training since the newest checkpoint "
+        "is repeated after each crash. A learner that is replaced by "
         "an upgrade, a drain or a deleted pod saves before it exits, and does not count.",
         panels=["Starts of the learner", "Memory of the learner", "Age of the last checkpoint"],
         steps=[
@@ -94,8 +95,8 @@ and on (cluster, namespace, job) max_over_time(kubebeast_streams[$stall]) > 0"""
         hold="$quick",
         summary=f"The training of {WHERE} makes no progress.",
         says="Its highest step within the last $stall is {{ $value | humanize }}, no higher than before.",
-        meaning="The learner has env-servers but makes no lasting progress: it stands still, or it restarts before it "
-        "gets beyond its newest checkpoint.",
+        meaning="The learner has env-servers but has made no new step within $stall: it stands still, or it crashes "
+        "again and again before it can save its next checkpoint.",
         panels=["Starts of the learner", "Env-steps", "Time spent waiting", "Age of the last checkpoint"],
         steps=[
             "Together with KubeBeastLearnerRestarting, this alert means that the learner crashes before its first "
@@ -130,7 +131,8 @@ max by (cluster, namespace, job) (
         hold="$patient",
         summary=f"The learner of {WHERE} learns from old policies.",
         says="The weights that acted are {{ $value | humanize }} updates old.",
-        meaning="V-trace corrects for old policies: it learns less from their steps.",
+        meaning="The policy lag is above 20 updates on average. V-trace corrects for old policies, but learns less "
+        "from their steps.",
         panels=["Policy lag", "Importance weights of V-trace", "Waits of rollouts and streams"],
         steps=[
             "Together with KubeBeastFleetIdle, this alert means that the fleet is too large for the learner: remove "
@@ -173,8 +175,8 @@ count by (cluster, namespace, job) (
         hold="$lenient",
         summary=f"The run of {WHERE} has finished and holds a GPU.",
         says="The learner is idle and holds {{ $value }} GPU.",
-        meaning="After its last step, the learner stays ready until the release is paused, extended or uninstalled, "
-        "and so do its env-servers.",
+        meaning="After the last step, the learner and its env-servers stay until the release is paused, extended or "
+        "uninstalled.",
         panels=["Verdict", "GPU memory"],
         steps=[
             "To free the GPU and the nodes and keep the run, use `helm upgrade` with `paused=true`.",

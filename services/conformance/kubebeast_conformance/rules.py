@@ -32,7 +32,7 @@ RULES = (
     Rule(
         "C6",
         "learner",
-        "The learner closes a connection without a stream that keeps sending frames or calls of any kind. Meanwhile "
+        "The learner closes a connection that has no stream but keeps sending frames or calls of any kind. Meanwhile "
         "other streams continue, and a peer with the correct token can connect.",
         unseen="the whole rule without --floods",
     ),
@@ -67,7 +67,8 @@ RULES = (
     Rule(
         "H6",
         "env-server",
-        "frame_stack is 0 to 256, for an action leaf 0 or 1. Only action leaves of floats may be bounded.",
+        "frame_stack is 0 to 256, for an action leaf 0 or 1; 0 means 1, no stack. Only action leaves of floats may be "
+        "bounded.",
     ),
     Rule(
         "H7",
@@ -130,7 +131,7 @@ RULES = (
         "O4",
         "env-server",
         "A leaf has the encoding that the Welcome chose. Its uncompressed size is (B + (frame_stack - 1) * rows with "
-        "is_first) * product(shape) * itemsize bytes. An LZ4 block has no size prefix.",
+        "is_first) * product(shape) * itemsize bytes, with frame_stack at least 1. An LZ4 block has no size prefix.",
     ),
     Rule("O5", "env-server", "Every element of a float leaf is finite, also after rounding to float32."),
     Rule("O6", "env-server", "Elements of a leaf with num_categories = n are 0 to n - 1, those of DTYPE_BOOL 0 or 1."),
@@ -217,8 +218,8 @@ RULES = (
     Rule(
         "E6",
         "env-server",
-        "The env-server waits between the end of a stream and the next dial. The wait is random, 0.1 s to 10 s, and "
-        "longer after each failure.",
+        "The env-server waits between the end of a stream and the next dial. The wait is random, 0.1 s to 10 s, and on "
+        "average longer after each failure.",
         unseen="each single wait: the suite checks that the fourth is longer than the first and that processes wait "
         "for different times",
     ),
