@@ -18,7 +18,8 @@ def test_threads_and_devices_of_inference_share_the_memory(flag: str, tmp_path: 
 def test_a_long_temporary_folder_falls_back_to_loopback(tmp_path: Path) -> None:
     folder = tmp_path.joinpath(*["a-long-name-of-a-folder"] * 5)
     folder.mkdir(parents=True)
-    process = run(training_command("train", tmp_path, "--total-steps=200"), TMPDIR=str(folder))
+    flags = ("--total-steps=200", "--log-level=debug")
+    process = run(training_command("train", tmp_path, *flags), TMPDIR=str(folder))
     assert process.returncode == 0, process.stderr
     assert "listening on 127.0.0.1:" in process.stderr
     assert list(folder.glob("kubebeast-*")) == []

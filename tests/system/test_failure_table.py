@@ -3,7 +3,14 @@
 import re
 from pathlib import Path
 
-from tests.integration import test_chaos, test_full_volume, test_hostile_clients, test_not_finite, test_spec_bombs
+from tests.integration import (
+    test_chaos,
+    test_full_volume,
+    test_hostile_clients,
+    test_not_finite,
+    test_spec_bombs,
+    test_training_commands,
+)
 from tests.system import test_environment_failures as environments
 from tests.system import test_learner_failures as learners
 from tests.system import test_process_failures as processes
@@ -45,6 +52,9 @@ TESTS = {
     "wrong shapes, version, run or token": refusals.test_an_env_server_that_does_not_fit_is_refused_once,
     "the run's volume full, over a quota, read-only or gone": (
         test_full_volume.test_a_run_goes_on_without_rows_and_checkpoints_until_there_is_room_again
+    ),
+    "the run's folder deleted while its volume is there": (
+        test_training_commands.test_a_run_whose_folder_is_deleted_ends_with_a_reason_and_a_checkpoint
     ),
     "newest checkpoint damaged": test_checkpoint.test_damaged_newest_is_passed_over_with_a_warning,
     "newest checkpoint not readable here and now": (

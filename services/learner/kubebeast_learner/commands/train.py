@@ -174,8 +174,9 @@ def _open_actors(
     open_files.make_room("max_streams", config.pool.max_streams, FILES_PER_STREAM)
     pool = make_pool(config, address, expected, opening_env)
     pool.start()
-    if address and config.pool.address:  # that of a fleet on this machine is private
-        logger.info("listening on %s", pool.address)
+    if address:
+        is_private = not config.pool.address
+        logger.log(logging.DEBUG if is_private else logging.INFO, "listening on %s", pool.address)
     warn_about_access(config.pool, address)
     local_fleet = make_fleet(pool.address) if make_fleet is not None else None
     is_named = expected is not None or opening_env != ""
