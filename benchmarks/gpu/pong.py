@@ -26,17 +26,28 @@ class Pong:
     steps: int
     steps_per_s: float
     mean_return: float | None
+    minutes_to_return: float | None
+    """Minutes from the beginning of the training to `pong_return`; None if it was not reached."""
     gpu_busy_percent: float | str
 
 
 def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
-    """Trains for `pong_seconds`; raises RuntimeError with the end of the learner's log if it does not train."""
-    with local_training(settings, folder, *fleet_flags(settings), f"--device={settings.device}") as learner:
+    """Trains to `pong_return`, for `pong_seconds` at most; raises RuntimeError with the end of the learner's log if it
+    does not train.
+    """
+    flags = [f"--device={settings.device}", f"--compile={settings.compiles[0]}"]
+    with local_training(settings, folder, *fleet_flags(settings), *flags) as learner:
         wait_for_updates(learner)
+        deadline = time.monotonic() + settings.pong_seconds
         with GpuWatch() as watch:
-            time.sleep(settings.pong_seconds)
+            while time.monotonic() < deadline and not has_learned(point_of(learner.newest), settings.pong_return):
+                time.sleep(0.2)
         points = thinned([point_of(line.values) for line in learner.history])
-    return summary(points, watch.use), points
+    return summary(points, watch.use, settings.pong_return), points
+
+
+def has_learned(point: Point, wanted: float) -> bool:
+    return point.mean_return is not None and point.mean_return >= wanted
 
 
 def point_of(values: dict[str, float | None]) -> Point:
@@ -53,12 +64,14 @@ def thinned(points: list[Point]) -> list[Point]:
     return kept if kept[-1] is points[-1] else [*kept, points[-1]]
 
 
-def summary(points: list[Point], gpu: GpuUse | None) -> Pong:
+def summary(points: list[Point], gpu: GpuUse | None, wanted: float) -> Pong:
     last = points[-1]
+    reached = next((point.seconds / 60 for point in points if has_learned(point, wanted)), None)
     return Pong(
         seconds=last.seconds,
         steps=last.step,
         steps_per_s=last.step / last.seconds if last.seconds else 0.0,
         mean_return=last.mean_return,
+        minutes_to_return=reached,
         gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",
     )

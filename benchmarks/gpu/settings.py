@@ -53,9 +53,11 @@ class Settings:
     unroll_length: int = 20
     batch_size: int = 32
     pong: bool = False
-    """Only train Pong, with the recipe of its game, and draw its learning curve."""
+    """Only train Pong, with the recipe of its game and the first of `compiles`, and draw its learning curve."""
     pong_seconds: float = MAX_PONG_S
-    """Time of the training of Pong after its first updates, in seconds; at most 480."""
+    """Maximum time of the training of Pong after its first updates, in seconds; at most 480."""
+    pong_return: float = 20.0
+    """Mean return of the newest 100 games at which the training of Pong ends."""
     label: str = ""
     """Suffix of the result's name, to distinguish results of one day."""
     tiny: bool = False

@@ -12,6 +12,9 @@ INFERENCE_PHASES = ("gather", "model", "reply")
 STREAM_STATES = ("env", "action", "parked")
 COUNTS = ("kubebeast_updates_total", "kubebeast_inference_batches_total", "kubebeast_stream_action_seconds_count")
 
+FRAMES, FRAMES_PER_STEP = 200e6, 4
+"""Length of a training in the literature of Atari games (arXiv:1802.01561), and the frames of one action."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
@@ -24,6 +27,8 @@ class Row:
     graphs: str
     inference_threads: int
     steps_per_s: float
+    hours_per_200m_frames: float
+    """Time of 200 million frames of a game at this rate, with four frames a step."""
     updates_per_s: float
     gpu_busy_percent: float | str
     gpu_memory_mib: float | str
@@ -60,6 +65,7 @@ def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: 
     seconds = now.taken_at_s - before.taken_at_s
     sent = transfers(variant.network, settings.unroll_length, settings.batch_size)
     batches = _growth(before, now, "kubebeast_inference_batches_total")
+    steps_per_s = _growth(before, now, "kubebeast_learner_step") / seconds
     model = _quantiles(before, now, "kubebeast_inference_seconds", phase="model")
     action = _quantiles(before, now, "kubebeast_stream_action_seconds")
     return Row(
@@ -69,7 +75,8 @@ def row(variant: Variant, settings: Settings, before: Scrape, now: Scrape, gpu: 
         compile=variant.compile,
         graphs=variant.graphs,
         inference_threads=variant.inference_threads,
-        steps_per_s=_growth(before, now, "kubebeast_learner_step") / seconds,
+        steps_per_s=steps_per_s,
+        hours_per_200m_frames=FRAMES / FRAMES_PER_STEP / steps_per_s / 3600,
         updates_per_s=_growth(before, now, "kubebeast_updates_total") / seconds,
         gpu_busy_percent=gpu.busy_percent if gpu else "no GPU",
         gpu_memory_mib=gpu.memory_mib if gpu else "no GPU",

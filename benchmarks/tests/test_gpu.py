@@ -143,5 +143,8 @@ def test_the_curve_keeps_its_end() -> None:
     points = [Point(float(second), 100 * second, None) for second in range(13)]
 
     assert [point.seconds for point in thinned(points)] == [0.0, 5.0, 10.0, 12.0]
-    assert summary(points, None).steps_per_s == 100.0
+    assert summary(points, None, wanted=20.0).steps_per_s == 100.0
+    assert summary(points, None, wanted=20.0).minutes_to_return is None
+    learned = [*points, Point(30.0, 2000, 19.9), Point(36.0, 2400, 20.0), Point(42.0, 2800, 20.5)]
+    assert summary(learned, None, wanted=20.0).minutes_to_return == 0.6
     assert point_of({"elapsed_s": None, "step": 5, "mean_episode_return": -21.0}) == Point(0.0, 5, -21.0)

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kubebeast_learner.actors.core_states import CoreStateTable
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MIN_ROWS = 8
+_Rows = Sequence[NDArray[np.generic]]
+"""The inputs of a batch, [N, ...] each."""
 
 
 def bucket_of(num_rows: int) -> int:
@@ -82,7 +86,7 @@ class GraphRunner:
             return answer
         return answer._replace(core_state=to_host(states_at_starts(answer.core_state, batch))[0])
 
-    def _start(self, batch: "InferenceBatch", rows: Sequence[Tensor], *, may_record: bool = False) -> "_Step | None":
+    def _start(self, batch: "InferenceBatch", rows: _Rows, *, may_record: bool = False) -> "_Step | None":
         """Starts the step of a batch; None if it has to be recorded, or the table of frames moved, and may not be."""
         size, frames = bucket_of(len(rows[0])), self._frames
         with contextlib.nullcontext() if frames is None else frames.lock:
@@ -104,7 +108,7 @@ class GraphRunner:
             step.start()
             return step
 
-    def _recorded(self, rows: Sequence[Tensor], size: int) -> "_Step":
+    def _recorded(self, rows: _Rows, size: int) -> "_Step":
         assert self._model is not None, "_load comes first"
         step = _Step(self._model, rows, size, self._device, self._generator, self._core_states, self._frames)
         try:
@@ -132,13 +136,11 @@ class GraphRunner:
         copy_weights(weights_of(model), self._weights)
         self._version = version
 
-    def _rows(self, batch: "InferenceBatch") -> list[Tensor]:
-        """Returns the rows on the host in the order of `_Step`: [N, ...] each."""
+    def _rows(self, batch: "InferenceBatch") -> _Rows:
+        """Returns the rows in the order of `_Step`: [N, ...] each."""
         assert self._model is not None, "_load comes first"
         last_action = self._model.distribution.from_leaves(batch.last_actions)
-        arrays = (batch.slots, batch.is_first, batch.rewards, batch.task, *batch.observation)
-        slots, *others = map(torch.as_tensor, arrays)
-        return [slots.long(), last_action, *others]
+        return [batch.slots, last_action.numpy(), batch.is_first, batch.rewards, batch.task, *batch.observation]
 
 
 class _Step:
@@ -147,7 +149,7 @@ class _Step:
     def __init__(
         self,
         model: Model,
-        rows: Sequence[Tensor],
+        rows: _Rows,
         size: int,
         device: torch.device,
         generator: torch.Generator,
@@ -156,7 +158,9 @@ class _Step:
     ) -> None:
         self._model, self._device, self._generator = model, device, generator
         self._core_states, self._frames = core_states, frames
-        self._inputs = PackedTensors([(each.dtype, (size, *each.shape[1:])) for each in rows], device)
+        layouts = [(torch.from_numpy(each).dtype, (size, *each.shape[1:])) for each in rows]
+        layouts[0] = (torch.int64, (size,))  # indices
+        self._inputs = PackedTensors(layouts, device)
         distribution = model.distribution
         layouts = [
             (distribution.action_dtype, (size, *distribution.action_shape)),
@@ -167,18 +171,18 @@ class _Step:
         self._core_state: Tensor | None = None
         self._start: Callable[[], None] = self.run
         self._num_filled = 0
-        self._inputs.host[0].fill_(NO_SLOT)
+        self._inputs.host[0][:] = NO_SLOT
 
     def record(self, recorder: Recorder) -> None:
         """Records the step, after one run with padding alone. Raises CaptureError."""
         self._start = recorder.record(self.run)
 
-    def fill(self, rows: Sequence[Tensor]) -> None:
+    def fill(self, rows: _Rows) -> None:
         """Puts N rows in, and padding after them."""
         num_rows = len(rows[0])
         for mine, new in zip(self._inputs.host, rows, strict=True):
-            mine[:num_rows].copy_(new)
-        self._inputs.host[0][num_rows : self._num_filled].fill_(NO_SLOT)
+            mine[:num_rows] = new
+        self._inputs.host[0][num_rows : self._num_filled] = NO_SLOT
         self._num_filled = num_rows
 
     def start(self) -> None:
@@ -186,7 +190,7 @@ class _Step:
 
     def answer(self, num_rows: int) -> Answer:
         """Returns the first rows: outputs on the host, complete once the stream is done, and states on the device."""
-        action, record, baseline = (output[:num_rows] for output in self._outputs.host)
+        action, record, baseline = (torch.from_numpy(output[:num_rows]) for output in self._outputs.host)
         return Answer(action, record, baseline, None if self._core_state is None else self._core_state[:num_rows])
 
     def run(self) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kubebeast_learner.distributions import ActionDistribution
+from kubebeast_learner.machine.packed_tensors import upload_together
 from kubebeast_learner.models import CoreState, Model, ModelInputs
 
 if TYPE_CHECKING:
@@ -86,9 +87,12 @@ class Rollout:
         return steps.new_zeros(num_tasks).index_add_(0, self.task[0, fresh], steps).tolist()
 
     def to(self, device: torch.device | str) -> "Rollout":
-        """Returns the rollout on `device`: itself on a CPU, else asynchronous pinned copies on the current stream."""
-        device = torch.device(device)
-        return self if device.type != "cuda" else map_tensors(lambda tensor: to_device(tensor, device), self)
+        """Returns the rollout on `device`: itself on a CPU, else one asynchronous pinned copy on the current stream."""
+        device, tensors = torch.device(device), tensors_of(self)
+        if device.type != "cuda" or all(tensor.is_cuda for tensor in tensors):
+            return self
+        copies = iter(upload_together(tensors, device))
+        return map_tensors(lambda _: next(copies), self)
 
     def stacked(self) -> "Rollout":
         """Returns the rollout with whole stacks, made on the device of the frames; itself if it already has them."""

@@ -73,7 +73,7 @@ class RunConfig:
     """Format of the log: auto is text on a terminal and JSON lines elsewhere."""
     learner_threads: int = 0
     """Threads of one torch operation on the CPU; 0 leaves one core for every local env-server, at least 1 and at most 4
-    threads."""
+    threads, and is 1 if the device is a GPU."""
     profile: bool = False
     """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"

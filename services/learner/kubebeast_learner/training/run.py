@@ -17,7 +17,7 @@ from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config.resuming import changes, check_resume
 from kubebeast_learner.machine.allocator import keep_freed_memory
-from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.machine.cores import num_cores, num_threads
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.ranks.devices import choose_device
@@ -92,8 +92,9 @@ def open_run(
         open_log = partial(RunLog, config.run.savedir, config.run.xpid, load_trackers(config.run))
     with _wait_for_folder(folder, open_log, process.stop) as log, _as_messages():
         keep_freed_memory()
-        _set_threads(config.run.learner_threads, num_local_processes, place.num_local_ranks)
-        choose_device(config.run.device, place)  # a missing device is refused before the run's folder records it
+        device = choose_device(config.run.device, place)  # a missing one is refused before the run's folder records it
+        cores = num_cores() // place.num_local_ranks - num_local_processes
+        torch.set_num_threads(config.run.learner_threads or num_threads(device, cores))
         torch.manual_seed(config.run.seed)
         store = CheckpointStore(LocalStorage(log.folder), config.run.keep_checkpoints)
         saved = first_ranks(_load_newest(store) if place.is_first else None)
@@ -200,8 +201,3 @@ def _settle(config: TrainingConfig, saved: tuple[str, Checkpoint] | None) -> Non
         logger.info(
             "changed since the checkpoint: %s", ", ".join(f"{name} {a} -> {b}" for name, (a, b) in changed.items())
         )
-
-
-def _set_threads(learner_threads: int, num_local_processes: int, num_local_ranks: int) -> None:
-    cores = num_cores() // num_local_ranks
-    torch.set_num_threads(learner_threads or min(4, max(1, cores - num_local_processes)))

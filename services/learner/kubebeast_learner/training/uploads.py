@@ -51,7 +51,8 @@ class Uploads:
         if ahead.copied is not None:
             stream = torch.cuda.current_stream(self._device)
             stream.wait_event(ahead.copied)
-            for tensor in tensors_of(ahead.on_device):
+            blocks = {each.untyped_storage().data_ptr(): each for each in tensors_of(ahead.on_device)}
+            for tensor in blocks.values():
                 tensor.record_stream(stream)  # keeps its memory until the present work of this stream is done
         return ahead.on_device
 

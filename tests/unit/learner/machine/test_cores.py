@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import torch
 
 from kubebeast_learner.machine import cores
 from kubebeast_learner.machine.cpu_time import CpuTime
@@ -17,3 +18,9 @@ def test_a_containers_limit_counts(cpu_time: CpuTime | None, expected: int, monk
     monkeypatch.setattr(cores, "read_cpu_time", lambda: cpu_time)
 
     assert cores.num_cores() == expected
+
+
+@pytest.mark.parametrize(("free_cores", "expected"), [(-3, 1), (1, 1), (3, 3), (12, 4)])
+def test_an_operation_takes_several_cores_only_if_the_learner_computes_on_them(free_cores: int, expected: int) -> None:
+    assert cores.num_threads(torch.device("cpu"), free_cores) == expected
+    assert cores.num_threads(torch.device("cuda:0"), free_cores) == 1
