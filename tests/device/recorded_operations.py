@@ -25,9 +25,9 @@ class _Operation:
     """The tensors of the result that later operations read; views of arguments have their memory."""
 
     def repeat(self) -> None:
-        new = _tensors(self.function(*self.arguments, **self.options))
+        new = tensors_in(self.function(*self.arguments, **self.options))
         for mine, value in zip(self.outputs, new, strict=True):
-            if _address(mine) != _address(value):
+            if address_of(mine) != address_of(value):
                 mine.copy_(value)
 
 
@@ -80,9 +80,9 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if argument.name in kwargs and argument.alias_info is not None and argument.alias_info.is_write:
                 self._keep(tree_leaves(kwargs[argument.name]))
         result = function(*args, **kwargs)
-        given = {_address(each) for each in _tensors((args, kwargs))}
-        outputs = _tensors(result)
-        self._own.update({_address(each) for each in outputs} - given)
+        given = {address_of(each) for each in tensors_in((args, kwargs))}
+        outputs = tensors_in(result)
+        self._own.update({address_of(each) for each in outputs} - given)
         self.operations.append(_Operation(function, args, kwargs, outputs))
         return result
 
@@ -94,15 +94,15 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _keep(self, written: list[Any]) -> None:
         for each in written:
-            address = _address(each) if isinstance(each, Tensor) else 0
+            address = address_of(each) if isinstance(each, Tensor) else 0
             if address and address not in self._own and address not in self._before:
                 whole = torch.empty(0, dtype=torch.uint8).set_(each.untyped_storage())
                 self._before[address] = (whole, whole.clone())
 
 
-def _tensors(result: Any) -> list[Tensor]:
+def tensors_in(result: Any) -> list[Tensor]:
     return [each for each in tree_leaves(result) if isinstance(each, Tensor)]
 
 
-def _address(tensor: Tensor) -> int:
+def address_of(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()

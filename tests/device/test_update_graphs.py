@@ -12,9 +12,11 @@ from kubebeast_learner.algorithm.execution.update_graphs import MAX_GRAPHS, NUM_
 from kubebeast_learner.algorithm.learner import MAX_SKIPPED_UPDATES, DivergedError, Learner, UpdateStats
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.models import Model, core, make_model
+from kubebeast_learner.models import Model, make_model
 from tests.device.recorded_operations import OperationRecorder
 from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, discrete, random_rollout
+
+pytestmark = pytest.mark.usefixtures("lstms_do_as_in_a_capture")
 
 RATE = 2.0**-8
 """A learning rate that float32, which graphs keep it in, holds exactly."""
@@ -30,15 +32,6 @@ OPTIMIZERS = {
     "adam": OptimizerConfig(optimizer="adam", learning_rate=RATE, learning_rate_schedule="constant"),
     "free": OptimizerConfig(learning_rate=RATE, learning_rate_schedule="constant", grad_norm_clipping=0.0),
 }
-
-
-@pytest.fixture(autouse=True)
-def lstms_do_as_in_a_capture(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every row is a sequence; and oneDNN's LSTM keeps state of its own between its forward and backward pass."""
-    monkeypatch.setattr(core, "_starts_of_sequences", lambda is_first: list(range(len(is_first))))
-    torch._C._set_mkldnn_enabled(False)
-    yield
-    torch._C._set_mkldnn_enabled(True)
 
 
 def make(model: str = "mlp", optimizer: str = "rmsprop") -> tuple[Learner, Learner, OperationRecorder]:
