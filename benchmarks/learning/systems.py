@@ -1,0 +1,55 @@
+"""The compared systems, and their commands to train one environment once."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.learning.tasks import Task
+
+SB3 = ("stable-baselines3==2.9.2", "gymnasium==1.3.0")
+RUN = "run"
+"""Name of the folder of a run."""
+
+Command = Callable[[Path, Task, int, int, Path], Sequence[str]]
+"""Function from a Python, a task, a seed, a number of steps and a folder to a command that writes
+folder/RUN/logs.csv."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class System:
+    name: str
+    command: Command
+    requirements: tuple[str, ...] = ()
+    """Packages besides torch and those of the task for a separate venv; without any, it runs in the current venv."""
+    resumes: bool = field(default=False)
+    """True if the same command goes on with a run that was cut off."""
+
+
+def _kubebeast(name: str, *flags: str) -> Command:
+    def command(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
+        words = [str(python), "-m", "kubebeast_learner", name, f"--env={task.env}", f"--seed={seed}"]
+        words += [f"--total-steps={steps}", f"--savedir={folder}", f"--xpid={RUN}", "--progress=none"]
+        return [*words, "--learner-threads=1", "--compile=off", *flags]
+
+    return command
+
+
+def _sb3(program: str) -> Command:
+    def command(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
+        settings = {"env": task.env, "inputs": task.inputs, "seed": seed, "steps": steps, "folder": str(folder / RUN)}
+        return [str(python), "-m", f"benchmarks.learning.programs.{program}", json.dumps(settings)]
+
+    return command
+
+
+SYSTEMS = (
+    System(name="kubebeast", command=_kubebeast("mono", "--recipe=kind"), resumes=True),
+    System(name="kubebeast-lstm", command=_kubebeast("mono", "--recipe=kind", "--use-lstm"), resumes=True),
+    System(name="kubebeast-train", command=_kubebeast("train", "--recipe=kind"), resumes=True),
+    System(name="sb3-ppo", command=_sb3("sb3"), requirements=SB3),
+    System(name="sb3-recurrent-ppo", command=_sb3("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
+)
+BY_NAME = {system.name: system for system in SYSTEMS}
+THIS_PYTHON = Path(sys.executable)
