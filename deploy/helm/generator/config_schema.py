@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubebeast_common.cli.help.documentation import docstrings
-from kubebeast_common.cli.settings import JsonObject
+from kubebeast_common.cli.settings import JsonObject, visible_fields
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import EvalConfig, LearnerConfig
+from kubebeast_learner.config.recipe_choice import KIND
 from kubebeast_learner.config.recipes import RECIPES
 
 Schema = dict[str, Any]
@@ -51,7 +52,7 @@ def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
         "learnerConfig": settings_schema(LearnerConfig, LEARNER_OWNED),
         "evalConfig": settings_schema(EvalConfig, EVALUATOR_OWNED),
         "envserverConfig": settings_schema(EnvServerConfig, ENVSERVER_OWNED),
-        "recipe": {"enum": ["none", *(recipe.name for recipe in RECIPES)]},
+        "recipe": {"enum": ["none", KIND, *(recipe.name for recipe in RECIPES)]},
         "preset": {"enum": list(get_args(Preset))},
     }
     _require(schema, values)
@@ -115,7 +116,7 @@ def _settings(config_type: type) -> dict[str, tuple[Any, str]]:
     settings: dict[str, tuple[Any, str]] = {}
     hints = get_type_hints(config_type, include_extras=True)
     documented = docstrings(config_type)
-    for field in dataclasses.fields(config_type):
+    for field in visible_fields(config_type):
         kind = hints[field.name]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             settings |= _settings(kind)

@@ -12,7 +12,7 @@ import pytest
 
 from kubebeast_common.cli import main as cli
 from kubebeast_common.cli.command import find_commands
-from kubebeast_common.cli.settings import setting_types
+from kubebeast_common.cli.settings import setting_types, visible_fields
 from kubebeast_envserver import config as envserver
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def defaults() -> Iterator[tuple[str, Any]]:
 
 
 def _defaults(config_type: Any) -> Iterator[tuple[str, Any]]:
-    for field in dataclasses.fields(config_type):
+    for field in visible_fields(config_type):
         if dataclasses.is_dataclass(field.type):
             yield from _defaults(field.type)
         else:

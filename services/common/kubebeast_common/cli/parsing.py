@@ -1,6 +1,7 @@
 """Parsing of a command line: settings, --help, and errors in one line."""
 
 import contextlib
+import dataclasses
 import io
 import logging
 import sys
@@ -52,7 +53,8 @@ def parse(out: StartLog, program: str, config_type: type, layered: LayeredFlags,
         return _parse(out, program, config_type, layered.flags)
     for note in layered.notes:
         out.write(f"settings of {note}")
-    return _parse(out, program, _with_sources(config_type), layered.flags)
+    config = _parse(out, program, _with_sources(config_type), layered.flags)
+    return dataclasses.replace(config, **layered.hidden)
 
 
 def is_help_wanted(flags: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -15,9 +15,16 @@ SectionT = TypeVar("SectionT")
 JsonObject = Annotated[str, "a JSON object; a mapping in a YAML file"]
 """Type of settings that hold the text of a JSON object."""
 
+HIDDEN: Mapping[str, Any] = {"hidden": True}
+"""Metadata of a field that is no setting: no source sets it, and no file shows it."""
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 # Nulls of YAML's core schema, and Python's, which flags accept.
 _NULLS = ("", "~", "null", "none")
+
+
+def visible_fields(config_type: Any) -> list["dataclasses.Field[Any]"]:
+    """Returns the sections and settings of a configuration, or of its class."""
+    return [field for field in dataclasses.fields(config_type) if "hidden" not in field.metadata]
 
 
 def setting_types(config_type: type) -> dict[str, Any]:
@@ -27,7 +34,7 @@ def setting_types(config_type: type) -> dict[str, Any]:
 
 def setting_fields(config_type: Any) -> Iterator["dataclasses.Field[Any]"]:
     """Yields the fields of all sections, without positional arguments."""
-    for field in dataclasses.fields(config_type):
+    for field in visible_fields(config_type):
         if dataclasses.is_dataclass(field.type):
             yield from setting_fields(field.type)
         elif tyro.conf.Positional not in getattr(field.type, "__metadata__", ()):
@@ -37,7 +44,7 @@ def setting_fields(config_type: Any) -> Iterator["dataclasses.Field[Any]"]:
 def as_settings(config: Any) -> dict[str, Any]:
     """Returns a configuration as flat plain values, the content of config.yaml and of checkpoints."""
     settings: dict[str, Any] = {}
-    for field in dataclasses.fields(config):
+    for field in visible_fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             settings |= as_settings(value)
@@ -46,10 +53,10 @@ def as_settings(config: Any) -> dict[str, Any]:
     return settings
 
 
-def as_flags(config: object) -> list[str]:
-    """Returns a configuration as flags that reproduce it, independently of other sources."""
+def as_flags(config: object, without: Collection[str] = ()) -> list[str]:
+    """Returns a configuration, except for the settings `without`, as flags that override all other sources."""
     types = setting_types(type(config))
-    settings = {name: value for name, value in as_settings(config).items() if value != []}
+    settings = {name: value for name, value in as_settings(config).items() if value != [] and name not in without}
     return [flag for name, value in settings.items() for flag in flags_of(name, value, types[name], "flags")]
 
 
@@ -60,6 +67,21 @@ def section_from_settings(section_type: type[SectionT], settings: Mapping[str, A
         if name in settings:
             values[name] = tuple(settings[name]) if get_origin(kind) is tuple else settings[name]
     return section_type(**values)
+
+
+def with_settings(config: SectionT, settings: Mapping[str, Any]) -> SectionT:
+    """Returns a configuration with other values of flat settings, in whichever sections they are. Lists are tuples."""
+    section: Any = config
+    changed: dict[str, Any] = {}
+    for field in visible_fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            changed[field.name] = with_settings(value, settings)
+        elif field.name in settings:
+            given = settings[field.name]
+            changed[field.name] = tuple(given) if isinstance(given, list) else given
+    replaced: SectionT = dataclasses.replace(section, **changed)
+    return replaced
 
 
 def made_absolute(config: SectionT) -> SectionT:

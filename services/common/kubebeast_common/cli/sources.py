@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_origin
 
 from kubebeast_common.cli.settings import flags_of, setting_types
@@ -19,6 +19,8 @@ class LayeredFlags:
     from_user: list[str]
     notes: list[str]
     """One line per source with its settings that no other source overrides, for the log, --help and error messages."""
+    hidden: Mapping[str, object] = field(default_factory=dict)
+    """Values of hidden fields of the configuration."""
 
     @property
     def flags(self) -> list[str]:
@@ -50,7 +52,7 @@ def join_sources(
     Raises ConfigError with the setting, its value and its source for a value of a wrong kind.
     """
     types, flags, notes = setting_types(config_type), list[str](), list[str]()
-    all_sources = [*sources.items(), ("flags", _named(user_flags))]
+    all_sources = [*sources.items(), ("flags", named_by(user_flags))]
     for rank, (source, settings) in enumerate(all_sources[:-1]):
         for name, value in settings.items():
             flags += flags_of(name, value, types[name], source)
@@ -73,7 +75,7 @@ def scan(user_flags: Sequence[str], *names: str) -> argparse.Namespace:
     return scanner.parse_known_args([flag for flag in user_flags if flag not in ("-h", "--help")])[0]
 
 
-def _named(flags: Sequence[str]) -> dict[str, object]:
+def named_by(flags: Sequence[str]) -> dict[str, object]:
     """Returns the settings that flags name, without their values."""
     names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
     return dict.fromkeys([*names, *(name.removeprefix("no_") for name in names)])

@@ -9,10 +9,14 @@ from kubebeast_learner.training.run import open_run
 
 def train(config: MonoConfig) -> int:
     """Runs `kubebeast mono`: the learner and its actor processes. Returns the exit status."""
-    with (
-        open_process(config) as process,
-        open_run(process, num_local_processes=num_processes(config)) as run,
-        MonoActors(run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else ()) as actors,
-    ):
-        training.train(run, actors)
+    with open_process(config) as process:
+        is_done = False
+        while not is_done:
+            with (
+                open_run(process, num_local_processes=num_processes) as run,
+                MonoActors(
+                    run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else ()
+                ) as actors,
+            ):
+                is_done = training.train(run, actors)
     return process.exit_status

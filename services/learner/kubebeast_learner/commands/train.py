@@ -37,6 +37,7 @@ from kubebeast_learner.ranks.devices import choose_inference_devices
 from kubebeast_learner.ranks.launch import launch
 from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.training import run as training
+from kubebeast_learner.training.deciding import undecided
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.process import open_process
 from kubebeast_learner.training.run import Run, open_run
@@ -60,18 +61,22 @@ def train(config: TrainConfig) -> int:
     importlib.import_module("kubebeast_envserver")  # checks that it is installed: its processes run it
     place = Place.read(os.environ)
     if config.fleet.num_learners > 1 and place.is_alone:
-        return launch(config.fleet.num_learners, ["train", *as_flags(config)])
+        flags = as_flags(config, without=undecided(config))
+        return launch(config.fleet.num_learners, ["train", f"--recipe={config.recipe}", *flags])
     of_rank(config, place)  # raises before the run's folder is touched
-    share = share_of_fleet(config.fleet, place)
-    with (
-        private_address() as private,
-        open_process(config, place, config.ranks) as process,
-        open_run(process, num_local_processes=share.num_servers, monitor=_monitor(config.ranks, place)) as run,
-        _open_actors(
-            run, place.address(config.pool.address) or private, make_fleet=partial(_local_fleet, run, share)
-        ) as actors,
-    ):
-        training.train(run, actors, linger=config.pool.linger)
+
+    def num_servers(config: TrainConfig) -> int:
+        return share_of_fleet(config.fleet, place).num_servers
+
+    with private_address() as private, open_process(config, place, config.ranks) as process:
+        address = place.address(config.pool.address) or private
+        is_done = False
+        while not is_done:
+            with (
+                open_run(process, num_local_processes=num_servers, monitor=_monitor(config.ranks, place)) as run,
+                _open_actors(run, address, make_fleet=partial(_local_fleet, run)) as actors,
+            ):
+                is_done = training.train(run, actors, linger=config.pool.linger)
     return process.exit_status
 
 
@@ -84,12 +89,14 @@ def learn(config: LearnerConfig) -> int:
     _require_packages(config.pool)
     place = Place.read(os.environ)
     of_rank(config, place)  # raises before the run's folder is touched
-    with (
-        open_process(config, place, config.ranks) as process,
-        open_run(process, num_local_processes=0, monitor=_monitor(config.ranks, place)) as run,
-        _open_actors(run, place.address(address)) as actors,
-    ):
-        training.train(run, actors, linger=config.pool.linger)
+    with open_process(config, place, config.ranks) as process:
+        is_done = False
+        while not is_done:
+            with (
+                open_run(process, num_local_processes=lambda _: 0, monitor=_monitor(config.ranks, place)) as run,
+                _open_actors(run, place.address(address)) as actors,
+            ):
+                is_done = training.train(run, actors, linger=config.pool.linger)
     return process.exit_status
 
 
@@ -139,12 +146,12 @@ def private_address() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _local_fleet(run: Run[TrainConfig], share: LocalFleetConfig, address: str) -> LocalFleet:
+def _local_fleet(run: Run[TrainConfig], address: str) -> LocalFleet:
     """Returns env-servers of this machine that will dial `address`."""
     place = run.process.place
     config = of_rank(run.config, place)
     return LocalFleet(
-        share,
+        share_of_fleet(config.fleet, place),
         address=address,
         seed=config.run.seed,
         version=0 if run.checkpoint is None else run.checkpoint.learner["version"],
@@ -168,7 +175,8 @@ def _open_actors(
     place, opening_env = run.process.place, run.config.fleet.env
     config: FleetTrainingConfig = of_rank(run.config, place)
     # Of our own env-servers none is expected: the model's check reports a wrong environment.
-    expected = None if run.checkpoint is None or make_fleet is not None else run.checkpoint.env_spec
+    decided = run.process.env_spec if run.checkpoint is None else run.checkpoint.env_spec
+    expected = decided if make_fleet is None else None
     # For gRPC in the native core: it would log each failed TLS handshake, which a peer can repeat forever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     open_files.make_room("max_streams", config.pool.max_streams, FILES_PER_STREAM)

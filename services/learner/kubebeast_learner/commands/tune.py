@@ -10,7 +10,8 @@ from kubebeast_common.process.output import output_to_stderr
 from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.inference import InferenceError
 from kubebeast_learner.commands.train import private_address, refuse_settings_of_strangers
-from kubebeast_learner.config import ConfigError, TuneConfig
+from kubebeast_learner.config import ConfigError, TrainConfig, TuneConfig
+from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect, most_actors
 from kubebeast_learner.tune.measure import measure
@@ -34,26 +35,28 @@ def run(config: TuneConfig) -> int:
     output = make_output(config.run, config.tuning.seconds)
     try:
         with output_to_stderr(), tempfile.TemporaryDirectory() as folder:
-            pieces = measure(config, output, private_address, Path(folder), config.tuning.seconds)
+            pieces, decided = measure(config, output, private_address, Path(folder), config.tuning.seconds)
     except (ActorsError, InferenceError) as error:
         logger.error("nothing could be measured: %s", error)
         return EXIT_FAILED
     if pieces.cores_used_by_others > DISTURBED * pieces.cores:
         text = "other processes used %.1f of %d cores: the expected speed is too low, and the choice may be wrong"
         logger.warning(text, pieces.cores_used_by_others, pieces.cores)
-    expected = [expect(each, pieces) for each in choices(pieces, _most_actors(config))]
+    expected = [expect(each, pieces) for each in choices(pieces, _most_actors(decided))]
     best = choose(expected)
-    settings = chosen_settings(best, pieces, config)
+    settings = chosen_settings(best, pieces, decided)
     output.show(best_of_each_size(expected), best, settings)
-    _write(render(settings, config, _heading(config, pieces, best.steps_per_s, best.saturates)), config.tuning.out)
+    recipe = choose_recipe("auto", config.fleet.env)
+    heading = _heading(decided, pieces, best.steps_per_s, best.saturates)
+    _write(render(settings, decided, recipe, heading), config.tuning.out)
     return 0
 
 
-def _most_actors(config: TuneConfig) -> int:
+def _most_actors(config: TrainConfig) -> int:
     return most_actors(config.replay.num_fresh(config.rollout.batch_size), config.fleet.num_actors)
 
 
-def _heading(config: TuneConfig, pieces: Pieces, steps_per_s: float, saturates: str) -> str:
+def _heading(config: TrainConfig, pieces: Pieces, steps_per_s: float, saturates: str) -> str:
     verb = "saturate" if saturates == "environments" else "saturates"
     return (
         f"Settings for {config.fleet.env} on {pieces.cores} cores, by kubebeast tune.\n"

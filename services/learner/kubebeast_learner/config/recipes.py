@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_learner.config import ConfigError
+from kubebeast_learner.config.recipe_choice import KIND
 
 _ATARI = "atari/"
 """Prefix of games in env_pattern, in place of the namespaces and suffixes that Atari ids may have."""
@@ -45,6 +46,21 @@ _TEN_PASSES: Mapping[str, object] = {
     "grad_norm_clipping": 0.5,
 }
 
+_FRAMES: Mapping[str, object] = {
+    # Short unrolls and small batches give many updates per step (Mnih et al. 2016, arXiv:1602.01783).
+    "initialisation": "orthogonal",
+    "num_actors": 32,
+    "unroll_length": 5,
+    "batch_size": 16,
+    "optimizer": "rmsprop",
+    "learning_rate": 0.0007,
+    "epsilon": 1e-5,
+    "entropy_cost": 0.01,
+    "baseline_cost": 0.5,
+    "loss_reduction": "mean",
+    "grad_norm_clipping": 0.5,
+}
+
 RECIPES = (
     Recipe(
         name="vector",
@@ -63,6 +79,7 @@ RECIPES = (
         },
     ),
     Recipe(name="grid", settings={**_TEN_PASSES, "entropy_cost": 0.01}),
+    Recipe(name="frames", settings=_FRAMES),
     Recipe(
         name="CartPole-v1",
         env_pattern=r"CartPole(-v[01])?",
@@ -158,40 +175,34 @@ RECIPES = (
     Recipe(
         name="atari",
         env_pattern=rf"{_ATARI}.+",
-        # Short unrolls and small batches give many updates per step (Mnih et al. 2016, arXiv:1602.01783).
-        settings={
-            "model": "shallow",
-            "initialisation": "orthogonal",
-            "num_servers": 3,
-            "num_actors": 32,
-            "unroll_length": 5,
-            "batch_size": 16,
-            "total_steps": 6_000_000,
-            "optimizer": "rmsprop",
-            "learning_rate": 0.0007,
-            "epsilon": 1e-5,
-            "entropy_cost": 0.01,
-            "baseline_cost": 0.5,
-            "loss_reduction": "mean",
-            "grad_norm_clipping": 0.5,
-        },
+        settings={**_FRAMES, "model": "shallow", "num_servers": 3, "total_steps": 6_000_000},
     ),
 )
 
+BY_KIND = ("vector", "control", "grid", "frames")
+"""Recipes for kinds of environments."""
+OPEN_SETTINGS = frozenset(name for each in RECIPES if each.name in BY_KIND for name in each.settings)
+"""Settings that the kind of an environment may decide."""
+
+
+def recipe_named(name: str) -> Recipe:
+    """Returns a recipe. Raises ConfigError if there is no recipe of that name."""
+    for recipe in RECIPES:
+        if recipe.name == name:
+            return recipe
+    names = ", ".join(["auto", KIND, "none", *(recipe.name for recipe in RECIPES)])
+    raise ConfigError(f"recipe = {name!r}: there is no such recipe; choose one of {names}")
+
 
 def choose_recipe(choice: str, env_id: str) -> Recipe | None:
-    """Returns the recipe named `choice`; for "auto" that of the environment `env_id`, if any; for "none" None.
+    """Returns the recipe named `choice`; for "auto" that of the environment `env_id`, if any; for KIND and "none" None.
 
     Raises ConfigError if there is no recipe of that name.
     """
-    if choice == "none":
+    if choice in (KIND, "none"):
         return None
     if choice == "auto":
         parsed = parse_env_id(env_id)
         plain = parsed.plain if parsed.atari_game is None else f"{_ATARI}{parsed.atari_game}"
         return next((each for each in RECIPES if each.env_pattern and re.fullmatch(each.env_pattern, plain)), None)
-    for recipe in RECIPES:
-        if recipe.name == choice:
-            return recipe
-    names = ", ".join(["auto", "none", *(recipe.name for recipe in RECIPES)])
-    raise ConfigError(f"recipe = {choice!r}: there is no such recipe; choose one of {names}")
+    return recipe_named(choice)

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import tyro
+
+from kubebeast_common.cli.settings import HIDDEN
 from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.spec.limits import MAX_INFO_CHARACTERS, MAX_LOG_INFO, MAX_RUN_BYTES
 from kubebeast_common.spec.log_info import is_key
@@ -20,6 +23,7 @@ from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
+from kubebeast_learner.config.recipe_choice import NO_RECIPE, RecipeChoice
 from kubebeast_learner.config.tasks import TasksConfig
 
 
@@ -116,6 +120,10 @@ class RunConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
     """Settings of every training, with local or remote environments."""
+
+    recipe: Annotated[RecipeChoice, tyro.conf.Fixed, tyro.conf.Suppress] = field(
+        default=NO_RECIPE, metadata=HIDDEN, compare=False
+    )
 
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)

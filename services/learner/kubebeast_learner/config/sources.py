@@ -1,12 +1,14 @@
 """Sources of a training's settings: defaults < recipe < YAML file < KUBEBEAST_* environment < flags."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kubebeast_common.cli.settings import setting_fields, setting_types
-from kubebeast_common.cli.sources import LayeredFlags, environment_settings, join_sources, scan
+from kubebeast_common.cli.sources import LayeredFlags, environment_settings, join_sources, named_by, scan
 from kubebeast_common.settings import read_file
-from kubebeast_learner.config import LocalFleetConfig, TasksConfig
+from kubebeast_learner.config import LocalFleetConfig, TasksConfig, TrainingConfig
+from kubebeast_learner.config.recipe_choice import KIND, RecipeChoice
 from kubebeast_learner.config.recipes import choose_recipe
 
 
@@ -39,7 +41,12 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
         f"file {chosen.config}": from_file,
         "environment": from_environment,
     }
-    return join_sources(config_type, sources, user_flags)
+    layered = join_sources(config_type, sources, user_flags)
+    if not issubclass(config_type, TrainingConfig):
+        return layered
+    named = {*from_number, *from_file, *from_environment, *named_by(user_flags)}
+    choice = RecipeChoice(recipe.name if recipe else "", frozenset(named) if chosen.recipe == KIND else None)
+    return replace(layered, hidden={"recipe": choice})
 
 
 def _servers_for(num_learners: str, num_tasks: int, from_recipe: Mapping[str, object]) -> dict[str, object]:

@@ -39,7 +39,7 @@ from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
 from kubebeast_learner.training.facts import describe_run
 from kubebeast_learner.training.failed_episodes import FailedEpisodes, remark
-from kubebeast_learner.training.meeting import meet_environment, wait_for_room
+from kubebeast_learner.training.meeting import Met, meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
 from kubebeast_learner.training.run_folder import RunFolder
@@ -94,9 +94,12 @@ class Training:
         self._has_begun = False
         self._saved_configs: Mapping[str, EnvConfig] = {}
         self._failed_episodes = FailedEpisodes()
+        self.decided: Met[TrainingConfig] | None = None
+        """After `run`: the environment, if it has decided on settings and nothing was trained; else None."""
 
     def run(self, stop: threading.Event, saved: tuple[str, Checkpoint] | None) -> None:
-        """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint.
+        """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint; or only meets the
+        environment, if that decides on settings.
 
         On an error it saves one and raises; if the training has diverged and there are checkpoints, none is added.
         `saved` is place and state of the checkpoint to resume, or None for a fresh start. Raises ConfigError if the
@@ -122,12 +125,15 @@ class Training:
                 self._begin(checkpoint.env_spec)
                 self._actors.drain(finished=True)
                 return
+        if self._config.recipe.note:
+            logger.info("%s", self._config.recipe.note)
         if not wait_for_room(self._room(), self._monitor, stop):
             return
         met = meet_environment(self._config, self._actors, self._monitor, self._place, POLL_MS, stop)
-        if met is not None:
-            spec, model = met
-            self._train(spec, model, saved, stop)
+        if met is not None and met.config is not self._config:
+            self.decided = met
+        elif met is not None:
+            self._train(met.spec, met.model, saved, stop)
 
     @property
     def is_complete(self) -> bool:

@@ -2,6 +2,8 @@
 
 import logging
 import threading
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 
@@ -14,6 +16,7 @@ from kubebeast_learner.models import Model
 from kubebeast_learner.ranks.group import gather, sum_over_ranks
 from kubebeast_learner.ranks.place import Place
 from kubebeast_learner.training.build import assemble_model, load_user_code
+from kubebeast_learner.training.deciding import decide
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_runs.files.room import POLL_S, RoomWait
 
@@ -21,6 +24,18 @@ MAX_REASON_CHARS = 1000
 """Maximum length of the reason that is sent to a refused peer: gRPC limits the size of a status."""
 
 logger = logging.getLogger(__name__)
+
+ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Met(Generic[ConfigT]):
+    """The environment of a training."""
+
+    config: ConfigT
+    """The settings of the training, with those that the environment decides."""
+    spec: EnvSpec
+    model: Model
 
 
 def wait_for_room(room: RoomWait | None, monitor: Monitor, stop: threading.Event) -> bool:
@@ -40,20 +55,20 @@ def wait_for_room(room: RoomWait | None, monitor: Monitor, stop: threading.Event
 
 
 def meet_environment(
-    config: TrainingConfig, actors: Actors, monitor: Monitor, place: Place, poll_ms: int, stop: threading.Event
-) -> tuple[EnvSpec, Model] | None:
-    """Returns the environment and the model for it; None if a rank was stopped before.
+    config: ConfigT, actors: Actors, monitor: Monitor, place: Place, poll_ms: int, stop: threading.Event
+) -> Met[ConfigT] | None:
+    """Returns the environment, the settings that it decides and its model; None if a rank was stopped before.
 
     If no model takes an environment that only a peer has named, it is refused, and the wait goes on for another one. If
     a setting or a checkpoint has named it, ConfigError is raised. `poll_ms` is as in wait_for_env_spec.
     """
     load_user_code(config)
     while (spec := wait_for_env_spec(actors, monitor, place.num_ranks, poll_ms, stop)) is not None:
-        model, reason = _try_model(config, spec, place, is_named=actors.is_environment_named)
+        decided, model, reason = _try_model(config, spec, place, is_named=actors.is_environment_named)
         # A rank may have less memory than the others.
         reasons = [reason for reason in gather(reason) if reason]
         if not reasons and model is not None:
-            return spec, model
+            return Met(decided, spec, model)
         if actors.is_environment_named:
             raise ConfigError(reasons[0])
         _refuse(actors, spec, reasons[0])
@@ -98,12 +113,13 @@ def _is_everywhere(spec: EnvSpec, actors: Actors) -> bool:
     return False
 
 
-def _try_model(config: TrainingConfig, spec: EnvSpec, place: Place, *, is_named: bool) -> tuple[Model | None, str]:
-    """Returns the model, or None and the reason."""
+def _try_model(config: ConfigT, spec: EnvSpec, place: Place, *, is_named: bool) -> tuple[ConfigT, Model | None, str]:
+    """Returns the settings for the environment with its model, or with None and the reason."""
     try:
-        return assemble_model(config, spec, place, is_named=is_named), ""
+        decided = decide(config, spec)
+        return decided, assemble_model(decided, spec, place, is_named=is_named), ""
     except ConfigError as error:
-        return None, str(error)
+        return config, None, str(error)
 
 
 def _refuse(actors: Actors, spec: EnvSpec, reason: str) -> None:

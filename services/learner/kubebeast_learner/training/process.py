@@ -4,17 +4,19 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_common import log
+from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.config import RanksConfig, RunConfig, TrainingConfig
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.group import first_ranks, open_group
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.settings import require_alike
+from kubebeast_learner.training.meeting import Met
 from kubebeast_learner.training.stopping import Stop, stop_on_signals
 from kubebeast_runs.log import default_xpid
 
@@ -50,6 +52,14 @@ class TrainingProcess(Generic[ConfigT]):
     """Exit status, known after the process was closed."""
     summary: str = ""
     """Text for standard output at the end; empty if there is none."""
+    env_spec: EnvSpec | None = None
+    """The environment that has decided on settings; None if none has."""
+
+    def decide(self, met: Met[TrainingConfig]) -> None:
+        """Takes the settings that an environment has decided on. Raises ConfigError if those of other ranks differ."""
+        config: Any = met.config
+        self.config, self.env_spec = config, met.spec
+        require_alike(self.config)
 
 
 @contextlib.contextmanager

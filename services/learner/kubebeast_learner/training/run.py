@@ -25,6 +25,7 @@ from kubebeast_learner.ranks.group import RankLostError, first_ranks
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
 from kubebeast_learner.run.own_trackers import load_trackers
 from kubebeast_learner.run.state import Checkpoint, taking_over
+from kubebeast_learner.training.deciding import keep_decided
 from kubebeast_learner.training.loop import Training
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.process import EndedError, TrainingProcess
@@ -70,7 +71,10 @@ class Run(Generic[ConfigT]):
 
 @contextlib.contextmanager
 def open_run(
-    process: TrainingProcess[ConfigT], *, num_local_processes: int, monitor: Monitor | None = None
+    process: TrainingProcess[ConfigT],
+    *,
+    num_local_processes: Callable[[ConfigT], int],
+    monitor: Monitor | None = None,
 ) -> Iterator[Run[ConfigT]]:
     """Opens the run that the configuration names, as soon as its volume has room for it.
 
@@ -78,7 +82,7 @@ def open_run(
 
     Args:
         process: Process of the training.
-        num_local_processes: Processes other than this one that need a core each.
+        num_local_processes: Returns the number of processes other than this one that need a core each.
         monitor: Receives the state of the training.
 
     Raises:
@@ -93,11 +97,13 @@ def open_run(
     with _wait_for_folder(folder, open_log, process.stop) as log, _as_messages():
         keep_freed_memory()
         device = choose_device(config.run.device, place)  # a missing one is refused before the run's folder records it
-        cores = num_cores() // place.num_local_ranks - num_local_processes
-        torch.set_num_threads(config.run.learner_threads or num_threads(device, cores))
         torch.manual_seed(config.run.seed)
         store = CheckpointStore(LocalStorage(log.folder), config.run.keep_checkpoints)
         saved = first_ranks(_load_newest(store) if place.is_first else None)
+        if saved is not None:
+            config = keep_decided(config, saved[1].config, saved[1].env_spec)
+        cores = num_cores() // place.num_local_ranks - num_local_processes(config)
+        torch.set_num_threads(config.run.learner_threads or num_threads(device, cores))
         _settle(config, saved)
         run = Run(process, config, log, store, saved, monitor or Monitor())
         run.monitor.num_crashes = log.num_crashes
@@ -108,8 +114,11 @@ def open_run(
             process.summary = ""
 
 
-def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> None:
-    """Trains to the end or to a signal. Raises the errors of `Training.run`, which `open_run` logs.
+def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> bool:
+    """Trains to the end or to a signal, and returns True.
+
+    Returns False without training if the environment has decided on settings, which the process now has: another run
+    with them is to be opened. Raises the errors of `Training.run`, which `open_run` logs.
 
     linger: If set, a completed training waits for a signal.
     """
@@ -128,6 +137,9 @@ def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> None:
             patience_s=run.process.patience_s,
         )
         training.run(stop, run.saved)
+        if training.decided is not None:
+            run.process.decide(training.decided)
+            return False
         summary = training.summary()
         if not (training.is_complete or stop.is_set() or place.is_on_one_machine):
             # After a success, the agent would wait minutes for the one that has left, and not restart this rank.
@@ -137,6 +149,7 @@ def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> None:
             logger.info("trained to the end; waiting for SIGTERM. %s", summary)
             stop.wait()
     run.process.summary = summary if place.is_first else ""
+    return True
 
 
 @contextlib.contextmanager

@@ -42,8 +42,8 @@ def unit_of(config: TrainConfig) -> int:
 
 def measure(
     config: TrainConfig, address: str, folder: Path, num_envs: int, seconds: float
-) -> tuple[EnvServerCost, EnvSpec, Model]:
-    """Measures one env-server with num_envs environments, for `seconds` after warm-up. Returns its model, too.
+) -> tuple[EnvServerCost, EnvSpec]:
+    """Measures one env-server with num_envs environments, for `seconds` after warm-up. Returns its environment, too.
 
     The pool receives frames as in a training on run.device.
 
@@ -73,7 +73,7 @@ def measure(
         open_pool(pool, model, single_frames=takes_single_frames(device, [device]))
         player = _Player(pool, fleet, spec, model, num_envs)
         player.play(0.0)
-        return player.play(seconds), spec, model
+        return player.play(seconds), spec
 
 
 class _Player:

@@ -11,6 +11,8 @@ from kubebeast_learner.config.checks import require
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
 from kubebeast_learner.machine.cpu_time import read_cpu_time
+from kubebeast_learner.training.build import assemble_model
+from kubebeast_learner.training.deciding import decide
 from kubebeast_learner.tune import fleet_probe, learner_probe
 from kubebeast_learner.tune.output import Output
 from kubebeast_learner.tune.pieces import Pieces
@@ -26,8 +28,9 @@ def measure(
     open_address: Callable[[], AbstractContextManager[str]],
     folder: Path,
     seconds: float,
-) -> Pieces:
-    """Measures the pieces of a training with `config`. Raises ConfigError, ActorsError.
+) -> tuple[Pieces, TrainConfig]:
+    """Measures the pieces of a training with `config`, and returns its settings, too. Raises ConfigError,
+    ActorsError.
 
     Args:
         open_address: Opens a new address that an env-server of this machine may dial.
@@ -44,15 +47,17 @@ def measure(
         share_s = seconds * FLEET_SHARE / 2
         text = f"an env-server with {num_envs} environment{'s' * (num_envs > 1)}"
         with output.measuring(text, share_s), open_address() as address:
-            cost, spec, model = fleet_probe.measure(config, address, folder, num_envs, share_s)
+            cost, spec = fleet_probe.measure(config, address, folder, num_envs, share_s)
         servers.append(cost)
+    config = decide(config, spec)
+    model = assemble_model(config, spec, is_named=True)
     setups = learner_probe.setups(config, model, cores)
     learners = []
     for setup in setups:
         share_s = seconds * (1 - FLEET_SHARE) / len(setups)
         with output.measuring(f"update and inference: {setup}", share_s):
             learners.append(learner_probe.measure(config, spec, setup, share_s))
-    return Pieces(
+    pieces = Pieces(
         cores=cores,
         env_servers=servers,
         learners=learners,
@@ -60,6 +65,7 @@ def measure(
         unit=unit,
         cores_used_by_others=others.cores_used(),
     )
+    return pieces, config
 
 
 class _Others:

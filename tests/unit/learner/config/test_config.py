@@ -8,6 +8,7 @@ import pytest
 import tyro
 import yaml
 
+from kubebeast_common.cli.parsing import StartLog, parse
 from kubebeast_common.cli.settings import as_flags, as_settings, section_from_settings, setting_types
 from kubebeast_common.cli.sources import LayeredFlags
 from kubebeast_learner.config import (
@@ -15,6 +16,7 @@ from kubebeast_learner.config import (
     LearnerConfig,
     LossConfig,
     ModelConfig,
+    MonoConfig,
     OptimizerConfig,
     PoolConfig,
     RanksConfig,
@@ -62,6 +64,27 @@ def test_learner_has_no_recipe_unless_named() -> None:
     layered = layer_flags(LearnerConfig, ["--recipe", "CartPole-v1"], {})
     assert "--unroll-length=20" in layered.flags
     assert not any(flag.startswith("--num-actors") for flag in layered.flags)
+
+
+def test_the_kind_of_an_environment_may_decide_on_what_no_source_names(tmp_path: Path) -> None:
+    path = write_yaml(tmp_path, "unroll_length: 30\n")
+    words = ["--recipe=kind", "--config", path, "--no-normalise-advantages"]
+    layered = layer_flags(MonoConfig, words, {"KUBEBEAST_BATCH_SIZE": "41"})
+
+    config = parse(StartLog("test", "text"), "test", MonoConfig, layered, True)
+
+    assert config.recipe.is_open and str(config.recipe) == "kind"
+    assert {"unroll_length", "batch_size", "normalise_advantages"} <= config.recipe.named
+    assert "learning_rate" not in config.recipe.named and "recipe" not in as_settings(config)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [([], "atari"), (["--recipe=grid"], "grid"), (["--recipe=none"], "none")]
+)
+def test_every_other_choice_leaves_nothing_open(words: list[str], expected: str) -> None:
+    config = parse(StartLog("test", "text"), "test", MonoConfig, layer_flags(MonoConfig, words, {}), True)
+
+    assert not config.recipe.is_open and str(config.recipe) == expected
 
 
 def test_unknown_setting_in_a_file_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_none_is_no_recipe() -> None:
 
 def test_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        ConfigError, match=r"recipe = 'chess'.*vector, control, grid, CartPole-v1, Catch, Pendulum-v1, mujoco, atari"
+        ConfigError,
+        match=r"recipe = 'chess'.*kind, none, vector, control, grid, frames, CartPole-v1, Catch, Pendulum-v1, mujoco",
     ):
         choose_recipe("chess", "CartPole-v1")
 

@@ -40,7 +40,7 @@ class Visitors(ScriptedActors):
 
 def meet(actors: Visitors, config: TrainingConfig | None = None) -> EnvSpec | None:
     met = meet_environment(config or TrainingConfig(), actors, Monitor(), ALONE, 0, actors.stop_asked)
-    return None if met is None else met[0]
+    return None if met is None else met.spec
 
 
 def test_an_environment_without_a_model_is_refused_and_the_next_one_is_taken(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ def test_frames_come_as_a_training_on_the_device_gets_them(
         model=ModelConfig(model="shallow"),
         fleet=LocalFleetConfig(env="Mock", env_kwargs='{"episode_length": 7}'),
     )
-    cost, spec, _ = fleet_probe.measure(config, f"unix:{tmp_path / 'pool'}", tmp_path, num_envs=2, seconds=0.0)
+    cost, spec = fleet_probe.measure(config, f"unix:{tmp_path / 'pool'}", tmp_path, num_envs=2, seconds=0.0)
 
     assert asked == [single_frames]
     assert cost.num_envs == 2 and cost.pool_cpu_s > 0

@@ -9,6 +9,7 @@ import pytest
 from kubebeast_common.cli.parsing import StartLog, parse
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import TrainConfig, TuneConfig
+from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.config.sources import layer_flags
 from kubebeast_learner.tune.choice import Choice, expect
 from kubebeast_learner.tune.settings_file import chosen_settings, render
@@ -30,7 +31,9 @@ def written(words: Sequence[str], path: Path) -> TuneConfig:
     config = parsed(TuneConfig, words)
     pieces = machine(4, 100, [learner(5.0, threads=2)])
     settings = chosen_settings(expect(CHOICE, pieces), pieces, config)
-    path.write_text(render(settings, config, "Two lines\nof heading."), encoding="utf-8")
+    path.write_text(
+        render(settings, config, choose_recipe("auto", config.fleet.env), "Two lines\nof heading."), encoding="utf-8"
+    )
     return config
 
 

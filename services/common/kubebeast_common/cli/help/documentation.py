@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import tyro
 
-from kubebeast_common.cli.settings import JsonObject
+from kubebeast_common.cli.settings import JsonObject, visible_fields
 
 _WORDS: Mapping[Any, str] = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH", type(None): "none"}
 
@@ -45,7 +45,7 @@ def settings_of(config_type: type, section: str = "", *, instance: Any = None) -
     Defaults are those of `instance`, or of the type if it is None.
     """
     hints = get_type_hints(config_type, include_extras=True)
-    for field in dataclasses.fields(config_type):
+    for field in visible_fields(config_type):
         kind = hints[field.name]
         default = _default(field) if instance is None else getattr(instance, field.name)
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):

@@ -64,6 +64,16 @@ def find_image(leaf: LeafSpec) -> ImageLayout | None:
     return image if min(image.height, image.width) >= smallest else None
 
 
+def find_images(observation: Sequence[LeafSpec], config: ModelConfig) -> dict[int, ImageLayout]:
+    """Returns the layouts of the leaves that are images, by index; of leaves that cannot be told, none."""
+    if config.model == "mlp":
+        return {}
+    try:
+        return _images(observation, config, without=())
+    except (ConfigError, ModelSpecError):  # the model refuses the environment, with the reason
+        return {}
+
+
 def _images(observation: Sequence[LeafSpec], config: ModelConfig, without: Collection[int]) -> dict[int, ImageLayout]:
     """Returns the layouts of the leaves that are images, by index."""
     layouts = config.image_layouts

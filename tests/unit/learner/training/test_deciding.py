@@ -1,0 +1,82 @@
+"""The kind of an environment decides on the settings that no other source names."""
+
+import pytest
+
+from kubebeast_common.cli.settings import as_settings
+from kubebeast_common.spec.env_spec import EnvSpec
+from kubebeast_common.spec.leaves import Leaf
+from kubebeast_learner.config import ModelConfig, MonoConfig, ReplayConfig
+from kubebeast_learner.config.recipe_choice import RecipeChoice
+from kubebeast_learner.config.recipes import OPEN_SETTINGS, recipe_named
+from kubebeast_learner.training.deciding import decide, keep_decided, recipe_for, undecided
+
+NUMBERS, CELLS, SCREEN = Leaf("", "float32", (4,)), Leaf("", "bool", (10, 10, 4)), Leaf("", "uint8", (84, 84), 4)
+PLACE, MASK = Leaf("", "int64", (), num_categories=500), Leaf("mask", "bool", (3,), is_action_mask=True)
+CHOICE, FORCE = Leaf("", "int64", (), num_categories=3), Leaf("", "float32", (2,), bounded=True)
+KIND = RecipeChoice(named=frozenset())
+
+
+def spec(*observation: Leaf, action: Leaf = CHOICE) -> EnvSpec:
+    return EnvSpec("Any-v0", observation, (action,))
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        (spec(NUMBERS), "vector"),
+        (spec(PLACE), "vector"),
+        (spec(NUMBERS, MASK), "vector"),
+        (spec(CELLS), "grid"),
+        (spec(CELLS, NUMBERS), "grid"),
+        (spec(SCREEN), "frames"),
+        (spec(SCREEN, action=FORCE), "frames"),
+        (spec(NUMBERS, action=FORCE), "control"),
+        (spec(PLACE, action=FORCE), "control"),
+    ],
+)
+def test_spaces_alone_determine_the_recipe(env: EnvSpec, expected: str) -> None:
+    assert recipe_for(env, ModelConfig())[0].name == expected
+
+
+def test_an_image_that_a_setting_flattens_is_none() -> None:
+    assert recipe_for(spec(CELLS), ModelConfig(model="mlp"))[0].name == "vector"
+    assert recipe_for(spec(CELLS), ModelConfig(image_layout=(".=flat",)))[0].name == "vector"
+
+
+def test_only_observations_with_numbers_are_normalized() -> None:
+    assert "normalise_observations" in recipe_for(spec(NUMBERS, action=FORCE), ModelConfig())[0].settings
+    assert "normalise_observations" not in recipe_for(spec(PLACE, action=FORCE), ModelConfig())[0].settings
+
+
+def test_settings_that_a_source_names_stay() -> None:
+    config = MonoConfig(
+        replay=ReplayConfig(replay_share=0.5), recipe=RecipeChoice(named=frozenset({"replay_share", "unroll_length"}))
+    )
+
+    decided = decide(config, spec(NUMBERS))
+
+    wanted = {name: value for name, value in recipe_named("vector").settings.items() if name in as_settings(config)}
+    usual = as_settings(config)
+    expected = usual | wanted | {name: usual[name] for name in ("replay_share", "unroll_length")}
+    assert as_settings(decided) == expected
+    assert decided.recipe.name == "vector" and decide(decided, spec(CELLS)) is decided
+    line = decided.recipe.note
+    assert line.startswith("settings of recipe vector, as the observation has no image") and "unroll_length" not in line
+
+
+def test_without_the_choice_nothing_is_decided() -> None:
+    config = MonoConfig()
+
+    assert decide(config, spec(NUMBERS)) is config and keep_decided(config, {"batch_size": 3}, spec(NUMBERS)) is config
+    assert undecided(config) == frozenset() and undecided(MonoConfig(recipe=KIND)) == OPEN_SETTINGS
+
+
+def test_a_resumed_run_keeps_what_was_decided() -> None:
+    saved = as_settings(MonoConfig()) | {"batch_size": 3, "model": "mlp", "total_steps": 7}
+    config = MonoConfig(recipe=RecipeChoice(named=frozenset({"batch_size"})))
+
+    resumed = keep_decided(config, saved, spec(NUMBERS))
+
+    assert (resumed.rollout.batch_size, resumed.model.model) == (8, "mlp")
+    assert resumed.run.total_steps == config.run.total_steps  # no recipe for a kind has it
+    assert resumed.recipe == RecipeChoice("vector")
