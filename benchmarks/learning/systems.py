@@ -31,7 +31,7 @@ def _kubebeast(name: str, *flags: str) -> Command:
     def command(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
         words = [str(python), "-m", "kubebeast_learner", name, f"--env={task.env}", f"--seed={seed}"]
         words += [f"--total-steps={steps}", f"--savedir={folder}", f"--xpid={RUN}", "--progress=none"]
-        return [*words, "--learner-threads=1", "--compile=off", *flags]
+        return [*words, "--learner-threads=1", "--compile=off", "--log-interval-s=0.5", *flags]
 
     return command
 
