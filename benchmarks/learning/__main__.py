@@ -42,10 +42,15 @@ class Settings:
     work: Path = Path("build/learning")
     """Folder of the venvs and of the files of the runs."""
 
+    @property
+    def name(self) -> str:
+        """Name of the folders of these runs: a run of another length is another run."""
+        return f"{self.steps}-steps" + "-alone" * self.alone
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     settings = tyro.cli(Settings, description=__doc__, args=arguments)
-    results = settings.results / f"{settings.steps // 1000}k{'-alone' * settings.alone}"
+    results = settings.results / settings.name
     trials = [
         Trial(tasks.BY_NAME[task], systems.BY_NAME[system], seed)
         for task in settings.tasks
@@ -68,7 +73,9 @@ def train(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
         nonlocal num_done
         core = cores.get()
         try:
-            curve = trial.run(pythons[trial.system.name + trial.task.name], settings.steps, settings.work, core)
+            curve = trial.run(
+                pythons[trial.system.name + trial.task.name], settings.steps, settings.work / settings.name, core
+            )
             runs.write(curve, trial.path(results))
             outcome = f"last fifth {mean_of_part(curve, 0.8, 1.0):.4g}, {curve[-1].minutes:.1f} min"
         except FailedError as error:

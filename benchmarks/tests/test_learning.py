@@ -66,17 +66,19 @@ def test_runs_are_not_repeated_and_failures_stop_nothing(
 
     command.main([*words, "--seeds", "9", "1"])
     command.main([*words, "--seeds", "1", "2"])
+    command.main([*words, "--seeds", "1", "--steps", "500"])
 
     output = capsys.readouterr().out
-    assert "Acrobot, scripted, seed 9: failed" in output and output.count("seed 1: last fifth 9.5") == 1
-    folder = tmp_path / "results" / "1k-alone"
+    assert "Acrobot, scripted, seed 9: failed" in output and output.count("seed 1: last fifth 9.5") == 2
+    folder = tmp_path / "results" / "1000-steps-alone"
     assert [mean_of_part(read(folder / "Acrobot" / f"scripted-seed{seed}.csv"), 0.8, 1.0) for seed in (1, 2)] == [
         9.5,
         19,
     ]
     assert not (folder / "Acrobot" / "scripted-seed9.csv").exists()
     assert all((folder / f"{x}.png").stat().st_size for x in ("step", "minutes", "cpu_minutes"))
-    assert (tmp_path / "work" / "Acrobot" / "scripted-seed1" / RUN / "started").read_text() == "x"
+    assert (tmp_path / "work" / folder.name / "Acrobot" / "scripted-seed1" / RUN / "started").read_text() == "x"
+    assert read(tmp_path / "results" / "500-steps-alone" / "Acrobot" / "scripted-seed1.csv")[-1].step == 500
 
 
 def test_a_failure_has_the_last_lines_of_the_system(scripted: System, tmp_path: Path) -> None:
