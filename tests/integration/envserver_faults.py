@@ -70,6 +70,18 @@ class HangsInReset(Well):
             time.sleep(600)
 
 
+class HangsAndMissesSigterm(HangsInReset):
+    """Misses the first SIGTERM, as Python does if the signal arrives just before a blocking call."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        handler = signal.getsignal(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, handler))
+        print("reset began", file=sys.stderr, flush=True)
+        return super().reset(seed=seed, options=options)
+
+
 class ClosesEverything(HangsInReset):
     """Closes all files and pipes but the standard ones, before it hangs."""
 
@@ -192,6 +204,7 @@ _FAULTY = (
     OutlivesItsEnd,
     RewardIsNotFinite,
     HangsInReset,
+    HangsAndMissesSigterm,
     ClosesEverything,
     IsToldToEnd,
     WearsOut,

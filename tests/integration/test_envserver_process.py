@@ -109,6 +109,17 @@ def test_sigterm_ends_a_process_whose_environment_hangs() -> None:
         assert process.wait(TIMEOUT_S) == ExitCode.OK
 
 
+def test_sigterm_is_repeated_for_a_process_that_has_missed_it() -> None:
+    with (
+        learner() as server,
+        running("--env", f"{MODULE}:HangsAndMissesSigterm-v0", "--address", server.address) as process,
+    ):
+        wait_for_log(process, "reset began")
+        process.send_signal(signal.SIGTERM)
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert process.wait(TIMEOUT_S) == ExitCode.OK
+
+
 def test_a_refusal_is_reported_in_the_exit_status() -> None:
     refusal = (grpc.StatusCode.FAILED_PRECONDITION, "protocol_version 9")
     with learner(refuse=refusal) as server, running("--env", "Mock", "--address", server.address) as process:

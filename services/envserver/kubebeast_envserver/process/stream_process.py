@@ -19,6 +19,7 @@ from kubebeast_common.process.family import Family, has_started, kill_own_family
 from kubebeast_common.process.leaving import leave_with_parent
 from kubebeast_common.process.output import outlive_full_volume
 from kubebeast_common.process.verdict import end_with
+from kubebeast_common.process.waiting import wait_for_end
 from kubebeast_common.text import replace_what_cannot_be_shown
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process, say_where_when_asked
@@ -64,7 +65,7 @@ def stream_main(config: EnvServerConfig, index: int, status: StreamStatus) -> No
 
 
 class StreamProcess:
-    """Stream `index` of an env-server, over the lives of its processes. For one thread; only `join` blocks."""
+    """Stream `index` of an env-server over the lives of its processes. For one thread. Only `wait` and `kill` block."""
 
     def __init__(self, config: EnvServerConfig, index: int, context: SpawnContext) -> None:
         self.status: StreamStatus = context.RawValue(StreamStatus)
@@ -169,13 +170,19 @@ class StreamProcess:
         return None
 
     def terminate(self) -> None:
-        if self._process is not None:
+        """Requests the shutdown of the process, unless it is ending: its last hooks would not survive the signal."""
+        if self._process is not None and not self.status.verdict:
             self._process.terminate()
 
-    def join(self, timeout_s: float) -> None:
-        """Blocks until the process has ended, and kills it after timeout_s seconds."""
+    def wait(self, timeout_s: float) -> None:
+        """Blocks until the process has ended, for at most timeout_s seconds."""
+        if self._process is not None and self._process.pid is not None and self._process.exitcode is None:
+            wait_for_end(self._process.pid, timeout_s)
+
+    def kill(self) -> None:
+        """Kills the process unless it has ended, and blocks until then."""
         if self._process is not None:
-            end_process(self._process, timeout_s)
+            end_process(self._process, 0.0)
 
     def _replace(self, what: str) -> None:
         num_steps = self.status.env_steps - self._steps_before

@@ -13,6 +13,10 @@ from kubebeast_envserver.stream.shutdown import Shutdown
 
 _LOOK_EVERY_S = 0.5
 """Seconds between checks for hung processes."""
+_NUM_REQUESTS = 8
+"""SIGTERMs that a process gets within STREAM_GRACE_S: Python handles one that arrives just before a blocking call after
+that call, which may be never, while the next one interrupts the call.
+"""
 
 
 class Supervisor:
@@ -90,9 +94,12 @@ class Supervisor:
         return max(0.0, min(_LOOK_EVERY_S, next_start - time.monotonic()))
 
     def _stop(self) -> None:
+        for _ in range(_NUM_REQUESTS):
+            for stream in self._streams:
+                stream.terminate()
+            next_request = time.monotonic() + STREAM_GRACE_S / _NUM_REQUESTS
+            for stream in self._streams:
+                stream.wait(max(0.0, next_request - time.monotonic()))
         for stream in self._streams:
-            stream.terminate()
-        deadline = time.monotonic() + STREAM_GRACE_S
-        for stream in self._streams:
-            stream.join(max(0.0, deadline - time.monotonic()))
+            stream.kill()
         kill_descendants()

@@ -48,14 +48,15 @@ class Shutdown:
         """Handles SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP. Main thread only.
 
         The process calls `last` and exits at the latest grace_s seconds after the first signal, with status 0, or 130
-        after SIGINT. Half-way, the request is repeated, for code that waits for an environment that hangs.
+        after SIGINT. Half-way, the request is repeated, for code that waits for an environment that hangs; further
+        signals repeat nothing.
         """
 
         def handle(signum: int, frame: FrameType | None) -> None:
             self.is_interrupted |= signum == signal.SIGINT
             if not self._requested:
                 signal.setitimer(signal.ITIMER_REAL, grace_s / 2)
-            self.request()
+                self.request()
 
         def give_up(signum: int, frame: FrameType | None) -> None:
             last()

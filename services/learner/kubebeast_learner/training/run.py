@@ -147,7 +147,7 @@ def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> bool:
         if linger and not stop.is_set():
             run.monitor.note_finished()
             logger.info("trained to the end; waiting for SIGTERM. %s", summary)
-            stop.wait()
+            stop.wait_for_signal()
     run.process.summary = summary if place.is_first else ""
     return True
 

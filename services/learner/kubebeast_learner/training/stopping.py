@@ -13,6 +13,7 @@ from kubebeast_common.process.leaving import INTERRUPTED
 logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STEP_S = 1.0
 
 
 class Stop(threading.Event):
@@ -22,6 +23,11 @@ class Stop(threading.Event):
         super().__init__()
         self.number: signal.Signals | None = None
         """The first signal that requested a stop."""
+
+    def wait_for_signal(self) -> None:
+        """Blocks until the stop, in steps: Python handles a signal that arrives just before a wait after the wait."""
+        while not self.wait(_STEP_S):
+            pass
 
     @property
     def exit_status(self) -> int:
