@@ -1,6 +1,8 @@
 #include "door/connection.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +37,19 @@ TEST_F(ConnectionTest, NewcomerHasABudgetOfBytesReadOrNot) {
   EXPECT_EQ(Look(), Condition::kFine);
   tcp_.Pass(1);
   EXPECT_EQ(Look(), Condition::kOverBudget);
+}
+
+TEST_F(ConnectionTest, WindowOfANewcomerIsSmallUntilItsStreamIsAccepted) {
+  const auto window = [this] {
+    int bytes = 0;
+    socklen_t size = sizeof(bytes);
+    EXPECT_EQ(getsockopt(tcp_.server(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, &size), 0);
+    return bytes;
+  };
+  EXPECT_LE(window(), Connection::kNewcomerWindowBytes);
+  StreamPass pass(connection_);
+  pass.Accept(1);
+  EXPECT_GT(window(), Connection::kNewcomerWindowBytes);
 }
 
 TEST_F(ConnectionTest, BudgetOfTheSlowLaneGrowsWithTheFirstCall) {
