@@ -1,7 +1,6 @@
 #include "door/tcp_listener.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "testing/descriptor_limit.h"
 #include "testing/raw_connection.h"
 
 namespace kubebeast {
@@ -101,22 +101,6 @@ class TcpListenerTest : public testing::Test {
   std::string peer_;
 };
 
-// A lower limit on the file descriptors of this process.
-class FewDescriptors {
- public:
-  explicit FewDescriptors(rlim_t count) {
-    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const rlimit few{count, before_.rlim_max};
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  }
-  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(TcpListenerTest, WithoutTlsOnlyHttp2IsAccepted) {
   Start();
   EXPECT_EQ(VerdictOn(kHttp2Opening), "accepted");
@@ -138,6 +122,15 @@ TEST_F(TcpListenerTest, ConnectionThatSaysNothingIsClosedInTime) {
   RawConnection connection(listener_->port());
   EXPECT_EQ(Verdict(), "silent");
   EXPECT_TRUE(connection.IsClosed());
+}
+
+TEST_F(TcpListenerTest, OldestOfTooManySilentConnectionsIsClosed) {
+  const DescriptorLimit many(4096);
+  Start();
+  std::vector<std::unique_ptr<RawConnection>> silent;
+  for (int i = 0; i < 1025; ++i) silent.push_back(std::make_unique<RawConnection>(listener_->port()));
+  EXPECT_EQ(VerdictAndPeer(), std::pair(std::string("silent"), silent.front()->peer()));
+  EXPECT_TRUE(silent.front()->IsClosed());
 }
 
 TEST_F(TcpListenerTest, ConnectionMaySpeakLater) {
@@ -200,7 +193,7 @@ TEST_F(TcpListenerTest, WithoutDescriptorsItReportsAndTriesAgain) {
   RawConnection connection;
   {
     const RawConnection last;  // has the next free number
-    const FewDescriptors few(static_cast<rlim_t>(last.fd()) + 1);
+    const DescriptorLimit few(static_cast<rlim_t>(last.fd()) + 1);
     connection.Connect(listener_->port());
     EXPECT_EQ(Verdict(), "accepting a connection: Too many open files");
   }
@@ -212,7 +205,7 @@ TEST_F(TcpListenerTest, WhenItCannotWaitItReportsAndTriesAgain) {
   Start();
   RawConnection connection;
   {
-    const FewDescriptors few(1);  // fewer than it polls, which poll(2) refuses
+    const DescriptorLimit few(1);  // fewer than it polls, which poll(2) refuses
     connection.Connect(listener_->port());
     EXPECT_TRUE(Comes("waiting for connections: Invalid argument"));
   }
