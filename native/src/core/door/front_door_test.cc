@@ -53,6 +53,7 @@ class FrontDoorTest : public testing::Test {
   std::pair<std::string, std::string> TakeRefusal() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(refused_.wait_for(lock, kPatience, [this] { return !refusals_.empty(); }));
+    if (refusals_.empty()) return {};
     auto refusal = refusals_.front();
     refusals_.erase(refusals_.begin());
     return refusal;
