@@ -98,6 +98,10 @@ class Ranks:
     def wait_for_step(self, step: int, since: int = 0) -> int:
         return self.wait_for(lambda line: line["message"] == "progress" and line["step"] >= step, since)
 
+    def wait_for_share(self, rank: int) -> int:
+        """Waits until a rank trains on batches of its own: on a busy machine its env-server may join after a minute."""
+        return self.wait_for(lambda line: line["message"] == "progress" and bool(line.get(f"sps/rank{rank}")))
+
     def wait_for_message(self, pattern: str, since: int = 0) -> int:
         return self.wait_for(lambda line: re.search(pattern, line["message"]) is not None, since)
 

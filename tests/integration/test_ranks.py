@@ -50,7 +50,7 @@ def test_a_stop_request_of_one_rank_ends_all_with_one_checkpoint(tmp_path: Path)
 def test_others_train_on_without_a_rank_that_has_lost_its_env_servers(tmp_path: Path) -> None:
     with Ranks(tmp_path, 2, "--total-steps=100000000") as ranks, EnvServer(ranks.port):
         with EnvServer(ranks.port + 1):
-            before = ranks.wait_for_step(200)
+            before = ranks.wait_for_share(1)
         starving = ranks.wait_for_message("the others train without this learner's share", before)
         step = next(line["step"] for line in reversed(ranks.lines[:starving]) if "step" in line)
         ranks.wait_for_step(step + 2000, starving)
