@@ -98,23 +98,13 @@ def test_sigterm_ends_a_process_that_waits_for_a_learner() -> None:
         assert process.wait(TIMEOUT_S) == ExitCode.OK
 
 
-def test_sigterm_ends_a_process_whose_environment_hangs() -> None:
+@pytest.mark.parametrize(("env", "moment"), [("HangsInReset", "joined run"), ("HangsAndMissesSigterm", "reset began")])
+def test_sigterm_ends_a_process_whose_environment_hangs(env: str, moment: str) -> None:
     with (
         learner() as server,
-        running("--env", f"{MODULE}:HangsInReset-v0", "--address", server.address) as process,
+        running("--env", f"{MODULE}:{env}-v0", "--address", server.address) as process,
     ):
-        wait_for_log(process, "joined run")
-        process.send_signal(signal.SIGTERM)
-        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
-        assert process.wait(TIMEOUT_S) == ExitCode.OK
-
-
-def test_sigterm_is_repeated_for_a_process_that_has_missed_it() -> None:
-    with (
-        learner() as server,
-        running("--env", f"{MODULE}:HangsAndMissesSigterm-v0", "--address", server.address) as process,
-    ):
-        wait_for_log(process, "reset began")
+        wait_for_log(process, moment)
         process.send_signal(signal.SIGTERM)
         assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
         assert process.wait(TIMEOUT_S) == ExitCode.OK
