@@ -44,16 +44,23 @@ def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
 
 
 def _laid_out(row: Row, y: int, matchers: str) -> list[Model]:
-    """The panels from left to right, line by line."""
+    """The panels from left to right, line by line. ValueError if the panels of a line do not fill it."""
     panels, x = [], 0
     for title, panel in row.panels.items():
         width = panel.width or row.width
         if x + width > GRID_WIDTH:
+            _require_full(row, x, f"before {title!r}")
             x, y = 0, y + row.height
         place = {"x": x, "y": y, "w": width, "h": row.height}
         panels.append(_panel(title, panel, matchers) | {"gridPos": place})
         x += width
+    _require_full(row, x, "at the end")
     return panels
+
+
+def _require_full(row: Row, width: int, place: str) -> None:
+    if width != GRID_WIDTH:
+        raise ValueError(f"row {row.title!r}: the line {place} has a width of {width}, it must be {GRID_WIDTH}")
 
 
 def _panel(title: str, panel: Panel, matchers: str) -> Model:

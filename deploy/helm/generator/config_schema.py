@@ -57,6 +57,8 @@ def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
     }
     _require(schema, values)
     _require(schema["$defs"]["envserverDefaults"], values["envserverDefaults"], depth=1)
+    _refer(schema, "envserver", "envserverDefaults")
+    _refer(schema, "namedEnvserver", "envserver")
     # If a constant does not match, Helm prints its expected value.
     schema["if"], schema["else"] = _presence(schema, schema["$defs"]), {"const": _MISSING}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -75,6 +77,16 @@ def _require(node: Schema, values: Mapping[str, Any], depth: int = 9) -> None:
         child = node["properties"][key]
         if depth > 1 and isinstance(value, Mapping) and "properties" in child:
             _require(child, value, depth - 1)
+
+
+def _refer(schema: Schema, name: str, other: str) -> None:
+    """Gives the definition `name` all properties of `other` that it does not have itself, in the order of `other`."""
+    own: Schema = schema["$defs"][name]["properties"]
+    others = schema["$defs"][other]["properties"]
+    path = f"#/$defs/{other}/properties/"
+    first = {key: value for key, value in own.items() if key not in others}
+    rest = {key: own.get(key, {"$ref": path + key}) for key in others}
+    schema["$defs"][name]["properties"] = first | rest
 
 
 def _presence(node: Schema, definitions: Mapping[str, Schema]) -> Schema:

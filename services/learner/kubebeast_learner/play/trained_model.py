@@ -23,7 +23,7 @@ from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load_path
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_runs.folder import folder_of
-from kubebeast_runs.storage.local import LocalStorage
+from kubebeast_runs.storage.choice import storage_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,20 +87,32 @@ class TrainedModel:
             return None
 
 
-def load_trained(config: CheckpointConfig, *, is_own: bool = False) -> TrainedModel:
+def load_trained(config: CheckpointConfig) -> TrainedModel:
     """Loads the model of the named file, or of the run's newest checkpoint.
-
-    Args:
-        is_own: True if the named file is of a run that the user has named; other files may be from any source.
 
     Raises:
         CheckpointError: If the checkpoint cannot be read or does not fit its model.
         ConfigError: If there is no checkpoint, or if the file names code and is not trusted.
     """
     path, state = find_checkpoint(config)
+    is_own = config.checkpoint is None
+    return make_trained(path, state, is_own=is_own, is_trusted=is_own or config.trust_checkpoint)
+
+
+def make_trained(path: Path, state: dict[str, Any], *, is_own: bool = True, is_trusted: bool = True) -> TrainedModel:
+    """Makes the model of a checkpoint.
+
+    Args:
+        path: Place of the checkpoint, for messages.
+        state: Its content.
+        is_own: True if it is of a run that the user has named; others may be from any source.
+        is_trusted: True if the modules that it names may be imported.
+
+    Raises:
+        CheckpointError: If the checkpoint does not fit its model.
+        ConfigError: If it names code and is not trusted.
+    """
     checkpoint = Checkpoint.of(str(path), state)
-    is_own = is_own or config.checkpoint is None
-    is_trusted = is_own or config.trust_checkpoint
     with taking_over(str(path), "config"):
         settings = section_from_settings(ModelConfig, checkpoint.config)
         tasks = section_from_settings(TasksConfig, checkpoint.config)
@@ -165,7 +177,7 @@ def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:
                 raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
             return path, load_path(path)
         folder = folder_of(config.savedir, config.xpid)
-        found = CheckpointStore(LocalStorage(folder), keep=1).load_newest()
+        found = CheckpointStore(storage_of(folder), keep=1).load_newest()
     except OSError as error:
         raise ConfigError(f"xpid = {config.xpid!r}: its checkpoints cannot be read: {error}") from error
     if found is None:

@@ -35,7 +35,7 @@ from kubebeast_learner.training.stopping import Stop
 from kubebeast_runs.files.room import POLL_S
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
-from kubebeast_runs.storage.local import LocalStorage
+from kubebeast_runs.storage.choice import storage_of
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def open_run(
         keep_freed_memory()
         device = choose_device(config.run.device, place)  # a missing one is refused before the run's folder records it
         torch.manual_seed(config.run.seed)
-        store = CheckpointStore(LocalStorage(log.folder), config.run.keep_checkpoints)
+        store = CheckpointStore(storage_of(log.folder), config.run.keep_checkpoints)
         saved = first_ranks(_load_newest(store) if place.is_first else None)
         if saved is not None:
             config = keep_decided(config, saved[1].config, saved[1].env_spec)

@@ -11,7 +11,7 @@ from kubebeast_runs.checkpoints import list_checkpoints
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.log_table import NO_LOG, LogTable, read_log
 from kubebeast_runs.scores import read_scores
-from kubebeast_runs.storage.local import LocalStorage
+from kubebeast_runs.storage.choice import storage_of
 from kubebeast_runs.weights import NAME as WEIGHTS
 from kubebeast_runs.weights import read_env_spec
 
@@ -70,6 +70,6 @@ def _log(folder: Path) -> LogTable:
 
 
 def _checkpoints(folder: Path) -> list[CheckpointFile]:
-    storage = LocalStorage(folder)
+    storage = storage_of(folder)
     found = [CheckpointFile(saved.file.name, saved.step, saved.file.num_bytes) for saved in list_checkpoints(storage)]
     return found + [CheckpointFile(WEIGHTS, None, file.num_bytes) for file in storage.files() if file.name == WEIGHTS]

@@ -21,7 +21,8 @@ from kubebeast_learner.config import (
 from kubebeast_learner.play.evaluate import Evaluation, evaluate
 from kubebeast_learner.play.export_description import describe
 from kubebeast_learner.play.render import render
-from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.play.trained_model import load_trained, make_trained
+from kubebeast_learner.run.checkpoint_file import load_path
 from tests.unit.learner.play.playing import write_run
 
 MODULE = """
@@ -90,9 +91,8 @@ def test_wrappers_of_ones_own_training_are_played_by_its_name(tmp_path: Path) ->
 
 def test_a_run_that_is_named_vouches_for_each_of_its_files(tmp_path: Path) -> None:
     (path,) = trained(tmp_path, FLAG).glob("*.pt")
-    config = CheckpointConfig(checkpoint=path)
-    assert load_trained(config, is_own=True).own_wrappers == (TEN_TIMES,)
-    assert load_trained(config).own_wrappers == ()
+    assert make_trained(path, load_path(path)).own_wrappers == (TEN_TIMES,)
+    assert load_trained(CheckpointConfig(checkpoint=path)).own_wrappers == ()
 
 
 def test_ones_own_training_vouches_for_its_own_wrappers_alone(tmp_path: Path) -> None:

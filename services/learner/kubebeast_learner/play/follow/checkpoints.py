@@ -34,6 +34,11 @@ class CheckpointFeed:
         self._waiting += [saved for saved in self._listed if saved not in self._seen]
         self._seen = set(self._listed)
 
+    def is_there(self, saved: SavedCheckpoint) -> bool:
+        """Looks again; returns True if the checkpoint was not deleted or replaced."""
+        self.look()
+        return saved in self._listed
+
     def take(self) -> SavedCheckpoint | None:
         """Returns the newest pending checkpoint, or None. Older ones stay pending, in case it cannot be played."""
         self.look()

@@ -11,18 +11,18 @@ from kubebeast_common.log import fields
 from kubebeast_common.process.family import reap_ended
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_envserver.envs.factory import EnvironmentFailure
-from kubebeast_learner.config import CheckpointConfig, ConfigError, EvalConfig
+from kubebeast_learner.config import ConfigError, EvalConfig
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.evaluate import Evaluation, as_json, evaluate_trained
 from kubebeast_learner.play.follow.checkpoints import CheckpointFeed
 from kubebeast_learner.play.follow.metrics import FollowMetrics
-from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.play.trained_model import make_trained
 from kubebeast_learner.profiling.timer import Timer
-from kubebeast_learner.run.checkpoint import CheckpointError
+from kubebeast_learner.run.checkpoint_file import CheckpointError, load
 from kubebeast_runs.checkpoints import SavedCheckpoint
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.score_log import ScoreLog
-from kubebeast_runs.storage.local import LocalStorage
+from kubebeast_runs.storage.choice import storage_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,8 @@ class Follower:
         self._scores = scores
         self._stop = stop
         self._metrics = metrics
-        self._feed = CheckpointFeed(LocalStorage(folder), scores.newest_step)
+        self._storage = storage_of(folder)
+        self._feed = CheckpointFeed(self._storage, scores.newest_step)
         self._look_due = Timer(POLL_S)
         self._num_deleted = 0
         self._said_stopped = False
@@ -78,13 +79,13 @@ class Follower:
 
     def _play(self, saved: SavedCheckpoint) -> None:
         """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
-        started_at, path = time.monotonic(), self._folder / saved.file.name
+        started_at, name = time.monotonic(), saved.file.name
         try:
-            trained = load_trained(CheckpointConfig(checkpoint=path), is_own=True)
+            trained = make_trained(Path(self._storage.place(name)), load(self._storage, name))
             with output_to_stderr():  # the output of environments is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
-            if not path.exists():  # replaced by newer ones
+            if not self._feed.is_there(saved):
                 self._num_deleted += 1
             elif isinstance(error, ConfigError):
                 raise

@@ -11,9 +11,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.play.follow.follower import Follower
-from kubebeast_learner.play.trained_model import load_trained
+from kubebeast_learner.run.checkpoint_file import load
 from kubebeast_runs.score_log import ScoreLog
 from kubebeast_runs.scores import NAME
+from kubebeast_runs.storage.storage import Storage
 from tests.unit.learner.play.follow.followed_run import CONFIG, TOTAL, FollowedRun, Script
 
 
@@ -82,13 +83,13 @@ def test_a_run_whose_last_checkpoint_is_damaged_is_not_followed_to_its_end(run: 
 def test_a_checkpoint_that_is_deleted_while_it_is_read_is_no_failure(
     run: FollowedRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def load_late(config: Any, **settings: Any) -> Any:
-        if config.checkpoint == run.path(10):
+    def load_late(storage: Storage, name: str) -> Any:
+        if name == run.path(10).name:
             run.path(10).unlink()
             run.save(20)
-        return load_trained(config, **settings)
+        return load(storage, name)
 
-    monkeypatch.setattr("kubebeast_learner.play.follow.follower.load_trained", load_late)
+    monkeypatch.setattr("kubebeast_learner.play.follow.follower.load", load_late)
     run.save(10)
     run.follow()
     assert run.played == [20]
