@@ -16,6 +16,7 @@ from pathlib import Path
 
 from checks import results
 from checks.groups import ROOT
+from checks.measure import path_with_tools
 
 _NO_TESTS = (2, 3, 4, 5)
 """Exit statuses of pytest that do not depend on chance: interrupted, internal error, wrong usage, no test."""
@@ -38,7 +39,7 @@ def run_once(words: Sequence[str]) -> tuple[int, list[results.Test], str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "results")
         pytest = [sys.executable, "-m", "pytest", "-p", "checks.pytest_results", "-p", "no:cacheprovider", *words]
-        env = {**os.environ, "CHECKS_RESULTS": str(path)}
+        env = {**os.environ, "CHECKS_RESULTS": str(path), "PATH": path_with_tools(ROOT)}
         done = subprocess.run(pytest, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         tests = results.read(path.read_text().splitlines() if path.exists() else [])
         return done.returncode, tests, done.stdout + done.stderr

@@ -52,6 +52,11 @@ def run(words: Sequence[str], *, env: Mapping[str, str], cwd: Path, output: IO[b
         return Measured(status, seconds, float(used.read_text()) if used.exists() else 0.0, hits, misses)
 
 
+def path_with_tools(root: Path) -> str:
+    """Returns PATH with .venv/tools: helm, kubectl, promtool and prometheus, if they were installed there."""
+    return f"{os.environ['PATH']}{os.pathsep}{root / '.venv' / 'tools'}"
+
+
 def count_compilations(stats_log: str) -> tuple[int, int]:
     """Returns the hits and misses in ccache's log of results (its manual, `stats_log`)."""
     counts = collections.Counter(line for line in stats_log.splitlines() if not line.startswith("#"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from checks import measure, results
 from checks.groups import Group
-from checks.measure import Measured
+from checks.measure import Measured, path_with_tools
 from checks.plan import Plan
 
 BIN = Path(".venv", "bin")
@@ -81,8 +81,7 @@ class Run:
         self._all = groups
         self._root = root
         self._files = files
-        # .venv/tools: helm, kubectl, promtool and prometheus, if `make cluster-tools` has installed them.
-        self._env = {**os.environ, **env, "PATH": f"{os.environ['PATH']}:{root / '.venv' / 'tools'}"}
+        self._env = {**os.environ, **env, "PATH": path_with_tools(root)}
         self._show = show
         self._pytest_args = pytest_args
         self._workers = workers
