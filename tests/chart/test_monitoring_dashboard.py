@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from dashboard.grafana import Panel, Row
+from dashboard.model import placed
 from dashboard.verdict import TEXTS
 from kubebeast_observe.top.verdict import EMPTY_SHARES, demand_ratio, judge, make_loads
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
@@ -88,6 +90,14 @@ def test_every_line_of_panels_should_fill_the_width() -> None:
         for panel in shown:
             widths[panel["gridPos"]["y"]] = widths.get(panel["gridPos"]["y"], 0) + panel["gridPos"]["w"]
         assert {*widths.values()} <= {24}
+
+
+@pytest.mark.parametrize(("widths", "place"), [([8, 8], "at the end"), ([8, 8, 12, 12], "before 'panel 2'")])
+def test_a_line_of_panels_that_leaves_a_gap_should_be_refused(widths: list[int], place: str) -> None:
+    panels = {f"panel {i}": Panel(good="Good: 1.", queries={"": "up"}, width=width) for i, width in enumerate(widths)}
+
+    with pytest.raises(ValueError, match=f"row 'Data': the line {place} has a width of 16, it must be 24"):
+        list(placed([Row("Data", panels)], ""))
 
 
 def test_only_what_is_looked_at_first_should_be_unfolded() -> None:
