@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from generator.config_schema import with_generated_parts
 from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_learner.config import LearnerConfig
@@ -23,6 +24,17 @@ def group(**entry: Any) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     return dict(json.loads((CHART / "values.schema.json").read_text(encoding="utf-8")))
+
+
+def test_entries_of_envservers_should_have_the_values_of_their_defaults() -> None:
+    text, values = ((CHART / name).read_text(encoding="utf-8") for name in ("values.schema.json", "values.yaml"))
+    changed = schema()
+    for name, other in (("envserver", "envserverDefaults"), ("namedEnvserver", "envserver")):
+        properties = changed["$defs"][name]["properties"]
+        del properties["tmp"]
+        properties["removed"] = {"$ref": f"#/$defs/{other}/properties/removed"}
+
+    assert with_generated_parts(json.dumps(changed), yaml.safe_load(values)) == text
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,13 @@ def _require(node: Schema, values: Mapping[str, Any], depth: int = 9) -> None:
 
 
 def _refer(schema: Schema, name: str, other: str) -> None:
-    """Gives the definition `name` all properties of `other` that it does not have itself, in the order of `other`."""
+    """Makes the definition `name` refer to the properties of `other`, but for those that it defines itself."""
     own: Schema = schema["$defs"][name]["properties"]
     others = schema["$defs"][other]["properties"]
     path = f"#/$defs/{other}/properties/"
-    first = {key: value for key, value in own.items() if key not in others}
-    rest = {key: own.get(key, {"$ref": path + key}) for key in others}
-    schema["$defs"][name]["properties"] = first | rest
+    kept = {key: value for key, value in own.items() if value.get("$ref") != path + key}
+    first = {key: value for key, value in kept.items() if key not in others}
+    schema["$defs"][name]["properties"] = first | {key: kept.get(key, {"$ref": path + key}) for key in others}
 
 
 def _presence(node: Schema, definitions: Mapping[str, Schema]) -> Schema:

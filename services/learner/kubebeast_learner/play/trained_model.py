@@ -99,7 +99,7 @@ def load_trained(config: CheckpointConfig) -> TrainedModel:
     return make_trained(path, state, is_own=is_own, is_trusted=is_own or config.trust_checkpoint)
 
 
-def make_trained(path: Path, state: dict[str, Any], *, is_own: bool = True, is_trusted: bool = True) -> TrainedModel:
+def make_trained(path: Path, state: dict[str, Any], *, is_own: bool, is_trusted: bool) -> TrainedModel:
     """Makes the model of a checkpoint.
 
     Args:

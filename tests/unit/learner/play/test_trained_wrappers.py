@@ -91,7 +91,7 @@ def test_wrappers_of_ones_own_training_are_played_by_its_name(tmp_path: Path) ->
 
 def test_a_run_that_is_named_vouches_for_each_of_its_files(tmp_path: Path) -> None:
     (path,) = trained(tmp_path, FLAG).glob("*.pt")
-    assert make_trained(path, load_path(path)).own_wrappers == (TEN_TIMES,)
+    assert make_trained(path, load_path(path), is_own=True, is_trusted=True).own_wrappers == (TEN_TIMES,)
     assert load_trained(CheckpointConfig(checkpoint=path)).own_wrappers == ()
 
 

@@ -81,7 +81,8 @@ class Follower:
         """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
         started_at, name = time.monotonic(), saved.file.name
         try:
-            trained = make_trained(Path(self._storage.place(name)), load(self._storage, name))
+            state = load(self._storage, name)
+            trained = make_trained(Path(self._storage.place(name)), state, is_own=True, is_trusted=True)
             with output_to_stderr():  # the output of environments is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:

@@ -59,3 +59,16 @@ def test_a_learner_that_went_back_behind_a_damaged_checkpoint_is_followed(run: F
     assert steps_of(taken(feed)) == [20]
     run.save(30)
     assert steps_of(taken(feed)) == [30]
+
+
+def test_a_taken_one_that_was_deleted_or_replaced_is_not_there(run: FollowedRun) -> None:
+    feed = CheckpointFeed(LocalStorage(run.folder), None)
+    run.save(10, 20)
+    newest, older = taken(feed)
+    assert feed.is_there(newest) and feed.is_there(older)
+
+    run.path(10).unlink()
+    run.save(20)
+
+    assert not feed.is_there(newest) and not feed.is_there(older)
+    assert steps_of(taken(feed)) == [20]
