@@ -1,6 +1,6 @@
 """An env-server in one file, written from docs/protocol.md: four games of Catch for a learner, with grpcio only.
 
-kubebeast learner --recipe Catch
+kubebeast learner
 python examples/plain_env_server.py 127.0.0.1:4431
 """
 

@@ -45,9 +45,9 @@ def _sb3(program: str) -> Command:
 
 
 SYSTEMS = (
-    System(name="kubebeast", command=_kubebeast("mono", "--recipe=kind"), resumes=True),
-    System(name="kubebeast-lstm", command=_kubebeast("mono", "--recipe=kind", "--use-lstm"), resumes=True),
-    System(name="kubebeast-train", command=_kubebeast("train", "--recipe=kind"), resumes=True),
+    System(name="kubebeast", command=_kubebeast("mono"), resumes=True),
+    System(name="kubebeast-lstm", command=_kubebeast("mono", "--use-lstm"), resumes=True),
+    System(name="kubebeast-train", command=_kubebeast("train"), resumes=True),
     System(name="sb3-ppo", command=_sb3("sb3"), requirements=SB3),
     System(name="sb3-recurrent-ppo", command=_sb3("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
 )

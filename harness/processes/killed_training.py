@@ -40,6 +40,7 @@ class Life:
         self._last_step = 0
         words = [sys.executable, "-m", "kubebeast_learner", command, "--env=CartPole-v1", f"--savedir={savedir}"]
         settings = [
+            "--recipe=CartPole-v1",
             "--xpid=run",
             "--total-steps=1000000000",
             f"--checkpoint-interval-minutes={INTERVAL_S / 60}",

@@ -75,7 +75,7 @@ class LearnerProcess:
         self._command = [
             *([] if volume is None else volume.words),
             *(sys.executable, "-m", "kubebeast_learner", command),
-            *(listening if command == "learner" else []),
+            *([*listening, "--recipe=torchbeast"] if command == "learner" else []),
             f"--savedir={folder}",
             f"--xpid={XPID}",
             "--progress=json",

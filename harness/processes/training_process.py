@@ -15,6 +15,7 @@ from harness.processes import warm_start
 TIMEOUT_S = 300
 FLAGS = [
     "--env=CartPole-v1",
+    "--recipe=CartPole-v1",
     "--num-actors=4",
     "--unroll-length=10",
     "--batch-size=4",
@@ -25,8 +26,14 @@ FLAGS = [
 PROCESSES = {"train": "--num-servers=2", "mono": "--num-actor-processes=2"}
 
 
+TRAININGS = ("mono", "train", "learner")
+
+
 def command(name: str, *flags: str) -> list[str]:
-    return [sys.executable, "-m", "kubebeast_learner", name, *flags]
+    """Returns a command of the learner's package. Trainings have TorchBeast's settings unless the flags name others:
+    with the default recipe they would open twice, and the tests of other things would be slower.
+    """
+    return [sys.executable, "-m", "kubebeast_learner", name, *(["--recipe=torchbeast"] * (name in TRAININGS)), *flags]
 
 
 def training_command(name: str, savedir: Path, *flags: str) -> list[str]:

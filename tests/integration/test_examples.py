@@ -46,7 +46,7 @@ def test_a_tracker_of_ones_own_receives_the_run(tmp_path: Path) -> None:
 
 
 def test_an_environment_of_ones_own_trains_and_is_evaluated_with_its_arguments(tmp_path: Path) -> None:
-    flags = ["--env=maze_env:Maze-v0", '--env-kwargs={"size": 5}', "--num-actors=4", "--total-steps=500"]
+    flags = ["--env=maze_env:Maze-v0", '--env-kwargs={"size": 5}', "--recipe=auto", "--total-steps=500"]
     trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, "--progress=none")
     assert trained.returncode == 0, trained.stderr
     evaluated = kubebeast(EXAMPLES, tmp_path, "eval", "--episodes=1", "--json")

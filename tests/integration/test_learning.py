@@ -23,7 +23,7 @@ ABOVE_CHANCE = 0.0
 @pytest.mark.parametrize("use_lstm", [False, True])
 def test_catch_is_learnt_within_its_budget(use_lstm: bool) -> None:
     """Trains with the same numbers in every run: asynchronous runs differ, and would need the budget of the worst."""
-    recipe = choose_recipe("auto", CATCH)
+    recipe = choose_recipe("Catch", CATCH)
     assert recipe is not None
 
     steps = steps_until(LEARNT, CATCH, {**recipe.settings, "use_lstm": use_lstm})
@@ -34,7 +34,7 @@ def test_catch_is_learnt_within_its_budget(use_lstm: bool) -> None:
 @pytest.mark.parametrize("name", ["train", "mono"])
 @pytest.mark.parametrize("memory", ["--no-use-lstm", "--use-lstm"])
 def test_the_actors_of_a_whole_run_play_by_what_was_learnt(tmp_path: Path, name: str, memory: str) -> None:
-    settings = ["--compile=off", "--seed=1", memory]
+    settings = ["--recipe=Catch", "--compile=off", "--seed=1", memory]
     places = [f"--savedir={tmp_path}", "--xpid=catch", "--progress=json", "--log-interval-s=1"]
 
     with warm_start.Process(command(name, f"--env={CATCH}", *settings, *places), env=environment()) as process:

@@ -1,4 +1,4 @@
-"""`--recipe kind`: an environment decides on the settings of its training by its spaces, whatever its name."""
+"""By default, an environment decides on the settings of its training by its spaces, whatever its name."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 gymnasium.register("{name}-v0", entry_point=CartPoleEnv, max_episode_steps=50)
 """
-FLAGS = ["--recipe=kind", "--unroll-length=10", "--total-steps=600", "--compile=off", "--xpid=run", "--progress=none"]
+FLAGS = ["--recipe=auto", "--unroll-length=10", "--total-steps=600", "--compile=off", "--xpid=run", "--progress=none"]
 
 
 @pytest.fixture

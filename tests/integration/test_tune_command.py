@@ -21,8 +21,8 @@ def test_train_trains_with_the_file_that_tune_writes(tmp_path: Path) -> None:
     assert (settings["env"], settings["unroll_length"], settings["hidden_sizes"]) == (CATCH, 5, [8])
     assert settings["num_actors"] % settings["num_servers"] == 0
 
-    flags = [f"--config={out}", "--total-steps=400", "--progress=none", f"--savedir={tmp_path}", "--xpid=run"]
-    trained = run(command("train", *flags))
+    flags = [f"--config={out}", "--recipe=auto", "--total-steps=400", "--progress=none"]
+    trained = run(command("train", *flags, f"--savedir={tmp_path}", "--xpid=run"))
     assert trained.returncode == 0, trained.stderr
     assert checkpoint_steps(tmp_path / "run")[0] >= 400
 

@@ -11,7 +11,6 @@ from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.inference import InferenceError
 from kubebeast_learner.commands.train import private_address, refuse_settings_of_strangers
 from kubebeast_learner.config import ConfigError, TrainConfig, TuneConfig
-from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.choice import best_of_each_size, choices, choose, expect, most_actors
 from kubebeast_learner.tune.measure import measure
@@ -46,9 +45,8 @@ def run(config: TuneConfig) -> int:
     best = choose(expected)
     settings = chosen_settings(best, pieces, decided)
     output.show(best_of_each_size(expected), best, settings)
-    recipe = choose_recipe("auto", config.fleet.env)
     heading = _heading(decided, pieces, best.steps_per_s, best.saturates)
-    _write(render(settings, decided, recipe, heading), config.tuning.out)
+    _write(render(settings, decided, heading), config.tuning.out)
     return 0
 
 

@@ -1,9 +1,8 @@
-"""Settings that are known to learn: by environment id, the defaults under `--recipe auto`, or by kind of environment.
+"""Settings that are known to learn: for Atari, for a kind of environment, or for one environment if named.
 
 A recipe overrides the built-in defaults; the user's own settings override a recipe.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,16 +10,16 @@ from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.config.recipe_choice import KIND
 
-_ATARI = "atari/"
-"""Prefix of games in env_pattern, in place of the namespaces and suffixes that Atari ids may have."""
+AUTO = "auto"
+"""Choice of the recipe for Atari by the environment id, and for others by their kind."""
+NONE = "none"
+"""Choice of no recipe; an older name of TORCHBEAST."""
+TORCHBEAST = "torchbeast"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     name: str
-    env_pattern: str = ""
-    """Regular expression for a whole id without its module and prefix; Atari games have the prefix _ATARI. If empty,
-    the recipe is for a kind of environment, and is chosen by its name only."""
     settings: Mapping[str, object]
     """Setting name to value; settings that a command does not have are skipped."""
 
@@ -62,6 +61,7 @@ _FRAMES: Mapping[str, object] = {
 }
 
 RECIPES = (
+    Recipe(name=TORCHBEAST, settings={}),  # the defaults of the settings are TorchBeast's
     Recipe(
         name="vector",
         # Observations stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
@@ -82,7 +82,6 @@ RECIPES = (
     Recipe(name="frames", settings=_FRAMES),
     Recipe(
         name="CartPole-v1",
-        env_pattern=r"CartPole(-v[01])?",
         # Mean return of 100 episodes over 475 after 136, 160 and 128 thousand steps with seeds 1, 2 and 3. In a longer
         # run the learning rate stays high for longer, and the return oscillates until it has decayed.
         settings={
@@ -101,7 +100,6 @@ RECIPES = (
     ),
     Recipe(
         name="Catch",
-        env_pattern=r"Catch(-v0)?",
         settings={
             "model": "mlp",
             "hidden_sizes": (64, 64),
@@ -117,7 +115,6 @@ RECIPES = (
     ),
     Recipe(
         name="Pendulum-v1",
-        env_pattern=r"Pendulum(-v1)?",
         # The horizon is short, and the speed is eight times as large as the other numbers of an observation.
         settings={
             "model": "mlp",
@@ -143,7 +140,6 @@ RECIPES = (
     ),
     Recipe(
         name="mujoco",
-        env_pattern=r"HalfCheetah(-v[45])?",
         # Every transition is trained on about ten times, within PPO's bounds (arXiv:1707.06347).
         settings={
             "model": "mlp",
@@ -174,7 +170,6 @@ RECIPES = (
     ),
     Recipe(
         name="atari",
-        env_pattern=rf"{_ATARI}.+",
         settings={**_FRAMES, "model": "shallow", "num_servers": 3, "total_steps": 6_000_000},
     ),
 )
@@ -190,19 +185,21 @@ def recipe_named(name: str) -> Recipe:
     for recipe in RECIPES:
         if recipe.name == name:
             return recipe
-    names = ", ".join(["auto", KIND, "none", *(recipe.name for recipe in RECIPES)])
+    names = ", ".join([AUTO, KIND, NONE, *(recipe.name for recipe in RECIPES)])
     raise ConfigError(f"recipe = {name!r}: there is no such recipe; choose one of {names}")
 
 
 def choose_recipe(choice: str, env_id: str) -> Recipe | None:
-    """Returns the recipe named `choice`; for "auto" that of the environment `env_id`, if any; for KIND and "none" None.
+    """Returns the recipe named `choice`; for "auto" that of Atari if `env_id` is one of its games.
 
-    Raises ConfigError if there is no recipe of that name.
+    None: the kind of the environment decides, or there is none (NONE). Raises ConfigError if there is no recipe of that
+    name.
     """
-    if choice in (KIND, "none"):
-        return None
-    if choice == "auto":
-        parsed = parse_env_id(env_id)
-        plain = parsed.plain if parsed.atari_game is None else f"{_ATARI}{parsed.atari_game}"
-        return next((each for each in RECIPES if each.env_pattern and re.fullmatch(each.env_pattern, plain)), None)
-    return recipe_named(choice)
+    if choice == AUTO:
+        return None if parse_env_id(env_id).atari_game is None else recipe_named("atari")
+    return None if choice in (KIND, NONE) else recipe_named(choice)
+
+
+def is_left_to_kind(choice: str, env_id: str) -> bool:
+    """Returns True if the kind of the environment decides on the recipe."""
+    return choice == KIND or (choice == AUTO and choose_recipe(choice, env_id) is None)

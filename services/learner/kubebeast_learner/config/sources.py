@@ -8,8 +8,8 @@ from kubebeast_common.cli.settings import setting_fields, setting_types
 from kubebeast_common.cli.sources import LayeredFlags, environment_settings, join_sources, named_by, scan
 from kubebeast_common.settings import read_file
 from kubebeast_learner.config import LocalFleetConfig, TasksConfig, TrainingConfig
-from kubebeast_learner.config.recipe_choice import KIND, RecipeChoice
-from kubebeast_learner.config.recipes import choose_recipe
+from kubebeast_learner.config.recipe_choice import RecipeChoice
+from kubebeast_learner.config.recipes import AUTO, choose_recipe, is_left_to_kind
 
 
 def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:
@@ -30,9 +30,12 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
     tasks = TasksConfig(task_shares=first("task_shares") if "task_shares" in types else "").tasks
     from_tasks: dict[str, object] = {"env": tasks[0]} if tasks and not first("env") else {}
     env_id = first("env") or from_tasks.get("env") or default_env
-    recipe = choose_recipe(chosen.recipe or "auto", str(env_id))
+    wanted = (chosen.recipe or AUTO, str(env_id))
+    recipe = choose_recipe(*wanted)
     from_recipe = {k: v for k, v in recipe.settings.items() if k in types} if recipe else {}
-    from_number = _servers_for(first("num_learners"), len(tasks), from_recipe) if "num_servers" in types else {}
+    is_open = is_left_to_kind(*wanted)
+    usual = 1 if is_open else from_recipe.get("num_servers", LocalFleetConfig().num_servers)
+    from_number = _servers_for(first("num_learners"), len(tasks), usual) if "num_servers" in types else {}
 
     sources: dict[str, Mapping[str, object]] = {
         "task_shares": from_tasks,
@@ -45,12 +48,11 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
     if not issubclass(config_type, TrainingConfig):
         return layered
     named = {*from_number, *from_file, *from_environment, *named_by(user_flags)}
-    choice = RecipeChoice(recipe.name if recipe else "", frozenset(named) if chosen.recipe == KIND else None)
+    choice = RecipeChoice(recipe.name if recipe else "", frozenset(named) if is_open else None)
     return replace(layered, hidden={"recipe": choice})
 
 
-def _servers_for(num_learners: str, num_tasks: int, from_recipe: Mapping[str, object]) -> dict[str, object]:
-    """Returns num_servers, one for each task of each learner, if the recipe or the default has fewer."""
+def _servers_for(num_learners: str, num_tasks: int, usual: object) -> dict[str, object]:
+    """Returns num_servers, one for each task of each learner, if the usual number is smaller."""
     least = max(1, num_tasks) * (int(num_learners) if num_learners.isdecimal() else 1)
-    usual = from_recipe.get("num_servers", LocalFleetConfig().num_servers)
     return {"num_servers": least} if isinstance(usual, int) and least > usual else {}

@@ -8,7 +8,7 @@ import yaml
 
 from kubebeast_common.cli.settings import as_settings, setting_types
 from kubebeast_learner.config import TrainConfig
-from kubebeast_learner.config.recipes import Recipe
+from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, choose_recipe, is_left_to_kind
 from kubebeast_learner.tune.choice import MAX_BATCHES_IN_FLIGHT, Expected
 from kubebeast_learner.tune.pieces import Pieces
 
@@ -56,29 +56,31 @@ def chosen_settings(best: Expected, pieces: Pieces, config: TrainConfig) -> list
     ]
 
 
-def render(settings: list[Setting], config: TrainConfig, recipe: Recipe | None, heading: str) -> str:
+def render(settings: list[Setting], config: TrainConfig, heading: str) -> str:
     """Renders the chosen settings below their reasons, then those of the user, as YAML.
 
-    With it, `kubebeast train --config` runs the training of the user's settings, except for the chosen ones. recipe:
-    the one that `kubebeast train` selects for the environment.
+    With it, `kubebeast train --config` runs the training of the user's settings, except for the chosen ones.
     """
     lines = [f"# {line}" for line in heading.splitlines()]
     for each in settings:
         lines += [f"# {each.reason}", _line(each.name, each.value)]
     chosen = {each.name for each in settings}
-    given = {name: value for name, value in _given(config, recipe).items() if name not in chosen}
+    given = {name: value for name, value in _given(config).items() if name not in chosen}
     lines += ["# requested settings", *(_line(name, value) for name, value in given.items())]
     return "\n".join(lines) + "\n"
 
 
-def _given(config: TrainConfig, recipe: Recipe | None) -> Mapping[str, Any]:
-    """Returns the settings of `config` that differ from those of `kubebeast train` with --env alone."""
+def _given(config: TrainConfig) -> Mapping[str, Any]:
+    """Returns the settings of `config` that differ from those of `kubebeast train` with --env alone, and those that it
+    would leave to the kind of the environment.
+    """
     env, names = config.fleet.env, setting_types(TrainConfig)
-    usual = as_settings(TrainConfig())
+    usual, settings = as_settings(TrainConfig()), as_settings(config)
+    recipe = choose_recipe(AUTO, env)
     for name, value in recipe.settings.items() if recipe else ():
         usual[name] = list(value) if isinstance(value, tuple) else value
-    settings = as_settings(config)
-    return {"env": env} | {name: settings[name] for name in names if settings[name] != usual[name]}
+    is_open = OPEN_SETTINGS if is_left_to_kind(AUTO, env) else frozenset()
+    return {"env": env} | {name: settings[name] for name in names if settings[name] != usual[name] or name in is_open}
 
 
 def _line(name: str, value: Any) -> str:

@@ -21,7 +21,7 @@ def test_help_shows_the_defaults_that_recipe_file_and_environment_leave(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBEBEAST_BATCH_SIZE", "13")
-    assert status_of(["train", "--env", "CartPole-v1", "--help"]) == 0
+    assert status_of(["train", "--recipe", "CartPole-v1", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "Defaults of recipe CartPole-v1: model=mlp" in text and "Defaults of environment: batch_size=13" in text
     assert "Transitions in an unroll (T). (default: 20)" in text

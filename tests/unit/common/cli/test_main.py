@@ -71,7 +71,7 @@ def test_a_saved_config_starts_the_same_run_again(started: list[TrainConfig], tm
 
 
 def test_sources_are_shown_at_the_start(started: list[TrainConfig], capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["train", "--env", "CartPole-v1"])
+    cli.main(["train", "--recipe", "CartPole-v1"])
     assert "settings of recipe CartPole-v1: model=mlp" in capsys.readouterr().err
 
 
@@ -79,7 +79,7 @@ def test_settings_that_something_overrides_are_not_shown(
     started: list[TrainConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBEBEAST_UNROLL_LENGTH", "13")
-    cli.main(["train", "--env=CartPole-v1", "--batch_size", "14", "--learning-rate=0.5"])
+    cli.main(["train", "--recipe=CartPole-v1", "--batch_size", "14", "--learning-rate=0.5"])
     recipe, environment = (json.loads(line)["message"] for line in capsys.readouterr().err.splitlines())
     assert "recipe CartPole-v1" in recipe and "total_steps=200000" in recipe
     assert not any(name in recipe for name in ("unroll_length", "batch_size", "learning_rate"))
@@ -245,7 +245,10 @@ def test_unknown_command_lists_the_known_ones_and_names_the_nearest(capsys: pyte
     [
         ("--env CartPole-v1 --num-learners 2", 2),
         ("--env CartPole-v1 --num_learners=2", 2),
-        ("--env CartPole-v1", 1),
+        ("--env CartPole-v1", 3),
+        ("--env CartPole-v1 --recipe=CartPole-v1", 1),
+        ("--env CartPole-v1 --recipe=CartPole-v1 --num-learners 2", 2),
+        ("--env PongNoFrameskip-v4 --num-learners 2", 3),
         ("--env=Acrobot-v1 --recipe=none --model=mlp --num-learners=4", 4),
         ("--env=Acrobot-v1 --recipe=none --model=mlp --num-learners=2", 3),
         ("--task-shares=Catch-v0=1,CartPole-v1=1,Acrobot-v1=2 --num-learners=2", 6),
@@ -284,9 +287,9 @@ def test_paths_of_all_commands_are_absolute(
 
 
 def test_mono_takes_the_recipe_of_its_environment(started: list[MonoConfig]) -> None:
-    assert cli.main(["mono", "--env", "CartPole-v1", "--num_buffers", "60"]) == 0
+    assert cli.main(["mono", "--env", "Pong-v4", "--num_buffers", "60"]) == 0
     (config,) = started
-    assert config.actors.num_actor_processes == 1 and config.rollout.unroll_length == 20
+    assert config.model.model == "shallow" and config.rollout.unroll_length == 5
     assert config.actors.num_buffers == 60
 
 

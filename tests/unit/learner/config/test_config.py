@@ -36,7 +36,7 @@ def write_yaml(folder: Path, text: str) -> str:
 def test_sources_come_in_the_order_recipe_file_environment_flags(tmp_path: Path) -> None:
     path = write_yaml(tmp_path, "unroll_length: 30\nbatch_size: 31\nlearning_rate: 0.1\n")
     environ = {"KUBEBEAST_UNROLL_LENGTH": "40", "KUBEBEAST_BATCH_SIZE": "41"}
-    user = ["--config", path, "--env", "CartPole-v1", "--unroll-length=50"]
+    user = ["--config", path, "--recipe", "CartPole-v1", "--unroll-length=50"]
     flags = layer_flags(TrainConfig, user, environ).flags
     positions = [flags.index(flag) for flag in ("--unroll-length=20", "--unroll-length=30", "--unroll-length=40")]
     assert positions == sorted(positions)
@@ -51,16 +51,17 @@ def recipe_of(layered: LayeredFlags) -> str:
 
 
 def test_recipe_follows_the_environment_id_of_any_source(tmp_path: Path) -> None:
-    path = write_yaml(tmp_path, "env: CartPole-v1\n")
+    path = write_yaml(tmp_path, "env: ALE/Breakout-v5\n")
     by_file = layer_flags(TrainConfig, ["--config", path], {})
-    by_variable = layer_flags(TrainConfig, [], {"KUBEBEAST_ENV": "CartPole-v1"})
+    by_variable = layer_flags(TrainConfig, [], {"KUBEBEAST_ENV": "ALE/Breakout-v5"})
     by_default = layer_flags(TrainConfig, [], {})
-    assert recipe_of(by_file) == recipe_of(by_variable) == "CartPole-v1"
-    assert recipe_of(by_default) == "atari"
+    assert recipe_of(by_file) == recipe_of(by_variable) == recipe_of(by_default) == "atari"
+    assert recipe_of(layer_flags(TrainConfig, [], {"KUBEBEAST_ENV": "CartPole-v1"})) == ""
 
 
-def test_learner_has_no_recipe_unless_named() -> None:
-    assert recipe_of(layer_flags(LearnerConfig, [], {})) == ""
+def test_a_learner_leaves_its_recipe_to_the_environment_unless_one_is_named() -> None:
+    config = parse(StartLog("test", "text"), "test", LearnerConfig, layer_flags(LearnerConfig, [], {}), True)
+    assert config.recipe.is_open
     layered = layer_flags(LearnerConfig, ["--recipe", "CartPole-v1"], {})
     assert "--unroll-length=20" in layered.flags
     assert not any(flag.startswith("--num-actors") for flag in layered.flags)
@@ -68,7 +69,7 @@ def test_learner_has_no_recipe_unless_named() -> None:
 
 def test_the_kind_of_an_environment_may_decide_on_what_no_source_names(tmp_path: Path) -> None:
     path = write_yaml(tmp_path, "unroll_length: 30\n")
-    words = ["--recipe=kind", "--config", path, "--no-normalise-advantages"]
+    words = ["--env=CartPole-v1", "--config", path, "--no-normalise-advantages"]
     layered = layer_flags(MonoConfig, words, {"KUBEBEAST_BATCH_SIZE": "41"})
 
     config = parse(StartLog("test", "text"), "test", MonoConfig, layered, True)
@@ -79,7 +80,13 @@ def test_the_kind_of_an_environment_may_decide_on_what_no_source_names(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [([], "atari"), (["--recipe=grid"], "grid"), (["--recipe=none"], "none")]
+    ("words", "expected"),
+    [
+        ([], "atari"),
+        (["--recipe=grid"], "grid"),
+        (["--recipe=none"], "none"),
+        (["--recipe=torchbeast", "--env=CartPole-v1"], "torchbeast"),
+    ],
 )
 def test_every_other_choice_leaves_nothing_open(words: list[str], expected: str) -> None:
     config = parse(StartLog("test", "text"), "test", MonoConfig, layer_flags(MonoConfig, words, {}), True)

@@ -67,10 +67,10 @@ def test_mono_says_which_command_plays_several_tasks() -> None:
 
 
 def test_the_first_task_is_the_environment_where_none_is_named() -> None:
-    layered = layer_flags(TrainConfig, ["--task-shares=CartPole-v1=2,Else-v0=1"], {})
-    assert "--env=CartPole-v1" in layered.flags
-    assert any(note.startswith("recipe CartPole-v1:") for note in layered.notes)
-    by_variable = layer_flags(TrainConfig, [], {"KUBEBEAST_TASK_SHARES": "Else-v0=1,CartPole-v1=2"})
+    layered = layer_flags(TrainConfig, ["--task-shares=Pong-v4=2,Else-v0=1"], {})
+    assert "--env=Pong-v4" in layered.flags
+    assert any(note.startswith("recipe atari:") for note in layered.notes)
+    by_variable = layer_flags(TrainConfig, [], {"KUBEBEAST_TASK_SHARES": "Else-v0=1,Pong-v4=2"})
     assert "--env=Else-v0" in by_variable.flags and not any(note.startswith("recipe") for note in by_variable.notes)
 
 

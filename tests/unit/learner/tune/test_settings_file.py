@@ -9,7 +9,6 @@ import pytest
 from kubebeast_common.cli.parsing import StartLog, parse
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import TrainConfig, TuneConfig
-from kubebeast_learner.config.recipes import choose_recipe
 from kubebeast_learner.config.sources import layer_flags
 from kubebeast_learner.tune.choice import Choice, expect
 from kubebeast_learner.tune.settings_file import chosen_settings, render
@@ -31,9 +30,7 @@ def written(words: Sequence[str], path: Path) -> TuneConfig:
     config = parsed(TuneConfig, words)
     pieces = machine(4, 100, [learner(5.0, threads=2)])
     settings = chosen_settings(expect(CHOICE, pieces), pieces, config)
-    path.write_text(
-        render(settings, config, choose_recipe("auto", config.fleet.env), "Two lines\nof heading."), encoding="utf-8"
-    )
+    path.write_text(render(settings, config, "Two lines\nof heading."), encoding="utf-8")
     return config
 
 
@@ -69,6 +66,6 @@ def test_every_chosen_setting_has_its_reason_above_it(tmp_path: Path) -> None:
 
 
 def test_what_the_recipe_says_anyway_is_not_repeated(tmp_path: Path) -> None:
-    written(["--env=CartPole-v1"], tmp_path / "tuned.yaml")
+    written(["--env=PongNoFrameskip-v4"], tmp_path / "tuned.yaml")
 
     assert "learning_rate" not in (tmp_path / "tuned.yaml").read_text(encoding="utf-8")

@@ -33,8 +33,8 @@ TITLES = {
 SOURCES = (
     (
         "--recipe NAME",
-        "Settings that are known to learn, as defaults: auto (recipe for --env, if any), kind (recipe for the kind of "
-        "the environment), none, or a recipe's name.",
+        "Settings that are known to learn, as defaults: auto (atari, or the recipe for the kind of the environment), "
+        "kind, torchbeast (the plain defaults), or another recipe's name.",
     ),
     ("--config FILE", "YAML file of settings, name: value. KUBEBEAST_<NAME> variables and flags override it."),
 )
