@@ -74,7 +74,7 @@ def train_in_mono(spaces: dict[str, str], tmp_path: Path) -> None:
         config=MonoConfig(actors=ActorProcessesConfig(env=ENV, env_kwargs=json.dumps(spaces))),
         num_envs=B,
         status=StreamStatus(),
-        seed=1,
+        seeds=(1,),
         layout=layout,
         memory=torch.empty(0),
         weights=weights,

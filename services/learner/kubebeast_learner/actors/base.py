@@ -36,6 +36,10 @@ class Actors(Protocol):
     """Event that makes actor processes record for `--profile`; None if only the learner's process is recorded."""
 
     @property
+    def is_repeatable(self) -> bool:
+        """True if each batch depends on the seed and the weights only, not on time."""
+
+    @property
     def is_environment_named(self) -> bool:
         """True if a setting or a checkpoint names the environment; else the first peer determines it."""
 

@@ -1,6 +1,7 @@
 """Process of `kubebeast mono`: training on one machine."""
 
-from kubebeast_learner.actors.mono.actors import MonoActors, num_processes
+from kubebeast_learner.actors.mono.actors import MonoActors
+from kubebeast_learner.actors.mono.parts import num_processes
 from kubebeast_learner.config import MonoConfig
 from kubebeast_learner.training import run as training
 from kubebeast_learner.training.process import open_process

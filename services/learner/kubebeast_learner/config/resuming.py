@@ -64,7 +64,7 @@ RESUMING = (
         "They change only the hardware and the arithmetic of the run.",
     ),
     _alike(
-        "num_actors num_servers num_learners num_actor_processes num_buffers env_timeout_s",
+        "num_actors num_servers num_learners num_actor_processes num_buffers env_timeout_s lag",
         True,
         "Environments begin new episodes in any case.",
     ),

@@ -233,6 +233,10 @@ class ActorProcessesConfig(LocalEnvsConfig):
 
     num_actor_processes: int = 0
     """Number of processes; each runs its share of num_actors. 0 means one for every core, at most num_actors."""
+    lag: int | None = None
+    """Updates between the weights that play an unroll and the weights that it trains, always the same: two runs with
+    one seed are then the same, whatever the number of processes and the load. Without it, unrolls are played with the
+    newest weights."""
     num_buffers: int = 0
     """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
     or more if a training batch needs more."""
@@ -240,7 +244,7 @@ class ActorProcessesConfig(LocalEnvsConfig):
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)
         self.require_one_each("num_actor_processes", self.num_actor_processes or 1)
-        require_at_least(0, self, "num_buffers")
+        require_at_least(0, self, "num_buffers", *(["lag"] if self.lag is not None else []))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

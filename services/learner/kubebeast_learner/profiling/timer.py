@@ -1,6 +1,10 @@
 """Timer for periodic work in a loop that never sleeps."""
 
 import time
+from collections.abc import Callable
+
+STEP_INTERVALS = 200
+"""Equal parts of a run, for a timer by steps."""
 
 
 class Timer:
@@ -21,3 +25,21 @@ class Timer:
     def hasten(self, wait_s: float) -> None:
         """Makes this interval end in at most `wait_s` seconds."""
         self._due_at = min(self._due_at, time.monotonic() + wait_s)
+
+
+class StepTimer:
+    """A timer that is due STEP_INTERVALS times in `total_steps`, whatever the time."""
+
+    def __init__(self, total_steps: int, step: Callable[[], int]) -> None:
+        """step: returns the present number of steps."""
+        self._interval = max(1, total_steps // STEP_INTERVALS)
+        self._step = step
+        self._due_at = step() + self._interval
+
+    def is_due(self) -> bool:
+        """Returns True if the interval is over, and starts the next one in that case."""
+        step = self._step()
+        if step < self._due_at:
+            return False
+        self._due_at = step + self._interval
+        return True

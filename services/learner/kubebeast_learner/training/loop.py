@@ -26,7 +26,7 @@ from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.finite import not_finite_in
-from kubebeast_learner.profiling.timer import Timer
+from kubebeast_learner.profiling.timer import StepTimer, Timer
 from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
@@ -200,7 +200,8 @@ class Training:
 
     def _loop(self, learner: Learner, spec: EnvSpec, stop: threading.Event, profiler: Profiler) -> None:
         run = self._config.run
-        check, log = Timer(CHECK_INTERVAL_S), Timer(run.log_interval_s)
+        check, by_steps = Timer(CHECK_INTERVAL_S), StepTimer(run.total_steps, lambda: self._stats.step)
+        log = by_steps if self._actors.is_repeatable else Timer(run.log_interval_s)
         show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
         is_last, folder = False, RunFolder(self._run_log.folder) if self._place.is_first else None
         self._turns.begin_wait()
@@ -268,12 +269,12 @@ class Training:
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
         size = self._config.rollout
         what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {learner.device}"
-        # The last batch of the run has no next one, and a replay changes batches before their turn.
+        # The next batch: none after the last, changed by a replay, or in need of this update to be repeatable.
         is_last = turn.is_last or self._stats.step + rollout.num_fresh_transitions >= self._config.run.total_steps
-        fetch = None if is_last or self._replay is not None else self._uploads.fetch
+        waits = is_last or self._replay is not None or self._actors.is_repeatable
         with naming_what_to_lower(what, "batch_size", "unroll_length", "the size of the model"):
             rollout = self._uploads.on_device(rollout)
-            update = learner.update(rollout, self._stats.step, turn.share, fetch)
+            update = learner.update(rollout, self._stats.step, turn.share, None if waits else self._uploads.fetch)
         if update.skipped and self._replay is not None:
             self._replay.forget_fresh()
         if not update.skipped:

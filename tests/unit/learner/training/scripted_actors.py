@@ -27,6 +27,7 @@ class ScriptedActors:
 
     profile_window: Window | None = None
     is_environment_named = True
+    is_repeatable = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.calls: list[str] = []

@@ -40,10 +40,11 @@ class ActorTask:
 
     config: MonoConfig
     num_envs: int
+    """Environments of each group, which fill the columns of a block."""
     status: StreamStatus
     """Shared memory: the learner reads from it for how long the environments compute."""
-    seed: int
-    """Seed of the environments and of the action sampling."""
+    seeds: tuple[int, ...]
+    """For each group, the seed of its environments and of its action sampling."""
     layout: BlockLayout
     memory: Tensor
     """uint8, shared: the blocks of this process."""
@@ -55,18 +56,27 @@ class ActorTask:
     """Event that is set while the learner records for `--profile`."""
     is_first: bool = True
     """True for the first of the actor processes."""
-    statistics: tuple[Statistics, ...] = ()
-    """Statistics of the environments' wrappers to continue from."""
+    statistics: tuple[tuple[Statistics, ...], ...] = ()
+    """For each group, statistics of its environments' wrappers to continue from; empty if there are none."""
+
+
+class BlockOrder(NamedTuple):
+    """A message of the learner: the block that is to be filled."""
+
+    number: int
+    """Blocks are numbered by group; each group has the same number of them."""
+    version: int | None
+    """Version of the weights that act; None: at every step the newest."""
 
 
 class FilledBlock(NamedTuple):
-    """A message of an actor process: the block with this number is the learner's until it returns the number."""
+    """A message of an actor process: the block with this number is the learner's until it is ordered again."""
 
     number: int
     episodes: list[Episode]
     """Whole games that ended meanwhile."""
     statistics: tuple[Statistics, ...] = ()
-    """Statistics of the wrappers of all environments together."""
+    """Statistics of the wrappers of all environments of the group together."""
 
 
 class LogLine(NamedTuple):
@@ -85,7 +95,7 @@ class ActorFailure(NamedTuple):
 
 
 def run_actor(task: ActorTask, learner: Connection) -> None:
-    """Runs the process: fills the blocks of the numbers from `learner`, in turn, until None or the learner's end."""
+    """Runs the process: fills the blocks that `learner` orders, in turn, until None or the learner's end."""
     priority.give_way(priority.ENVIRONMENTS)
     begin(task.folder, task.config.run)
     _run(task, learner)
@@ -97,45 +107,53 @@ def _run(task: ActorTask, learner: Connection) -> None:
     advice.logger.disabled = not task.is_first  # all processes would log the same
     torch.set_num_threads(1)
     keep_freed_memory()
-    actor = None
-    actors = task.config.actors
+    actors: list[Actor] = []
     try:
-        with watched(task.status):
-            make = partial(make_vector_env, actors.env, task.num_envs, seed=task.seed, status=task.status)
-            env = isolated(partial(make, statistics=task.statistics, **actors.making))
-        with contextlib.closing(env):
-            actor = Actor(task, env)
-            _serve(actor, task.layout.blocks_in(task.memory, task.num_envs), learner)
+        with contextlib.ExitStack() as stack:
+            for group in range(len(task.seeds)):
+                actors.append(Actor(task, stack.enter_context(contextlib.closing(_make_env(task, group))), group))
+            _serve(actors, task.layout.blocks_in(task.memory, task.num_envs), learner)
     except (BrokenPipeError, ConnectionResetError, EOFError):
         return  # the learner is gone
     except Exception as error:
         failed = isinstance(error, EnvironmentFailure)
-        never_worked = failed and (actor is None or not actor.has_played)
+        never_worked = failed and not any(actor.has_played for actor in actors)
         with contextlib.suppress(OSError):
             learner.send(ActorFailure(str(error) if failed else describe(error), is_final=never_worked))
         raise
 
 
-class Actor:
-    """The environments of one process, and the state from row to row."""
+def _make_env(task: ActorTask, group: int) -> HostedEnv:
+    actors = task.config.actors
+    statistics = task.statistics[group] if task.statistics else ()
+    with watched(task.status):
+        make = partial(make_vector_env, actors.env, task.num_envs, seed=task.seeds[group], status=task.status)
+        return isolated(partial(make, statistics=statistics, **actors.making))
 
-    def __init__(self, task: ActorTask, env: HostedEnv) -> None:
+
+class Actor:
+    """The environments of one group, and the state from row to row."""
+
+    def __init__(self, task: ActorTask, env: HostedEnv, group: int = 0) -> None:
         self.has_played = False
         """True after an action has had a consequence."""
         self._env_id = task.config.actors.env
         self._env = WatchedEnv(env, task.status)
         self._info = InfoNumbers(task.config.run.log_info)
         self._weights = task.weights
-        self._generator = torch.Generator().manual_seed(task.seed)
+        self._generator = torch.Generator().manual_seed(task.seeds[group])
         self._rows = self._env.reset()
         model, _ = self._weights.current()
         self._distribution = model.distribution
         self._last_action = self._distribution.none(env.num_envs)
         self._core_state = model.initial_state(env.num_envs)
-        self._profiler = ProfilerFollower(task.profile_window, task.folder, task.name)
+        self._profiler = ProfilerFollower(task.profile_window if group == 0 else None, task.folder, task.name)
 
-    def fill(self, block: Rollout) -> list[Episode]:
-        """Plays unroll_length steps; row 0 is the last row of the block before. Returns the games that ended."""
+    def fill(self, block: Rollout, version: int | None = None) -> list[Episode]:
+        """Plays unroll_length steps; row 0 is the last row of the block before. Returns the games that ended.
+
+        version: see BlockOrder.
+        """
         for kept, state in zip(block.core_state, self._core_state, strict=True):
             kept.copy_(state)
         self._write_row(block, 0)
@@ -143,7 +161,7 @@ class Actor:
         for t in range(block.unroll_length):
             self._profiler.step()
             with span("inference"), torch.inference_mode():
-                actions = self._act(block, t)
+                actions = self._act(block, t, version)
             with span("env_step"):
                 self._rows = self._env.step(actions)
             self._write_row(block, t + 1)
@@ -163,7 +181,7 @@ class Actor:
         """Writes a trace that is being recorded, if the learner has ended its own."""
         self._profiler.step()
 
-    def _act(self, block: Rollout, t: int) -> list[Array]:
+    def _act(self, block: Rollout, t: int, version: int | None) -> list[Array]:
         """Runs the model on row t. Returns the actions, one array [B, *shape] per leaf."""
         row = slice(t, t + 1)
         inputs = ModelInputs(
@@ -172,7 +190,7 @@ class Actor:
             last_action=block.last_action[row],
             is_first=block.is_first[row],
         )
-        model, version = self._weights.current()
+        model, version = self._weights.current() if version is None else (self._weights.at(version), version)
         output, core_state = model(inputs, self._core_state)
         policy_logits = output.policy_logits[0]
         drawn = self._distribution.sample(policy_logits, self._generator)
@@ -200,11 +218,15 @@ class Actor:
         block.last_action[t][block.is_first[t]] = 0
 
 
-def _serve(actor: Actor, blocks: list[Rollout], learner: Connection) -> None:
-    while (number := learner.recv()) is not None:
-        episodes = actor.fill(blocks[number])
-        learner.send(FilledBlock(number, episodes, actor.statistics()))
-    actor.close()
+def _serve(actors: list[Actor], blocks: list[Rollout], learner: Connection) -> None:
+    blocks_per_group = len(blocks) // len(actors)
+    order: BlockOrder | None
+    while (order := learner.recv()) is not None:
+        actor = actors[order.number // blocks_per_group]
+        episodes = actor.fill(blocks[order.number], order.version)
+        learner.send(FilledBlock(order.number, episodes, actor.statistics()))
+    for actor in actors:
+        actor.close()
 
 
 class _LearnersLog(logging.Handler):

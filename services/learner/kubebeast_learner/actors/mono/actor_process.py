@@ -13,7 +13,7 @@ from kubebeast_common.process.family import Family
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
-from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, FilledBlock, LogLine, run_actor
+from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, BlockOrder, FilledBlock, LogLine, run_actor
 from kubebeast_learner.algorithm.rollout import Rollout
 
 logger = logging.getLogger(__name__)
@@ -43,10 +43,10 @@ class ActorProcess:
         self._env_timeout_s = env_timeout_s
         self._hang_watch = HangWatch(env_timeout_s)
         task = make_task(0, self._status)
-        self.num_envs = task.num_envs
+        self.num_envs = task.num_envs * len(task.seeds)
         self.blocks: Sequence[Rollout] = task.layout.blocks_in(task.memory, task.num_envs)
-        self._held: set[int] = set()
-        """Numbers of the blocks that are with the learner."""
+        self._ordered: dict[int, BlockOrder] = {}
+        """Orders by block that the actor has not filled yet; other blocks are with the learner."""
 
     @property
     def num_failed_episodes(self) -> int:
@@ -54,7 +54,7 @@ class ActorProcess:
         return self._status.episodes_interrupted
 
     def start(self) -> None:
-        """Starts the process and gives it all blocks that the learner does not hold."""
+        """Starts the process and repeats the orders that are left."""
         context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         self._status.forget_process()
@@ -65,9 +65,8 @@ class ActorProcess:
             process.start()
         theirs.close()
         self._process, self.connection = process, mine
-        for number in range(len(self.blocks)):
-            if number not in self._held:
-                self._send(number)
+        for order in self._ordered.values():
+            self._send(order)
 
     def receive(self) -> FilledBlock | None:
         """Returns the next filled block, which the learner then holds; None if the message was another one."""
@@ -83,14 +82,14 @@ class ActorProcess:
             self._last_failure = message
             self._close()
             return None
-        self._held.add(message.number)
+        del self._ordered[message.number]
         self._retries.note_success()
         return message
 
-    def release(self, number: int) -> None:
-        """Returns a block to the actor."""
-        self._held.remove(number)
-        self._send(number)
+    def order(self, number: int, version: int | None = None) -> None:
+        """Gives the actor a block, to be filled after those ordered before. version: see BlockOrder."""
+        self._ordered[number] = BlockOrder(number, version)
+        self._send(self._ordered[number])
 
     def check(self) -> bool:
         """Restarts a process that died, after a back-off; returns True if it did. Kills one with hanging environments.
@@ -150,8 +149,8 @@ class ActorProcess:
             self.connection.close()
             self.connection = None
 
-    def _send(self, number: int | None) -> None:
-        """Sends nothing to a process that died: its next life gets every block that the learner does not hold."""
+    def _send(self, order: BlockOrder | None) -> None:
+        """Sends nothing to a process that died: its next life gets the orders that are left."""
         if self.connection is not None:
             with contextlib.suppress(OSError):
-                self.connection.send(number)
+                self.connection.send(order)

@@ -6,7 +6,6 @@ import multiprocessing.connection
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,30 +16,23 @@ from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.base import ActorsError, seed_of_process, spread
+from kubebeast_learner.actors.base import ActorsError, seed_of_process
 from kubebeast_learner.actors.mono.actor import ActorTask
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
+from kubebeast_learner.actors.mono.feed import Feed, Filled, FreeFeed, LagFeed
+from kubebeast_learner.actors.mono.lag import LagSchedule
+from kubebeast_learner.actors.mono.parts import Part, make_schedule, parts_of, require_whole_environments
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
 from kubebeast_learner.algorithm.rollout import Rollout
-from kubebeast_learner.config import ConfigError, MonoConfig
-from kubebeast_learner.machine.cores import num_cores
+from kubebeast_learner.config import MonoConfig
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
 from kubebeast_learner.run.task_returns import Episode
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Ready:
-    """A filled block, and its columns still to be taken, in ascending order."""
-
-    process: ActorProcess
-    number: int
-    columns: list[int]
 
 
 class MonoActors:
@@ -54,19 +46,26 @@ class MonoActors:
         self._config = config
         self._folder = folder
         self._fresh_batch_size = config.replay.num_fresh(config.rollout.batch_size)
-        self._num_blocks = num_blocks(config)
         self._spec_process: SpecProcess | None = None
+        self._parts: list[Part] = []
         self._processes: list[ActorProcess] = []
-        self._ready: deque[_Ready] = deque()
+        self._feed: Feed
+        self._is_batch_due = True
+        """True if the blocks of the next batch have not been ordered yet."""
+        self._ready: deque[Filled] = deque()
         self._saved_statistics = _read_statistics(statistics)
         self._statistics: dict[int, tuple[Statistics, ...]] = {}
-        """Newest statistics of each process, by index."""
+        """Newest statistics of each group of environments, by index."""
         self._num_filled = 0
         """Number of columns that the next batch already has."""
         self._episodes: list[Episode] = []
         self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0, "env_interruptions": 0}
 
     is_environment_named = True
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self._config.actors.lag is not None
 
     def __enter__(self) -> Self:
         return self
@@ -88,32 +87,41 @@ class MonoActors:
             return None
         self._spec_process.end()
         self._spec = made.spec
-        self._shares = shares_of(self._config, made.num_agents)
+        self._num_agents = made.num_agents
+        require_whole_environments(self._config, made.num_agents)
         return made.spec
 
     def expect(self, spec: EnvSpec) -> None:
         """Does nothing: this learner trains alone."""
 
     def start(self, model: Model, device: torch.device, version: int) -> None:
+        lag = self._config.actors.lag
         self._model = model
         self._layout = BlockLayout.of(self._spec, self._config.rollout.unroll_length, model)
-        self._weights = SharedWeights(model, self._config.run.precision, version)
+        self._weights = SharedWeights(model, self._config.run.precision, version, 2 if lag is None else lag + 1)
         require_memory(self._layout.num_bytes(self._fresh_batch_size))
         self._batch = self._layout.make(self._fresh_batch_size, lambda shape, dtype: torch.empty(shape, dtype=dtype))
-        sizes = [self._num_blocks * self._layout.num_bytes(num_envs) for num_envs in self._shares]
+        schedule = None if lag is None else make_schedule(self._config, self._num_agents, lag)
+        self._parts = parts_of(self._config, self._num_agents, schedule)
+        sizes = [part.num_blocks * self._layout.num_bytes(part.group_size) for part in self._parts]
         memories = torch.split(shared_memory(sum(sizes)), sizes)
-        for index, (num_envs, memory) in enumerate(zip(self._shares, memories, strict=True)):
-            self._processes.append(self._make_process(index, num_envs, memory, version))
+        for index, memory in enumerate(memories):
+            self._processes.append(self._make_process(index, memory, version))
+        self._feed = FreeFeed(self._processes) if schedule is None else self._lag_feed(schedule)
         for process in self._processes:
             process.start()
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         deadline = time.monotonic() + timeout_ms / 1000
+        if self._is_batch_due:
+            self._feed.begin_batch(self._weights.version)
+            self._is_batch_due = False
         while not self._fill_batch():
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return None
             self._receive(remaining_s)
+        self._is_batch_due = True
         return self._batch
 
     def publish(self, version: int) -> None:
@@ -143,7 +151,7 @@ class MonoActors:
             "streams": len(running),
             "envs": sum(process.num_envs for process in running),
             "rollouts_queued": self._num_filled + sum(len(ready.columns) for ready in self._ready),
-            "rollout_queue_capacity": self._num_blocks * self._config.actors.num_actors,
+            "rollout_queue_capacity": sum(part.num_blocks * part.group_size for part in self._parts),
         }
 
     def drain(self, *, finished: bool) -> None:
@@ -162,19 +170,34 @@ class MonoActors:
         if self.profile_window is not None:
             self._merge_traces()
 
-    def _make_process(self, index: int, num_envs: int, memory: Tensor, version: int) -> ActorProcess:
+    def _lag_feed(self, schedule: LagSchedule) -> LagFeed:
+        groups = [
+            (process, place * part.blocks_per_group)
+            for process, part in zip(self._processes, self._parts, strict=True)
+            for place in range(len(part.groups))
+        ]
+        return LagFeed(schedule, groups)
+
+    def _make_process(self, index: int, memory: Tensor, version: int) -> ActorProcess:
+        part = self._parts[index]
+
         def make_task(num_starts: int, status: StreamStatus) -> ActorTask:
+            if num_starts > 0 and self._config.actors.lag is not None:
+                logger.warning("actor process %d is another one now: another run would not be the same", index)
+            share = part.group_size / self._config.actors.num_actors
             return ActorTask(
                 config=self._config,
-                num_envs=num_envs,
+                num_envs=part.group_size,
                 status=status,
-                seed=seed_of_process(self._config.run.seed, index, num_starts, version),
+                seeds=tuple(seed_of_process(self._config.run.seed, each, num_starts, version) for each in part.groups),
                 layout=self._layout,
                 memory=memory,
                 weights=self._weights,
                 folder=self._folder,
                 is_first=index == 0,
-                statistics=self._statistics.get(index) or shares(self._saved_statistics, num_envs / sum(self._shares)),
+                statistics=tuple(
+                    self._statistics.get(each) or shares(self._saved_statistics, share) for each in part.groups
+                ),
                 name=f"actor-{index}",
                 profile_window=self.profile_window,
             )
@@ -198,20 +221,12 @@ class MonoActors:
             filled = process.receive()
             if filled is None:
                 continue
-            self._take(process, filled.number)
+            part = self._parts[process.index]
             if filled.statistics:
-                self._statistics[process.index] = filled.statistics
-            self._episodes += filled.episodes
+                self._statistics[part.groups[filled.number // part.blocks_per_group]] = filled.statistics
+            self._ready += self._feed.add(Filled(process, filled.number, filled.episodes))
             self._counts["inference_batches"] += self._layout.unroll_length
-            self._counts["inference_rows"] += self._layout.unroll_length * process.num_envs
-
-    def _take(self, process: ActorProcess, number: int) -> None:
-        """Queues a filled block, without the columns of environments that failed: they hold no valid transition."""
-        columns = process.blocks[number].valid.any(dim=0).nonzero().flatten().tolist()
-        if not columns:
-            process.release(number)
-            return
-        self._ready.append(_Ready(process, number, columns))
+            self._counts["inference_rows"] += self._layout.unroll_length * part.group_size
 
     def _fill_batch(self) -> bool:
         """Adds the oldest columns to the batch; returns True if it is full. A block that is used up goes back to its
@@ -221,11 +236,13 @@ class MonoActors:
             ready = self._ready[0]
             room = self._fresh_batch_size - self._num_filled
             columns, ready.columns = ready.columns[:room], ready.columns[room:]
-            copy_columns(ready.process.blocks[ready.number], columns, self._batch, self._num_filled)
-            self._num_filled += len(columns)
+            if columns:
+                copy_columns(ready.process.blocks[ready.number], columns, self._batch, self._num_filled)
+                self._num_filled += len(columns)
             if not ready.columns:
                 self._ready.popleft()
-                ready.process.release(ready.number)
+                self._episodes += ready.episodes
+                self._feed.give_back(ready.process, ready.number)
         is_full = self._num_filled == self._fresh_batch_size
         if is_full:
             self._num_filled = 0
@@ -239,26 +256,3 @@ def _read_statistics(saved: Sequence[Mapping[str, Any]]) -> tuple[Statistics, ..
     except ValueError as error:
         logger.warning("%s: the wrappers begin anew", error)
         return ()
-
-
-def num_processes(config: MonoConfig) -> int:
-    """Returns num_actor_processes, or if it is 0 one per core of this machine, at most num_actors."""
-    return config.actors.num_actor_processes or min(num_cores(), config.actors.num_actors)
-
-
-def shares_of(config: MonoConfig, num_agents: int) -> list[int]:
-    """Returns each process's share of num_actors, in whole environments. Raises ConfigError if there is a rest."""
-    num_envs, rest = divmod(config.actors.num_actors, num_agents)
-    if rest:
-        raise ConfigError(
-            f"num_actors = {config.actors.num_actors}: counts agents, so it must be a multiple of the {num_agents} of "
-            f"{config.actors.env}"
-        )
-    return [num_agents * share for share in spread(num_envs, min(num_envs, num_processes(config)))]
-
-
-def num_blocks(config: MonoConfig) -> int:
-    """Returns the blocks per process: enough for num_buffers unrolls, and for a batch while every actor fills one."""
-    num_actors, batch_size = config.actors.num_actors, config.rollout.batch_size
-    wanted = config.actors.num_buffers or 2 * num_actors
-    return max(-(-wanted // num_actors), 1 + -(-batch_size // num_actors), 2)

@@ -38,6 +38,8 @@ HINT_INTERVAL_S = 30.0
 class RemoteActors:
     """Env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Implements base.Actors."""
 
+    is_repeatable = False
+
     def __init__(
         self,
         config: FleetTrainingConfig,

@@ -36,7 +36,7 @@ def actor_in(env: HostedEnv, *, use_lstm: bool = False) -> tuple[Actor, Model, S
         config=MonoConfig(actors=ActorProcessesConfig(env="Scripted-v0", preset="none")),
         num_envs=env.num_envs,
         status=StreamStatus(),
-        seed=1,
+        seeds=(1,),
         layout=layout,
         memory=torch.empty(0),
         weights=weights,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kubebeast_learner.actors.mono.actors import MonoActors, shares_of
+from kubebeast_learner.actors.mono.actors import MonoActors
+from kubebeast_learner.actors.mono.parts import parts_of
 from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig
 
 
@@ -22,13 +23,14 @@ def config(num_actors: int, num_actor_processes: int) -> MonoConfig:
 def test_agents_of_an_environment_are_in_one_process(
     num_actors: int, num_processes: int, num_agents: int, expected: list[int]
 ) -> None:
-    assert shares_of(config(num_actors, num_processes), num_agents) == expected
+    parts = parts_of(config(num_actors, num_processes), num_agents, None)
+    assert [part.group_size for part in parts] == expected
 
 
 @pytest.mark.parametrize("num_actors", [1, 4, 5])
 def test_agents_that_are_no_whole_environments_are_refused(num_actors: int) -> None:
     with pytest.raises(ConfigError, match=rf"num_actors = {num_actors}: counts agents, .* multiple of the 3 of Team"):
-        shares_of(config(num_actors, 1), 3)
+        parts_of(config(num_actors, 1), 3, None)
 
 
 def test_saved_statistics_that_are_not_finite_do_not_keep_a_run_from_going_on(

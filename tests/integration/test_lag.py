@@ -1,0 +1,46 @@
+"""`--lag`: two runs with one seed are the same, digit by digit, whatever the number of processes and the load."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from checks.flaky import busy_loops
+from harness.processes.training_process import command, rows, run
+
+OF_TIME_OR_MACHINE = {
+    *("elapsed_s", "sps", "starved_ratio", "inference_busy_ratio", "learner_queue_size", "rows_per_inference"),
+    *("_time", "streams", "checkpoint_age_s", "policy_lag"),
+}
+"""Columns of durations and of the number of processes; policy_lag is a mean over seconds."""
+SETTINGS = {
+    "vector": ["--env=CartPole-v1", "--recipe=vector"],
+    "with memory": ["--env=kubebeast_envserver.catch:Catch-v0", "--recipe=none", "--use-lstm", "--model=mlp"],
+}
+
+
+def learned(savedir: Path, *flags: str, load: int = 0) -> list[dict[str, str]]:
+    """Returns the rows of the log of a run, without time and machine."""
+    size = ["--num-actors=12", "--batch-size=6", "--unroll-length=10", "--total-steps=6000", "--learner-threads=1"]
+    words = command("mono", *flags, *size, "--compile=off", "--progress=none", f"--savedir={savedir}", "--xpid=run")
+    with busy_loops(load) if load else contextlib.nullcontext():
+        done = run(words)
+    assert done.returncode == 0, done.stderr
+    return [
+        {name: value for name, value in row.items() if name not in OF_TIME_OR_MACHINE} for row in rows(savedir / "run")
+    ]
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("lag", [0, 1, 5])
+def test_two_runs_are_the_same_whatever_the_processes_and_the_load(
+    settings: list[str], lag: int, tmp_path: Path
+) -> None:
+    flags = [*settings, f"--lag={lag}", "--seed=3"]
+
+    alone = learned(tmp_path / "one", *flags, "--num-actor-processes=1")
+    beside = learned(tmp_path / "three", *flags, "--num-actor-processes=3", load=4)
+
+    assert len(alone) >= 50 and float(alone[-1]["episodes"]) > 20
+    assert alone == beside
+    assert alone != learned(tmp_path / "other", *flags[:-1], "--seed=4", "--num-actor-processes=1")
