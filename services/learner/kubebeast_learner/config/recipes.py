@@ -29,11 +29,13 @@ _TEN_PASSES: Mapping[str, object] = {
     "num_servers": 1,
     "num_actor_processes": 1,
     "num_actors": 32,
-    "unroll_length": 16,
-    "batch_size": 20,
+    "unroll_length": 64,
+    "batch_size": 10,
     "replay_share": 0.9,
-    "replay_capacity": 128,
+    "replay_capacity": 32,
     "initialisation": "orthogonal",
+    # Returns of any size train the baseline alike (PopArt, arXiv:1602.07714).
+    "normalise_values": True,
     "optimizer": "adam",
     "learning_rate": 0.001,
     "epsilon": 1e-5,
@@ -79,7 +81,7 @@ RECIPES = (
         },
     ),
     Recipe(name="grid", settings={**_TEN_PASSES, "entropy_cost": 0.01}),
-    Recipe(name="frames", settings=_FRAMES),
+    Recipe(name="frames", settings={**_FRAMES, "reward_clipping": "none", "normalise_values": True}),
     Recipe(
         name="CartPole-v1",
         # Mean return of 100 episodes over 475 after 136, 160 and 128 thousand steps with seeds 1, 2 and 3. In a longer
