@@ -1,5 +1,6 @@
 """Choice of the arithmetic and of compilation for the hardware."""
 
+import os
 from typing import Literal
 
 import torch
@@ -54,11 +55,23 @@ def compute_in_float32() -> None:
 
 
 def choose_fastest_convolutions() -> None:
-    """Makes a GPU try all algorithms for the first convolution of every shape, in this process.
+    """Makes a GPU try all algorithms for the first convolution of every shape, in this process, unless it must repeat
+    its results.
 
     For graphs, whose shapes are few: https://docs.pytorch.org/docs/stable/backends.html#torch.backends.cudnn.benchmark
     """
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
+
+
+def repeat_results() -> None:
+    """Makes PyTorch take only operations that repeat their results, in this process; it warns of others.
+
+    Comes before the first use of a GPU: cuBLAS reads its variable once
+    (https://docs.pytorch.org/docs/stable/notes/randomness.html).
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def has_bf16_arithmetic(device: torch.device) -> bool:

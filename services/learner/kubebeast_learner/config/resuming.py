@@ -59,7 +59,7 @@ RESUMING = (
     _alike("unroll_length batch_size", True, "Unfinished unrolls are repeated in any case."),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
     _alike(
-        "device inference_device precision compile cuda_graphs learner_threads",
+        "device inference_device precision deterministic compile cuda_graphs learner_threads",
         True,
         "They change only the hardware and the arithmetic of the run.",
     ),

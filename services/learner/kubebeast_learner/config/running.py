@@ -87,6 +87,9 @@ class RunConfig:
     """Use of CUDA graphs for updates and inference on a GPU: auto uses them unless code of your own takes part."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the convolutional networks: auto is bf16 if the hardware supports it."""
+    deterministic: bool = False
+    """Use only operations that repeat their results digit by digit, for repeatable runs on a GPU; PyTorch warns of those
+    that have no such form. A CPU repeats its results in any case."""
 
     def __post_init__(self) -> None:
         require_seed(self.seed)

@@ -13,6 +13,7 @@ import torch
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors, ActorsError
+from kubebeast_learner.algorithm.precision import repeat_results
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config.resuming import changes, check_resume
@@ -96,6 +97,8 @@ def open_run(
         open_log = partial(RunLog, config.run.savedir, config.run.xpid, load_trackers(config.run))
     with _wait_for_folder(folder, open_log, process.stop) as log, _as_messages():
         keep_freed_memory()
+        if config.run.deterministic:
+            repeat_results()
         device = choose_device(config.run.device, place)  # a missing one is refused before the run's folder records it
         torch.manual_seed(config.run.seed)
         store = CheckpointStore(storage_of(log.folder), config.run.keep_checkpoints)
