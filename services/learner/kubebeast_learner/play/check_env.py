@@ -15,7 +15,6 @@ from kubebeast_learner.config import CheckEnvConfig, ConfigError, TrainingConfig
 from kubebeast_learner.errors import ModelSpecError
 from kubebeast_learner.machine import torch_state
 from kubebeast_learner.models import describe_inputs, make_model
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.training.sizes import check_memory
 
 
@@ -58,8 +57,7 @@ def _model_of(trial: Trial, config: CheckEnvConfig) -> tuple[str, int]:
     try:
         spec = EnvSpec(config.env, tuple(trial.observation), tuple(trial.action))
         check_memory(TrainingConfig(model=config.model), spec, is_named=True)
-        settings = with_known_layout(config.model, config.env, trial.observation)
-        model = make_model(trial.observation, trial.action, settings)
+        model = make_model(trial.observation, trial.action, config.model)
         return describe_inputs(model, trial.observation), sum(weight.numel() for weight in model.parameters())
     except ModelSpecError as error:
         trial.note(f"no model: {error}")

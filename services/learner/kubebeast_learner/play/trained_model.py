@@ -18,7 +18,6 @@ from kubebeast_envserver.rows.running_statistics import Statistics
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig, TasksConfig
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load_path
 from kubebeast_learner.run.state import Checkpoint, taking_over
@@ -146,7 +145,6 @@ def _make_model(
     Raises ConfigError if code cannot be imported, and CheckpointError if weights do not fit or are not finite.
     """
     try:
-        settings = with_known_layout(settings, spec.env_id, spec.observation)
         make = partial(make_model, spec.observation, spec.action, settings, num_tasks)
         if not settings.own_code:
             _require_fit(make, weights)

@@ -12,7 +12,6 @@ from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.config.plugins import load_object
 from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.models import Model, ModelSpecError, describe_inputs, make_model
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
@@ -43,8 +42,7 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
     """
     try:
         check_memory(config, spec, is_named=is_named)
-        settings = with_known_layout(config.model, spec.env_id, spec.observation)
-        model = make_model(spec.observation, spec.action, settings, config.tasks.num_tasks)
+        model = make_model(spec.observation, spec.action, config.model, config.tasks.num_tasks)
     except ModelSpecError as error:
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
     logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))

@@ -10,7 +10,6 @@ from kubebeast_learner.config import ModelConfig, TrainingConfig
 from kubebeast_learner.config.recipe_choice import RecipeChoice
 from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, recipe_named
 from kubebeast_learner.models.torsos.choice import find_images
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 
 ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
@@ -19,7 +18,7 @@ ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 def recipe_for(spec: EnvSpec, model: ModelConfig) -> tuple[Recipe, str]:
     """Returns the recipe for the kind of an environment, and the reason."""
     leaves = [leaf for leaf in spec.observation if not leaf.is_action_mask]
-    images = find_images(leaves, with_known_layout(model, spec.env_id, spec.observation))
+    images = find_images(leaves, model)
     largest = max((min(image.height, image.width) for image in images.values()), default=0)
     if largest >= ShallowTorso.smallest_side:
         return recipe_named("frames"), "the observation has frames"

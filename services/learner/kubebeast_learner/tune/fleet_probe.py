@@ -21,7 +21,6 @@ from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.config import ConfigError, TrainConfig
 from kubebeast_learner.machine.process_cpu import cpu_seconds_of_tree
 from kubebeast_learner.models import Model, ModelSpecError, make_model
-from kubebeast_learner.models.torsos.known_layouts import with_known_layout
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.tune.pieces import EnvServerCost
 from kubebeast_native import ActorPool, InferenceBatch
@@ -65,9 +64,7 @@ def measure(
     with fleet, contextlib.closing(pool):
         spec = _wait_for_spec(pool, fleet, config.fleet.env_timeout_s)
         try:
-            model = make_model(
-                spec.observation, spec.action, with_known_layout(config.model, spec.env_id, spec.observation)
-            )
+            model = make_model(spec.observation, spec.action, config.model)
         except ModelSpecError as error:
             raise ConfigError(f"model = {config.model.model!r}: {error}") from error
         open_pool(pool, model, single_frames=takes_single_frames(device, [device]))

@@ -75,6 +75,7 @@ def test_auto_chooses_by_shape(leaf: Leaf, torso: type) -> None:
         (Leaf((40, 38, 12)), (2,)),
         (Leaf((38, 38, 50)), (2,)),
         (Leaf((3, 40, 38)), (0,)),
+        (Leaf((10, 10, 10)), (2,)),
         (Leaf((50, 38, 38)), (0,)),
         (Leaf((60, 40, 38), frame_stack=60), (0,)),
         (Leaf((4, 40, 38, 3), frame_stack=4), (0, 3)),
@@ -97,9 +98,9 @@ def test_every_image_layout_gives_the_same_pixels(leaf: Leaf, order: tuple[int, 
 @pytest.mark.parametrize(
     ("leaf", "hint"),
     [
-        (Leaf((64, 64, 64), "uint8", "eye"), "--image-layout eye=hwc or eye=chw names the axes"),
+        (Leaf((84, 3, 84), "uint8", "eye"), "--image-layout eye=hwc or eye=chw names the axes"),
         (Leaf((84, 3, 84), "uint8"), r"--image-layout \.=hwc or \.=chw names the axes"),
-        (Leaf((2, 9, 9, 9), "float32", "map"), "--image-layout map=khwc or map=kchw names the axes"),
+        (Leaf((2, 9, 3, 9), "float32", "map"), "--image-layout map=khwc or map=kchw names the axes"),
         (Leaf((2, 4, 9, 9, 3), "uint8", "eyes"), ": --image-layout eyes=flat takes it as a vector"),
     ],
 )

@@ -1,13 +1,19 @@
 """The kind of an environment decides on the settings that no other source names."""
 
+import contextlib
+from uuid import uuid4
+
+import gymnasium
 import pytest
 
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.spec.leaves import Leaf
+from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import ModelConfig, MonoConfig, ReplayConfig
 from kubebeast_learner.config.recipe_choice import RecipeChoice
-from kubebeast_learner.config.recipes import OPEN_SETTINGS, recipe_named
+from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, is_left_to_kind, recipe_named
+from kubebeast_learner.models import make_model
 from kubebeast_learner.training.deciding import decide, keep_decided, recipe_for, undecided
 
 NUMBERS, CELLS, SCREEN = Leaf("", "float32", (4,)), Leaf("", "bool", (10, 10, 4)), Leaf("", "uint8", (84, 84), 4)
@@ -36,6 +42,32 @@ def spec(*observation: Leaf, action: Leaf = CHOICE) -> EnvSpec:
 )
 def test_spaces_alone_determine_the_recipe(env: EnvSpec, expected: str) -> None:
     assert recipe_for(env, ModelConfig())[0].name == expected
+
+
+IDS = (
+    *("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "Taxi-v4", "FrozenLake-v1"),
+    *("Blackjack-v1", "CliffWalking-v1", "kubebeast_envserver.catch:Catch-v0"),
+)
+
+
+def under_another_name(env_id: str) -> str:
+    known = gymnasium.spec(env_id)
+    name = f"E{uuid4().hex}-v0"
+    gymnasium.register(name, known.entry_point, max_episode_steps=known.max_episode_steps, kwargs=known.kwargs)
+    return name
+
+
+def decided(env_id: str) -> tuple[dict[str, object], str]:
+    """Returns the settings and the model of a training by default."""
+    assert is_left_to_kind(AUTO, env_id)
+    with contextlib.closing(make_vector_env(env_id, 1, seed=1)) as env:
+        config = decide(MonoConfig(recipe=KIND), EnvSpec(env_id, tuple(env.spec_observation), tuple(env.spec_action)))
+        return as_settings(config), str(make_model(env.spec_observation, env.spec_action, config.model))
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_name_of_an_environment_decides_on_nothing(env_id: str) -> None:
+    assert decided(under_another_name(env_id)) == decided(env_id)
 
 
 def test_an_image_that_a_setting_flattens_is_none() -> None:

@@ -55,6 +55,12 @@ class ImageLayout:
     def __str__(self) -> str:
         return f"{self.height}x{self.width} with {self.channels} channels"
 
+    @property
+    def doubt(self) -> str:
+        """Remark for the log if the shape alone leaves the position of the channels open; else empty."""
+        is_cube = self.height == self.width == self.channels and "c" in self.axes
+        return f", by its axes {self.axes}" if is_cube else ""
+
     def to_nchw(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
         """Converts rows [T, B, *row_shape] to `dtype` [T * B, C, H, W] in channels_last memory, values unchanged."""
         order = [2 + self.axes.index(axis) for axis in "kchw" if axis in self.axes]
@@ -76,7 +82,7 @@ class ImageTorso(Torso):
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """See `Torso.describe`."""
-        return [f"as an image of {self.image}" for _ in observation]
+        return [f"as an image of {self.image}{self.image.doubt}" for _ in observation]
 
     def convolved(self, conv: nn.Conv2d, rows: Tensor) -> Tensor:
         """Applies `conv` to images [T, B, *row_shape]; returns [T * B, C, H, W]. uint8 pixels are scaled to [0, 1]."""
@@ -94,9 +100,12 @@ def for_tensor_cores(tensor: Tensor) -> Tensor:
 
 
 def _colour_axes(shape: tuple[int, ...]) -> str | None:
-    """Returns the axes of one frame: channels are the axis shorter than the others, or the others form a square."""
+    """Returns the axes of one frame: channels are the axis shorter than the others, or the others form a square.
+
+    Those of a cube are the last axis, as usual in gymnasium: MinAtar's Seaquest has 10 x 10 cells of 10 channels.
+    """
     first, middle, last = shape
-    if last < min(first, middle) or first == middle != last:
+    if last < min(first, middle) or first == middle:
         return "hwc"
     return "chw" if first < min(middle, last) or middle == last != first else None
 
