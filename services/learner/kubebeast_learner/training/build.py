@@ -20,6 +20,13 @@ from kubebeast_learner.training.sizes import check_memory
 
 logger = logging.getLogger(__name__)
 
+_CLIPPING = {
+    "abs_one": "; the loss clips rewards to [-1, 1]",
+    "soft_asymmetric": "; the loss squeezes rewards into (-1.5, 5)",
+    "none": "",
+}
+"""Remarks on reward_clipping."""
+
 
 def load_user_code(config: TrainingConfig) -> None:
     """Imports models, encoders, losses and optimizers of the user's own, independently of the environment.
@@ -45,7 +52,9 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
         model = make_model(spec.observation, spec.action, config.model, config.tasks.num_tasks)
     except ModelSpecError as error:
         raise ConfigError(f"model = {config.model.model!r}: {error}") from error
-    logger.info("%s takes %s", type(getattr(model, "torso", model)).__name__, describe_inputs(model, spec.observation))
+    torso = type(getattr(model, "torso", model)).__name__
+    inputs = describe_inputs(model, spec.observation)
+    logger.info("%s takes %s%s", torso, inputs, _CLIPPING[config.loss.reward_clipping])
     check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
     if config.user_code and choose_device(config.run.device, place).type != "cpu":
