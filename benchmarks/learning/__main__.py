@@ -3,6 +3,7 @@
     python -m benchmarks.learning
     python -m benchmarks.learning --tasks Acrobot Taxi --systems kubebeast sb3-ppo --seeds 1 2 3 --steps 300000
     python -m benchmarks.learning --tasks MinAtar-Breakout --alone
+    python -m benchmarks.learning --tasks atari-5 --systems kubebeast-impala --steps 50000000 --alone --gpu
 
 Every run is one training with the defaults of its system, on one core with one thread. A run whose file exists is not
 repeated; one of KubeBeast that was cut off goes on. With --alone, one run at a time has all cores, which makes minutes
@@ -29,7 +30,8 @@ from benchmarks.peers import venvs
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    tasks: tuple[str, ...] = tuple(tasks.BY_NAME)
+    tasks: tuple[str, ...] = ("defaults",)
+    """Names of environments, or of suites: defaults, atari-5, atari-57 (200 million frames are 50 million steps)."""
     systems: tuple[str, ...] = ("kubebeast", "sb3-ppo")
     """The first is compared with each of the others."""
     seeds: tuple[int, ...] = (1, 2, 3)
@@ -37,6 +39,8 @@ class Settings:
     """Env-steps of each run."""
     alone: bool = False
     """If set, one run at a time, with all cores; otherwise one for each core."""
+    gpu: bool = False
+    """If set, systems may use a GPU."""
     results: Path = Path("docs/results/learning")
     """Folder of the curves and pictures, which the repository keeps."""
     work: Path = Path("build/learning")
@@ -52,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = tyro.cli(Settings, description=__doc__, args=arguments)
     results = settings.results / settings.name
     trials = [
-        Trial(tasks.BY_NAME[task], systems.BY_NAME[system], seed)
-        for task in settings.tasks
+        Trial(task, systems.BY_NAME[system], seed)
+        for task in tasks.named(settings.tasks)
         for seed in settings.seeds
         for system in settings.systems
     ]
@@ -73,9 +77,8 @@ def train(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
         nonlocal num_done
         core = cores.get()
         try:
-            curve = trial.run(
-                pythons[trial.system.name + trial.task.name], settings.steps, settings.work / settings.name, core
-            )
+            python, work = pythons[trial.system.name + trial.task.name], settings.work / settings.name
+            curve = trial.run(python, settings.steps, work, core, gpu=settings.gpu)
             runs.write(curve, trial.path(results))
             outcome = f"last fifth {mean_of_part(curve, 0.8, 1.0):.4g}, {curve[-1].minutes:.1f} min"
         except FailedError as error:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Trial:
         """Returns the file of the result."""
         return results / self.task.name / f"{self.system.name}-seed{self.seed}.csv"
 
-    def run(self, python: Path, steps: int, work: Path, core: int | None) -> list[Point]:
+    def run(self, python: Path, steps: int, work: Path, core: int | None, *, gpu: bool = False) -> list[Point]:
         """Trains to the end, or goes on with a run that was cut off, and returns the curve. Raises FailedError.
 
         Args:
@@ -61,21 +61,22 @@ class Trial:
             steps: Env-steps of the training.
             work: Folder for the files of all runs.
             core: Core of all its processes; None for all cores.
+            gpu: If set, the system may use a GPU.
         """
         folder = work / self.task.name / f"{self.system.name}-seed{self.seed}"
         if not self.system.resumes:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         words = self.system.command(python, self.task, self.seed, steps, folder)
-        _train(words if core is None else ["taskset", "--cpu-list", str(core), *words], folder)
+        variables = {"OMP_NUM_THREADS": "1"} | ({} if gpu else {"CUDA_VISIBLE_DEVICES": ""})
+        _train(words if core is None else ["taskset", "--cpu-list", str(core), *words], variables, folder)
         return points(read_log(folder / RUN), steps, _cpu_s(folder))
 
 
-def _train(words: Sequence[str], folder: Path) -> None:
+def _train(words: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
     """Runs a command and adds its CPU time, with that of its children, to the file of `_cpu_s`."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     with open(folder / "output.txt", "ab") as output:
-        process = subprocess.Popen(words, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **variables})
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.learning.tasks import Task
+from kubebeast_learner.machine.cores import num_cores
 
 SB3 = ("stable-baselines3==2.9.2", "gymnasium==1.3.0")
 RUN = "run"
@@ -36,6 +37,14 @@ def _kubebeast(name: str, *flags: str) -> Command:
     return command
 
 
+def _kubebeast_impala(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
+    """The deep network and the settings of IMPALA's Atari runs (arXiv:1802.01561, table G.1), for a GPU."""
+    words = [str(python), "-m", "kubebeast_learner", "train", f"--env={task.env}", f"--seed={seed}"]
+    words += [f"--total-steps={steps}", f"--savedir={folder}", f"--xpid={RUN}", "--progress=none"]
+    words += ["--recipe=torchbeast", "--model=deep", "--unroll-length=20", "--batch-size=32", "--learning-rate=0.0006"]
+    return [*words, "--entropy-cost=0.01", "--num-actors=256", f"--num-servers={max(1, num_cores() - 1)}"]
+
+
 def _sb3(program: str) -> Command:
     def command(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
         settings = {"env": task.env, "inputs": task.inputs, "seed": seed, "steps": steps, "folder": str(folder / RUN)}
@@ -48,6 +57,7 @@ SYSTEMS = (
     System(name="kubebeast", command=_kubebeast("mono"), resumes=True),
     System(name="kubebeast-lstm", command=_kubebeast("mono", "--use-lstm"), resumes=True),
     System(name="kubebeast-train", command=_kubebeast("train"), resumes=True),
+    System(name="kubebeast-impala", command=_kubebeast_impala, resumes=True),
     System(name="sb3-ppo", command=_sb3("sb3"), requirements=SB3),
     System(name="sb3-recurrent-ppo", command=_sb3("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
 )

@@ -1,5 +1,6 @@
 """The compared environments."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,4 +36,23 @@ TASKS = (
     Task("DoorKey", "MiniGrid-DoorKey-5x5-v0", "image of codes", (MINIGRID,)),
     Task("MemoryS7", "MiniGrid-MemoryS7-v0", "image of codes", (MINIGRID,)),
 )
-BY_NAME = {task.name: task for task in TASKS}
+ATARI_5 = tuple(
+    Task(f"Atari-{game}", f"ALE/{game}-v5") for game in ("BattleZone", "DoubleDunk", "NameThisGame", "Phoenix", "Qbert")
+)
+"""Games whose scores predict the median over all games (Aitchison et al. 2022, arXiv:2210.02019); sticky actions."""
+_GAMES = """
+    Alien Amidar Assault Asterix Asteroids Atlantis BankHeist BattleZone BeamRider Berzerk Bowling Boxing Breakout
+    Centipede ChopperCommand CrazyClimber Defender DemonAttack DoubleDunk Enduro FishingDerby Freeway Frostbite Gopher
+    Gravitar Hero IceHockey Jamesbond Kangaroo Krull KungFuMaster MontezumaRevenge MsPacman NameThisGame Phoenix Pitfall
+    Pong PrivateEye Qbert Riverraid RoadRunner Robotank Seaquest Skiing Solaris SpaceInvaders StarGunner Surround Tennis
+    TimePilot Tutankham UpNDown Venture VideoPinball WizardOfWor YarsRevenge Zaxxon
+"""
+ATARI_57 = tuple(Task(f"Atari57-{game}", f"{game}NoFrameskip-v4") for game in _GAMES.split())
+"""Games of IMPALA's table, without sticky actions (Espeholt et al. 2018, arXiv:1802.01561)."""
+SUITES = {"defaults": TASKS, "atari-5": ATARI_5, "atari-57": ATARI_57}
+BY_NAME = {task.name: task for suite in SUITES.values() for task in suite}
+
+
+def named(names: Iterable[str]) -> list[Task]:
+    """Returns the tasks with these names, and those of the suites with these names. Raises KeyError for others."""
+    return [task for name in names for task in SUITES.get(name) or (BY_NAME[name],)]

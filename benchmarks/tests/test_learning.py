@@ -11,7 +11,8 @@ from benchmarks.learning import systems
 from benchmarks.learning.runs import FailedError, Point, Trial, points, read, write
 from benchmarks.learning.summary import interquartile_mean, interval, mean_of_part, summarise
 from benchmarks.learning.systems import RUN, System
-from benchmarks.learning.tasks import BY_NAME, Task
+from benchmarks.learning.tasks import ATARI_5, ATARI_57, BY_NAME, TASKS, Task, named
+from kubebeast_envserver.envs.atari_choice import find_atari
 from kubebeast_runs.log_table import read_table
 
 PROGRAM = """
@@ -116,4 +117,11 @@ def test_an_interval_holds_the_interquartile_mean() -> None:
 
 
 def test_every_environment_is_known_to_its_library() -> None:
-    assert len(BY_NAME) == 14 and {"MinAtar-Seaquest", "DoorKey", "Blackjack"} <= BY_NAME.keys()
+    assert len(TASKS) == 14 and {"MinAtar-Seaquest", "DoorKey", "Blackjack"} <= BY_NAME.keys()
+    atari = [find_atari(task.env) for suite in (ATARI_5, ATARI_57) for task in suite]
+    presets = [game.preset for game in atari if game is not None]
+    assert presets == ["atari-v5"] * 5 + ["atari-v4"] * 57
+
+
+def test_suites_and_single_environments_can_be_mixed() -> None:
+    assert [task.name for task in named(["Taxi", "atari-5"])] == ["Taxi", *(task.name for task in ATARI_5)]

@@ -88,8 +88,8 @@ class RunConfig:
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the convolutional networks: auto is bf16 if the hardware supports it."""
     deterministic: bool = False
-    """Use only operations that repeat their results digit by digit, for repeatable runs on a GPU; PyTorch warns of those
-    that have no such form. A CPU repeats its results in any case."""
+    """Use only operations that repeat their results digit by digit, for repeatable runs on a GPU; PyTorch warns if one
+    has no such form. A CPU repeats its results in any case."""
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
