@@ -29,13 +29,11 @@ _TEN_PASSES: Mapping[str, object] = {
     "num_servers": 1,
     "num_actor_processes": 1,
     "num_actors": 32,
-    "unroll_length": 64,
-    "batch_size": 10,
+    "unroll_length": 16,
+    "batch_size": 20,
     "replay_share": 0.9,
-    "replay_capacity": 32,
+    "replay_capacity": 128,
     "initialisation": "orthogonal",
-    # Returns of any size train the baseline alike (PopArt, arXiv:1602.07714).
-    "normalise_values": True,
     "optimizer": "adam",
     "learning_rate": 0.001,
     "epsilon": 1e-5,
@@ -67,7 +65,16 @@ RECIPES = (
     Recipe(
         name="vector",
         # Observations stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
-        settings={**_TEN_PASSES, "model": "mlp", "separate_baseline": True, "entropy_cost": 0.01},
+        settings={
+            **_TEN_PASSES,
+            "model": "mlp",
+            "separate_baseline": True,
+            "normalise_values": True,
+            "unroll_length": 64,
+            "batch_size": 10,
+            "replay_capacity": 32,
+            "entropy_cost": 0.01,
+        },
     ),
     Recipe(
         name="control",
@@ -80,7 +87,10 @@ RECIPES = (
             "entropy_cost": 0.0,
         },
     ),
-    Recipe(name="grid", settings={**_TEN_PASSES, "entropy_cost": 0.01}),
+    Recipe(
+        name="grid",
+        settings={**_TEN_PASSES, "normalise_values": True, "batch_size": 10, "entropy_cost": 0.01},
+    ),
     Recipe(name="frames", settings={**_FRAMES, "reward_clipping": "none", "normalise_values": True}),
     Recipe(
         name="CartPole-v1",
