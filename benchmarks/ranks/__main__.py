@@ -87,7 +87,8 @@ def measure_training(settings: Settings, num_ranks: int, folder: Path) -> float:
 def training(settings: Settings, num_ranks: int, folder: Path) -> Iterator[int]:
     """Runs learners with an env-server each, on the same core; yields the HTTP port of the first learner."""
     port, http_port, cores = free_ports(num_ranks), free_ports(num_ranks), sorted(os.sched_getaffinity(0))
-    flags = [f"--model={settings.model}", f"--unroll-length={settings.unroll_length}", "--compile=off"]
+    flags = ["--recipe=torchbeast", f"--model={settings.model}", "--compile=off"]
+    flags += [f"--unroll-length={settings.unroll_length}"]
     flags += [f"--batch-size={settings.batch_size}", f"--address=127.0.0.1:{port}", "--learner-threads=1"]
     flags += [f"--http-address=127.0.0.1:{http_port}", f"--savedir={folder}", f"--xpid=ranks-{num_ranks}"]
     flags += ["--disable-checkpoint", "--progress=none", "--log-level=error", "--total-steps=1000000000"]

@@ -74,8 +74,8 @@ class LearnerProcess:
         listening = [f"--address={self.address}", f"--http-address={self.http_address}"]
         self._command = [
             *([] if volume is None else volume.words),
-            *(sys.executable, "-m", "kubebeast_learner", command),
-            *([*listening, "--recipe=torchbeast"] if command == "learner" else []),
+            *(sys.executable, "-m", "kubebeast_learner", command, "--recipe=torchbeast"),
+            *(listening if command == "learner" else []),
             f"--savedir={folder}",
             f"--xpid={XPID}",
             "--progress=json",

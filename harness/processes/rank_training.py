@@ -17,8 +17,8 @@ import psutil
 from harness.ports import free_ports
 from harness.processes.training_process import TIMEOUT_S, environment
 
-FLAGS = ["--xpid=run", "--model=mlp", "--unroll-length=10", "--batch-size=4", "--compile=off", "--progress=json"]
-FLAGS += ["--log-interval-s=0.2", "--checkpoint-interval-minutes=0.02", "--share-timeout-s=1"]
+FLAGS = ["--xpid=run", "--recipe=torchbeast", "--model=mlp", "--unroll-length=10", "--batch-size=4", "--compile=off"]
+FLAGS += ["--progress=json", "--log-interval-s=0.2", "--checkpoint-interval-minutes=0.02", "--share-timeout-s=1"]
 
 
 class Ranks:

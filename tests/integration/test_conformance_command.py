@@ -12,6 +12,7 @@ import pytest
 from harness.certificates import issue, make_ca
 from harness.ports import free_address
 from harness.processes.learner_process import LearnerProcess
+from harness.processes.training_process import command
 from kubebeast_conformance.env_server.suite import CHECKS as ENV_SERVER_CHECKS
 from tests.integration.envserver_learner import ROOT
 
@@ -178,7 +179,7 @@ def test_a_learner_that_dials_passes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_learner_tells_the_end_of_its_run_and_its_own(tmp_path: Path) -> None:
     address = free_address()
-    learner = [sys.executable, "-m", "kubebeast_learner", "learner", f"--address={address}", "--total-steps=600"]
+    learner = command("learner", f"--address={address}", "--total-steps=600")
     learner += [*LEARNER[:4], "--linger", f"--savedir={tmp_path}", "--xpid=run", "--progress=none"]
     flags = ["--only=SIGTERM", "--only=the end of the run", "--total-steps=600", "--patience-s=60"]
     lines, status = suite("learner", f"--address={address}", *flags, "--", *learner)

@@ -18,7 +18,8 @@ from kubebeast_common.cli.main import main
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
-LEARNER = ["learner", "--address=127.0.0.1:0", "--model=mlp", "--unroll-length=10", "--batch-size=4", "--compile=off"]
+LEARNER = ["learner", "--address=127.0.0.1:0", "--recipe=torchbeast", "--model=mlp", "--unroll-length=10"]
+LEARNER += ["--batch-size=4", "--compile=off"]
 ENV_SERVER = [sys.executable, "-m", "kubebeast_envserver", "--env=CartPole-v1", "--envs-per-stream=4"]
 
 
