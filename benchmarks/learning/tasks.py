@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-BOX2D, MINATAR, MINIGRID = "box2d==2.3.10", "minatar==1.0.15", "minigrid==3.0.0"
+BOX2D = ("box2d==2.3.10", "pygame==2.6.1")
+"""gymnasium imports pygame with every environment of Box2D."""
+MINATAR, MINIGRID = "minatar==1.0.15", "minigrid==3.0.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,12 @@ class Task:
 
 TASKS = (
     Task("Acrobot", "Acrobot-v1"),
-    Task("LunarLander", "LunarLander-v3", requirements=(BOX2D,)),
+    Task("LunarLander", "LunarLander-v3", requirements=BOX2D),
     Task("FrozenLake", "FrozenLake-v1"),
     Task("MountainCarContinuous", "MountainCarContinuous-v0"),
     Task("Taxi", "Taxi-v4"),
     Task("Blackjack", "Blackjack-v1", "flattened"),
-    Task("BipedalWalker", "BipedalWalker-v3", requirements=(BOX2D,)),
+    Task("BipedalWalker", "BipedalWalker-v3", requirements=BOX2D),
     *(
         Task(f"MinAtar-{game}", f"MinAtar/{game}-v1", "cells", (MINATAR,))
         for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")

@@ -71,6 +71,8 @@ def repeat_results() -> None:
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
+    # Every new tensor would be filled, against programs that read what they have not written. The attribute is a
+    # property of a subclass of modules, which PyTorch's types do not show.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
