@@ -2,24 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
-from kubebeast_learner.algorithm.execution.compiled import CompiledOrEager
-from kubebeast_learner.algorithm.execution.update_graphs import UpdateGraphs
-from kubebeast_learner.algorithm.loss_choice import make_loss
-from kubebeast_learner.algorithm.losses import LossOutput, policy_lag
-from kubebeast_learner.algorithm.optimizers import has_device_skip, load_state, make_optimizer, step_unless
+from kubebeast_learner.algorithm.gradient_steps import GradientSteps, StepNumbers
+from kubebeast_learner.algorithm.optimizers import load_state, make_optimizer
+from kubebeast_learner.algorithm.options.passes import Passes, share_of, splits_by_unroll
 from kubebeast_learner.algorithm.precision import (
     CompileChoice,
     PrecisionChoice,
-    choose_fastest_convolutions,
     compute_in_float32,
-    low_precision_dtype,
-    should_compile,
     use_channels_last,
 )
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -28,21 +22,13 @@ from kubebeast_learner.algorithm.skipped import MAX_SKIPPED_UPDATES as MAX_SKIPP
 from kubebeast_learner.algorithm.skipped import DivergedError as DivergedError
 from kubebeast_learner.algorithm.skipped import SkippedUpdates
 from kubebeast_learner.algorithm.statistics import Statistics
-from kubebeast_learner.config import LossConfig, OptimizerConfig
-from kubebeast_learner.machine.cuda_graph import Recorder, eager
+from kubebeast_learner.config import LossConfig, OptimizerConfig, PassesConfig
+from kubebeast_learner.machine.cuda_graph import Recorder
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.finite import MADE_NOT_FINITE
-from kubebeast_learner.profiling.phases import PhaseTimes
-from kubebeast_learner.ranks.gradients import SummedGradients
-from kubebeast_learner.ranks.group import ending_waits, sum_over_ranks
 from kubebeast_learner.ranks.turns import WHOLE, Share
 
-_Forward = Callable[[Rollout, Tensor], LossOutput]
-
-_TOTAL, _NORM, _NUM_FRESH, _LAG, _FIRST_PART = range(5)
-"""Places of an update's numbers. The parts of the loss follow, then the extremes of the statistics."""
-_CLIP_EPSILON = 1e-6
-"""Added to the norm by torch.nn.utils.clip_grads_with_norm_."""
+_ONE_PASS = PassesConfig()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +67,7 @@ class Learner:
         loss: LossConfig,
         *,
         total_steps: int,
+        passes: PassesConfig = _ONE_PASS,
         device: torch.device | str = "cpu",
         precision: PrecisionChoice = "auto",
         compile: CompileChoice = "auto",
@@ -93,6 +80,7 @@ class Learner:
             optimizer: settings of the optimizer and of the learning rate's schedule.
             loss: settings of the loss and of the entropy cost's schedule.
             total_steps: env-steps over which learning rate and entropy cost follow their schedules.
+            passes: gradient steps on each batch.
             device: device of the weights and of the batches.
             precision: arithmetic of the model's low_precision_part; auto is bfloat16 if it is worthwhile.
             compile: use of torch.compile; auto compiles on a GPU without a recorder unless the model is recurrent.
@@ -109,38 +97,33 @@ class Learner:
         self.optimizer = make_optimizer(model.parameters(), optimizer)
         self.version = 0
         """Number of updates applied."""
-        self.phases = PhaseTimes()
         self._skipped = SkippedUpdates(model, self.optimizer)
         self._statistics = Statistics(model, loss)
-        self._max_grad_norm = optimizer.grad_norm_clipping or math.inf
         self._total_steps = total_steps
         self._optimizer_config = optimizer
         self._loss_config = loss
-        self._loss = make_loss(loss)
-        self._part_names: tuple[str, ...] = ()
-        """Names of the loss's parts, in the order of their numbers; known after the first forward pass."""
-        # A tensor filled in place: a changing number would be recompiled with every update.
-        self._entropy_cost = torch.zeros((), device=self.device)
-        self._low_precision_dtype = low_precision_dtype(precision, model, self.device)
-        self._forward: _Forward = self._forward_eager
-        uses_graphs = recorder is not None and has_device_skip(self.optimizer)
-        if should_compile(compile, model, self.device, uses_graphs=uses_graphs):
-            self._forward = CompiledOrEager(self._forward_eager, model)
-        self._gradients = SummedGradients(model, self._forward)
-        self._graphs = None
-        if recorder is not None and uses_graphs:
-            choose_fastest_convolutions()
-            self._graphs = UpdateGraphs(self._update_on_device, recorder)
-        self._changed_by_statistics = [*model.buffers(), *(model.popart.parameters() if model.popart else ())]
-        self._learning_rate = torch.zeros((), device=self.device)
-        self._version_on_device = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._passes = Passes(passes, by_unroll=splits_by_unroll(model, loss.loss))
+        self._steps = GradientSteps(
+            model,
+            self.optimizer,
+            loss,
+            self._statistics,
+            self._skipped,
+            max_grad_norm=optimizer.grad_norm_clipping or math.inf,
+            device=self.device,
+            precision=precision,
+            compile=compile,
+            recorder=recorder,
+        )
+        self.phases = self._steps.phases
 
     def update(
         self, rollout: Rollout, step: int, share: Share = WHOLE, meanwhile: Callable[[], None] | None = None
     ) -> UpdateStats:
-        """Makes one gradient step on a batch that lies on the learner's device; waits for the device once.
+        """Makes the gradient steps on a batch that lies on the learner's device; waits for the device once for each.
 
-        A batch with a loss or gradient that is not finite changes nothing and is counted. All ranks call this together.
+        A loss or gradient that is not finite changes nothing, ends the steps on the batch, and is counted. All ranks
+        call this together.
 
         Args:
             rollout: the batch, with whole stacks.
@@ -156,27 +139,28 @@ class Learner:
         """
         learning_rate = learning_rate_at(step, self._total_steps, self._optimizer_config)
         entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
-        self._entropy_cost.fill_(entropy_cost)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
-        numbers = self._update_by_graph(rollout, learning_rate, meanwhile) if share is WHOLE else None
-        if numbers is None:
-            numbers = self._update_eagerly(rollout, share)
-        end_of_parts = _FIRST_PART + len(self._part_names)
-        parts = dict(zip(self._part_names, numbers[_FIRST_PART:end_of_parts], strict=True))
-        skipped = not _is_finite(numbers)
-        if skipped:
-            self._skipped.add(rollout, numbers[_TOTAL], numbers[_NORM])
+        self._steps.set_schedules(learning_rate, entropy_cost, self.version)
+        self._steps.begin(rollout)
+        if self._passes.are_plain:
+            made = [self._steps.step(rollout, share, meanwhile)]
+            of_batch = made[0].of_batch
         else:
-            self.version += 1
+            made, of_batch = self._step_over_minibatches(rollout, share)
+        num_fresh, lag, *extremes = of_batch
+        skipped = not made[0].is_finite
+        if not made[-1].is_finite:
+            self._skipped.add(rollout, made[-1].total_loss, made[-1].grad_norm)
+        else:
             self._skipped.end_row()
-            self._statistics.say(numbers[end_of_parts:])
+        if not skipped:
+            self.version += 1
+            self._statistics.say(extremes)
         return UpdateStats(
-            total_loss=numbers[_TOTAL],
-            parts=parts,
-            grad_norm=numbers[_NORM],
-            policy_lag=numbers[_LAG],
-            num_transitions=0 if skipped else int(numbers[_NUM_FRESH]),
+            total_loss=_mean([each.total_loss for each in made]),
+            parts={name: _mean([each.parts[name] for each in made]) for name in made[0].parts},
+            grad_norm=_mean([each.grad_norm for each in made]),
+            policy_lag=lag,
+            num_transitions=0 if skipped else int(num_fresh),
             learning_rate=learning_rate,
             entropy_cost=entropy_cost,
             version=self.version,
@@ -205,118 +189,17 @@ class Learner:
         self.version = int(state["version"])
         self._skipped.end_row()
 
-    def _update_eagerly(self, rollout: Rollout, share: Share) -> list[float]:
-        """Makes an update whose optimizer waits for the numbers; returns those of `_differentiate`."""
-        self.optimizer.zero_grad()
-        self._skipped.keep_buffers()
-        fresh = _fresh(rollout)
-        with ending_waits(self.device), eager(self.device):
-            with self.phases.measure("forward"):
-                self._statistics.begin(rollout, fresh, self._value_targets)
-                rollout = self._with_value_scale(rollout)
-                loss = self._gradients(rollout, self._entropy_cost)
-            with self.phases.measure("backward"):
-                grad_norm, on_device = self._differentiate(loss, rollout, self.version, share)
-                numbers: list[float] = on_device.tolist()
-        if not _is_finite(numbers):
-            self._skipped.restore_buffers()
-            return numbers
-        with self.phases.measure("optimizer"):
-            if numbers[_NORM] > self._max_grad_norm:
-                nn.utils.clip_grads_with_norm_(self.model.parameters(), self._max_grad_norm, grad_norm)
-            self.optimizer.step()
-            self._statistics.take(rollout, fresh, loss.value_targets)
-        return numbers
-
-    def _update_by_graph(
-        self, rollout: Rollout, learning_rate: float, meanwhile: Callable[[], None] | None
-    ) -> list[float] | None:
-        """Makes an update by a graph, if there is one for the batch; returns the numbers of `_differentiate`."""
-        if self._graphs is None or not self._statistics.has_begun:
-            return None
-        self._learning_rate.fill_(learning_rate)
-        self._version_on_device.fill_(self.version)
-        with self.phases.measure("forward"):
-            wait = self._graphs.start(rollout)
-        if wait is None:
-            return None
-        if meanwhile is not None:
-            meanwhile()
-        with self.phases.measure("backward"):
-            return wait()
-
-    def _update_on_device(self, rollout: Rollout) -> Tensor:
-        """Makes an update without waiting for the device; returns the numbers of `_differentiate`.
-
-        Changes nothing if the loss or the gradient is not finite.
-        """
-        self.optimizer.zero_grad()
-        kept = [tensor.detach().clone() for tensor in self._changed_by_statistics]
-        rollout = self._with_value_scale(rollout)
-        loss = self._gradients(rollout, self._entropy_cost)
-        grad_norm, numbers = self._differentiate(loss, rollout, self._version_on_device, WHOLE)
-        is_bad = ~(loss.total.isfinite() & grad_norm.isfinite())
-        if math.isfinite(self._max_grad_norm):
-            scale = (self._max_grad_norm / (grad_norm + _CLIP_EPSILON)).clamp(max=1.0)
-            torch._foreach_mul_(_gradients_of(self.model), torch.where(grad_norm > self._max_grad_norm, scale, 1.0))
-        step_unless(is_bad, self.optimizer, self._learning_rate)
-        self._statistics.take(rollout, _fresh(rollout), loss.value_targets)
-        for tensor, before in zip(self._changed_by_statistics, kept, strict=True):
-            tensor.detach().copy_(torch.where(is_bad, before, tensor.detach()))
-        return numbers
-
-    def _differentiate(
-        self, loss: LossOutput, rollout: Rollout, version: int | Tensor, share: Share
-    ) -> tuple[Tensor, Tensor]:
-        """Leaves the gradients of `loss` in the weights; returns their norm and all numbers of the update."""
-        self._part_names = tuple(loss.parts)
-        fresh, part = _fresh(rollout), share.valid if self._loss_config.loss_reduction == "mean" else 1.0
-        self._gradients.backward(part * loss.total)
-        grad_norm = nn.utils.get_total_norm(_gradients_of(self.model))
-        lag = policy_lag(rollout.policy_version[:, fresh], rollout.valid[:, fresh], version)
-        weights = {"loss": part, "transitions": share.valid, "sum": 1.0}
-        scalars = [(loss.total, part), (rollout.valid[:, fresh].sum(), 1.0), (lag, share.fresh)]
-        scalars += [(each.value, weights[each.weighted_by]) for each in loss.parts.values()]
-        total, *others = _of_global_batch(scalars, share)
-        of_own = self._statistics.extremes(rollout, fresh, loss.value_targets)
-        return grad_norm, torch.stack([total, grad_norm, *others, *of_own])
-
-    def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
-        low_precision = self._low_precision_dtype != torch.float32
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=low_precision):
-            output, _ = self.model(rollout.model_inputs, rollout.core_state)
-        return self._loss(output, rollout, self._loss_config, entropy_cost)
-
-    def _value_targets(self, rollout: Rollout) -> Tensor | None:
-        return self._forward_eager(rollout, self._entropy_cost).value_targets
-
-    def _with_value_scale(self, rollout: Rollout) -> Rollout:
-        """Adds sigma of each unroll's task, if values are normalized."""
-        if self.model.popart is None:
-            return rollout
-        scale = self.model.popart.scale
-        return replace(
-            rollout, value_scale=scale.expand(1, rollout.batch_size) if rollout.task is None else scale[rollout.task]
-        )
+    def _step_over_minibatches(self, rollout: Rollout, share: Share) -> tuple[list[StepNumbers], Sequence[float]]:
+        """Makes the steps of all passes over a batch; returns their numbers and those of the batch."""
+        made: list[StepNumbers] = []
+        for part in self._passes.over(rollout, self._steps.estimate, seed=self.version):
+            made.append(self._steps.step(part, share if share is WHOLE else share_of(part)))
+            if not made[-1].is_finite:
+                break
+        return made, self._steps.end(rollout, share, has_changed=made[0].is_finite)
 
 
-def _fresh(rollout: Rollout) -> slice:
-    """Returns the unrolls that were not replayed."""
-    return slice(rollout.batch_size - rollout.num_replayed)
-
-
-def _gradients_of(model: Model) -> list[Tensor]:
-    return [weight.grad for weight in model.parameters() if weight.grad is not None]
-
-
-def _is_finite(numbers: Sequence[float]) -> bool:
-    """Returns True if loss and gradient norm are finite, by the numbers of an update."""
-    return math.isfinite(numbers[_TOTAL]) and math.isfinite(numbers[_NORM])
-
-
-def _of_global_batch(scalars: Sequence[tuple[Tensor, float]], share: Share) -> Sequence[Tensor]:
-    """Reduces scalars of this rank's batch, each with its weight, to those of the global batch."""
-    stacked = torch.stack([scalar.float() for scalar, _ in scalars])
-    if share is not WHOLE:
-        stacked = sum_over_ranks(stacked * stacked.new_tensor([weight for _, weight in scalars]))
-    return stacked.unbind()
+def _mean(numbers: Sequence[float]) -> float:
+    """Returns the mean of the finite numbers; of none, the first number."""
+    finite = [number for number in numbers if math.isfinite(number)]
+    return sum(finite) / len(finite) if finite else numbers[0]

@@ -14,6 +14,7 @@ several learners train. With clip_policy_ratio, it is 0 if the policy has alread
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -73,29 +74,17 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     """
     valid, distribution = rollout.valid, rollout.distribution
     # Masked before any arithmetic: the gradient of a masked result is NaN if its argument is NaN or infinite.
-    policy_logits = output.policy_logits[:-1].masked_fill(~valid.unsqueeze(-1), 0.0)
-    values = output.baseline.detach()
-
-    returns = vtrace.from_logits(
-        behavior_policy_logits=rollout.policy_logits,
-        target_policy_logits=policy_logits,
-        actions=rollout.action,
-        discounts=config.discounting * (~rollout.terminated[1:]).float(),
-        rewards=clip_rewards(config.reward_scale * rollout.rewards[1:], config.reward_clipping),
-        values=values[:-1],
-        bootstrap_value=values[-1],
-        clip_rho_threshold=config.clip_rho_threshold,
-        clip_pg_rho_threshold=config.clip_pg_rho_threshold,
-        valid=valid,
-        clip_c_threshold=config.clip_c_threshold,
-        lambda_=config.vtrace_lambda,
-        distribution=distribution,
-    )
+    policy_logits = output.policy_logits[: rollout.unroll_length].masked_fill(~valid.unsqueeze(-1), 0.0)
+    baseline = output.baseline[: rollout.unroll_length]
+    if rollout.value_targets is None:
+        returns = _returns(policy_logits, output.baseline, rollout, config)
+    else:
+        returns = _with_present_weights(policy_logits, rollout, config)
 
     action = rollout.action.masked_fill(~valid.unsqueeze(-1) if distribution.action_shape else ~valid, 0)
     # A masked action has the logarithm -inf, and 0 * -inf is NaN: the lowest number keeps its terms and gradients at 0.
     log_probs = distribution.log_prob(policy_logits, action).clamp(min=torch.finfo(policy_logits.dtype).min)
-    baseline_errors = (returns.vs - output.baseline[:-1]).masked_fill(~valid, 0.0)
+    baseline_errors = (returns.vs - baseline).masked_fill(~valid, 0.0)
     advantages = returns.pg_advantages
     if rollout.value_scale is not None:
         baseline_errors, advantages = baseline_errors / rollout.value_scale, advantages / rollout.value_scale
@@ -125,6 +114,62 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
         },
         value_targets=returns.vs,
     )
+
+
+def estimate(output: ModelOutput, rollout: Rollout, config: LossConfig) -> Rollout:
+    """Returns a batch with the value_targets and advantages of the present weights, for losses of its parts.
+
+    Args:
+        output: the target model's outputs at all rows.
+        rollout: the whole batch.
+        config: settings of the loss.
+    """
+    policy_logits = output.policy_logits[:-1]
+    vs = _returns(policy_logits, output.baseline, rollout, config).vs
+    rewards, discounts = _rewards_and_discounts(rollout, config)
+    values = output.baseline.detach()
+    advantages = vtrace.advantages(vs, discounts, rewards, values[:-1], values[-1])
+    return replace(rollout, value_targets=vs, advantages=advantages.masked_fill(~rollout.valid, 0.0))
+
+
+def _returns(
+    policy_logits: Tensor, baseline: Tensor, rollout: Rollout, config: LossConfig
+) -> vtrace.VTraceFromLogitsReturns:
+    rewards, discounts = _rewards_and_discounts(rollout, config)
+    values = baseline.detach()
+    return vtrace.from_logits(
+        behavior_policy_logits=rollout.policy_logits,
+        target_policy_logits=policy_logits,
+        actions=rollout.action,
+        discounts=discounts,
+        rewards=rewards,
+        values=values[:-1],
+        bootstrap_value=values[-1],
+        clip_rho_threshold=config.clip_rho_threshold,
+        clip_pg_rho_threshold=config.clip_pg_rho_threshold,
+        valid=rollout.valid,
+        clip_c_threshold=config.clip_c_threshold,
+        lambda_=config.vtrace_lambda,
+        distribution=rollout.distribution,
+    )
+
+
+def _with_present_weights(
+    policy_logits: Tensor, rollout: Rollout, config: LossConfig
+) -> vtrace.VTraceFromLogitsReturns:
+    """Returns the estimates of a minibatch, its advantages weighted by the policy as it is now."""
+    assert rollout.value_targets is not None
+    assert rollout.advantages is not None
+    weights = vtrace.importance_weights(
+        rollout.policy_logits, policy_logits, rollout.action, rollout.valid, distribution=rollout.distribution
+    )
+    rhos = vtrace.clipped(weights.log_rhos.exp(), config.clip_pg_rho_threshold)
+    return vtrace.VTraceFromLogitsReturns(rollout.value_targets, rhos * rollout.advantages, *weights)
+
+
+def _rewards_and_discounts(rollout: Rollout, config: LossConfig) -> tuple[Tensor, Tensor]:
+    rewards = clip_rewards(config.reward_scale * rollout.rewards[1:], config.reward_clipping)
+    return rewards, config.discounting * (~rollout.terminated[1:]).float()
 
 
 def _normalised(advantages: Tensor, valid: Tensor) -> Tensor:

@@ -56,6 +56,12 @@ class Rollout:
     """() if stacks are whole, else for each leaf int32 [T+1, B, k]: the rows of `observation`, in the same column,
     that make up a stack, oldest first; k = 0 for leaves that are not stacks.
     """
+    value_targets: Tensor | None = None
+    """float32 [T, B]: v_t, if it was made before the minibatch; None if the loss makes it."""
+    advantages: Tensor | None = None
+    """float32 [T, B]: r_t + gamma_t v_{t+1} - V(x_t), without an importance weight; None as value_targets."""
+    is_minibatch: bool = False
+    """True if the rollout is a part of a batch."""
     num_replayed: int = 0
     """Number of unrolls at the end of the batch that were trained on before."""
 
@@ -68,6 +74,11 @@ class Rollout:
         return self.action.shape[1]
 
     @property
+    def fresh(self) -> slice:
+        """The unrolls that were not replayed."""
+        return slice(self.batch_size - self.num_replayed)
+
+    @property
     def model_inputs(self) -> ModelInputs:
         """All T+1 rows as inputs of a model; stacks must be whole."""
         task = None if self.task is None else self.task.expand_as(self.is_first)
@@ -76,15 +87,14 @@ class Rollout:
     @property
     def num_fresh_transitions(self) -> int:
         """Number of valid transitions that were not replayed."""
-        return int(self.valid[:, : self.batch_size - self.num_replayed].sum())
+        return int(self.valid[:, self.fresh].sum())
 
     def steps_of_tasks(self, num_tasks: int) -> list[int]:
         """Returns the number of valid transitions, not replayed, of each task; [] if the rollout has no tasks."""
         if self.task is None:
             return []
-        fresh = slice(self.batch_size - self.num_replayed)
-        steps = self.valid[:, fresh].sum(dim=0)
-        return steps.new_zeros(num_tasks).index_add_(0, self.task[0, fresh], steps).tolist()
+        steps = self.valid[:, self.fresh].sum(dim=0)
+        return steps.new_zeros(num_tasks).index_add_(0, self.task[0, self.fresh], steps).tolist()
 
     def to(self, device: torch.device | str) -> "Rollout":
         """Returns the rollout on `device`: itself on a CPU, else one asynchronous pinned copy on the current stream."""

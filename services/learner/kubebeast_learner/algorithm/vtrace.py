@@ -26,6 +26,17 @@ class VTraceReturns(NamedTuple):
     """float [T, B]: weights of the policy gradient, rho_t (r_t + gamma v_{t+1} - V(x_t))."""
 
 
+class ImportanceWeights(NamedTuple):
+    """Results of `importance_weights`, without gradients."""
+
+    log_rhos: Tensor
+    """float [T, B]: log pi(a_t|x_t) - log mu(a_t|x_t), not clipped; 0 if invalid."""
+    behavior_action_log_probs: Tensor
+    """float [T, B]: log mu(a_t|x_t); 0 if invalid."""
+    target_action_log_probs: Tensor
+    """float [T, B]: log pi(a_t|x_t); 0 if invalid."""
+
+
 class VTraceFromLogitsReturns(NamedTuple):
     """Results of `from_logits`."""
 
@@ -87,6 +98,34 @@ def from_logits(
         ValueError: if an argument has the wrong shape, or a threshold or lambda_ is out of range.
         TypeError: if an argument has the wrong dtype.
     """
+    weights = importance_weights(
+        behavior_policy_logits, target_policy_logits, actions, valid, distribution=distribution
+    )
+    returns = from_importance_weights(
+        weights.log_rhos,
+        discounts,
+        rewards,
+        values,
+        bootstrap_value,
+        clip_rho_threshold,
+        clip_pg_rho_threshold,
+        valid,
+        clip_c_threshold=clip_c_threshold,
+        lambda_=lambda_,
+    )
+    return VTraceFromLogitsReturns(*returns, *weights)
+
+
+@torch.no_grad()
+def importance_weights(
+    behavior_policy_logits: Tensor,
+    target_policy_logits: Tensor,
+    actions: Tensor,
+    valid: Tensor | None = None,
+    *,
+    distribution: ActionDistribution | None = None,
+) -> ImportanceWeights:
+    """Computes the importance weights of transitions; arguments and errors are those of `from_logits`."""
     log_probs = action_log_probs if distribution is None else distribution.log_prob
     action_shape = () if distribution is None else distribution.action_shape
     if behavior_policy_logits.ndim != 3:
@@ -105,20 +144,7 @@ def from_logits(
     target = log_probs(target_policy_logits, actions)
     if valid is not None:
         behavior, target = behavior.masked_fill(~valid, 0.0), target.masked_fill(~valid, 0.0)
-    log_rhos = target - behavior
-    returns = from_importance_weights(
-        log_rhos,
-        discounts,
-        rewards,
-        values,
-        bootstrap_value,
-        clip_rho_threshold,
-        clip_pg_rho_threshold,
-        valid,
-        clip_c_threshold=clip_c_threshold,
-        lambda_=lambda_,
-    )
-    return VTraceFromLogitsReturns(*returns, log_rhos, behavior, target)
+    return ImportanceWeights(target - behavior, behavior, target)
 
 
 @torch.no_grad()
@@ -174,8 +200,8 @@ def from_importance_weights(
     if valid is not None:
         _check(valid, "valid", log_rhos.shape, floating=False)
         rhos, rewards, discounts = (x.masked_fill(~valid, 0.0) for x in (rhos, rewards, discounts))
-    clipped_rhos = _clipped(rhos, clip_rho_threshold)
-    cs = lambda_ * _clipped(rhos, clip_c_threshold)
+    clipped_rhos = clipped(rhos, clip_rho_threshold)
+    cs = lambda_ * clipped(rhos, clip_c_threshold)
 
     next_values = torch.cat([values[1:], bootstrap_value.unsqueeze(0)])
     deltas = clipped_rhos * (rewards + discounts * next_values - values)
@@ -184,14 +210,20 @@ def from_importance_weights(
         deltas = deltas.masked_fill(~valid, 0.0)
 
     vs = values + _backward_sums(deltas, discounts * cs)
-    next_vs = torch.cat([vs[1:], bootstrap_value.unsqueeze(0)])
-    pg_advantages = _clipped(rhos, clip_pg_rho_threshold) * (rewards + discounts * next_vs - values)
+    pg_advantages = clipped(rhos, clip_pg_rho_threshold) * advantages(vs, discounts, rewards, values, bootstrap_value)
     if valid is not None:
         pg_advantages = pg_advantages.masked_fill(~valid, 0.0)
     return VTraceReturns(vs, pg_advantages)
 
 
-def _clipped(rhos: Tensor, threshold: float | None) -> Tensor:
+def advantages(vs: Tensor, discounts: Tensor, rewards: Tensor, values: Tensor, bootstrap_value: Tensor) -> Tensor:
+    """Returns r_t + gamma_t v_{t+1} - V(x_t), float [T, B]; arguments as in `from_importance_weights`."""
+    next_vs = torch.cat([vs[1:], bootstrap_value.unsqueeze(0)])
+    return rewards + discounts * next_vs - values
+
+
+def clipped(rhos: Tensor, threshold: float | None) -> Tensor:
+    """Returns importance weights of at most `threshold`; None: not clipped."""
     return rhos if threshold is None else rhos.clamp(max=threshold)
 
 

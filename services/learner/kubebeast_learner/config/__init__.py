@@ -8,6 +8,7 @@ from kubebeast_learner.config.environments import CheckEnvConfig as CheckEnvConf
 from kubebeast_learner.config.learning import LossConfig as LossConfig
 from kubebeast_learner.config.learning import ModelConfig as ModelConfig
 from kubebeast_learner.config.learning import OptimizerConfig as OptimizerConfig
+from kubebeast_learner.config.learning import PassesConfig as PassesConfig
 from kubebeast_learner.config.learning import ReplayConfig as ReplayConfig
 from kubebeast_learner.config.play import CheckpointConfig as CheckpointConfig
 from kubebeast_learner.config.play import EvalConfig as EvalConfig

@@ -190,6 +190,21 @@ class OptimizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PassesConfig:
+    """Gradient steps on one training batch."""
+
+    passes: int = 1
+    """Times that each training batch is trained on, with value targets and advantages of the present weights;
+    clip_policy_ratio bounds how far several of them move the policy."""
+    minibatches: int = 1
+    """Parts of a training batch, with one gradient step each, in every pass: random transitions, or whole unrolls if
+    the network has a memory or the loss is your own."""
+
+    def __post_init__(self) -> None:
+        require_at_least(1, self, "passes", "minibatches")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayConfig:
     """Replay of unrolls that were trained on before."""
 

@@ -20,7 +20,7 @@ from kubebeast_learner.config.checks import (
     require_seed,
 )
 from kubebeast_learner.config.environments import MakingConfig
-from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, ReplayConfig
+from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.recipe_choice import NO_RECIPE, RecipeChoice
@@ -134,6 +134,7 @@ class TrainingConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    passes: PassesConfig = field(default_factory=PassesConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
 
     @property

@@ -194,7 +194,7 @@ def test_errors_of_a_task_are_divided_by_its_own_scale() -> None:
         return impala_loss(output, rollout, config, entropy_cost)
 
     learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1000)
-    learner._loss = loss
+    learner._steps._loss = loss
     scale = model.popart.scale.clone()
     learner.update(random_rollout(task=task), step=0)
     assert torch.equal(seen[0], scale[task])

@@ -8,8 +8,9 @@ writes FOLDER/<rank>.pt.
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from torch import Tensor
 from kubebeast_learner.algorithm.learner import Learner, UpdateStats
 from kubebeast_learner.algorithm.losses import LossOutput, impala_loss
 from kubebeast_learner.algorithm.made_up import empty_rollout
+from kubebeast_learner.algorithm.options.passes import Passes
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
-from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
+from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig, PassesConfig
 from kubebeast_learner.models import ModelOutput, make_model
 from kubebeast_learner.ranks.group import open_group
 from kubebeast_learner.ranks.place import Place
@@ -32,6 +34,8 @@ PLAIN_DESCENT = OptimizerConfig(learning_rate=1e4, alpha=0.0, epsilon=1e6, grad_
 """Gradient descent with the rate 0.01, so that weights differ as much as gradients."""
 
 DEFAULT_LOSS = LossConfig()
+ONE_PASS = PassesConfig()
+THREE_MINIBATCHES = PassesConfig(passes=2, minibatches=3)
 SMALL = ModelConfig(model="mlp", hidden_sizes=(8,))
 
 
@@ -45,6 +49,7 @@ class Case:
     broken_rank: int | None = None
     """Rank with rewards of NaN in its second batch."""
     tasks: int = 1
+    passes: PassesConfig = ONE_PASS
 
 
 def policy_only(output: ModelOutput, rollout: Rollout, config: LossConfig, entropy_cost: Tensor) -> LossOutput:
@@ -78,6 +83,19 @@ CASES = {
         empty_ranks=(1,),
     ),
     "not finite": Case(broken_rank=1),
+    "two passes": Case(passes=PassesConfig(passes=2)),
+    "minibatches, sum": Case(LossConfig(loss_reduction="sum"), passes=THREE_MINIBATCHES),
+    "minibatches, mean": Case(
+        LossConfig(loss_reduction="mean", normalise_advantages=True), passes=THREE_MINIBATCHES, empty_ranks=(1,)
+    ),
+    "minibatches of unrolls": Case(
+        model=ModelConfig(model="mlp", hidden_sizes=(8,), use_lstm=True), passes=PassesConfig(passes=2, minibatches=2)
+    ),
+    "minibatches, statistics": Case(
+        model=ModelConfig(model="mlp", hidden_sizes=(8,), normalise_values=True, normalise_observations=True),
+        passes=THREE_MINIBATCHES,
+        empty_ranks=(0,),
+    ),
 }
 
 
@@ -105,16 +123,45 @@ def concatenated(rollouts: Sequence[Rollout | None]) -> Rollout:
 def make_learner(case: Case, seed: int) -> Learner:
     torch.manual_seed(seed)
     model = make_model([VECTOR], [discrete(3)], case.model, case.tasks)
-    return Learner(model, case.optimizer, case.loss, total_steps=1000)
+    return Learner(model, case.optimizer, case.loss, total_steps=1000, passes=case.passes)
+
+
+class JoinedPasses:
+    """The minibatches of several ranks, each joined with those of the others."""
+
+    are_plain = False
+
+    def __init__(self, case: Case, sizes: Sequence[int]) -> None:
+        """sizes: numbers of unrolls of the ranks."""
+        self._passes = Passes(case.passes, by_unroll=case.model.use_lstm)
+        self._sizes = sizes
+
+    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[Rollout]:
+        of_ranks = []
+        for rank, own in enumerate(self._split(rollout)):
+            estimate_own = partial(self._estimate, rollout, estimate, rank)
+            of_ranks.append(self._passes.over(own, estimate_own, seed))
+        for parts in zip(*of_ranks, strict=True):
+            yield concatenated(parts)
+
+    def _estimate(self, whole: Rollout, estimate: Callable[[Rollout], Rollout], rank: int, _: Rollout) -> Rollout:
+        return self._split(estimate(whole))[rank]
+
+    def _split(self, rollout: Rollout) -> list[Rollout]:
+        ends = [sum(self._sizes[: index + 1]) for index in range(len(self._sizes))]
+        slices = [slice(end - size, end) for end, size in zip(ends, self._sizes, strict=True)]
+        return [map_tensors(lambda tensor, own=own: tensor[:, own], rollout) for own in slices]
 
 
 def update_all(case: Case, num_ranks: int) -> dict[str, Any]:
     """Trains one learner on the batches of all ranks together."""
     learner = make_learner(case, seed=0)
-    stats = [
-        flat(learner.update(concatenated([batch(case, rank, index) for rank in range(num_ranks)]), step=index))
-        for index in range(NUM_UPDATES)
-    ]
+    stats = []
+    for index in range(NUM_UPDATES):
+        rollouts = [batch(case, rank, index) for rank in range(num_ranks)]
+        if case.passes is not ONE_PASS:
+            learner._passes = JoinedPasses(case, [each.batch_size for each in rollouts if each])  # type: ignore[assignment]
+        stats.append(flat(learner.update(concatenated(rollouts), step=index)))
     return {"model": learner.model.state_dict(), "stats": stats}
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kubebeast_learner.algorithm import DivergedError, Learner, UpdateStats
+from kubebeast_learner.algorithm.gradient_steps import GradientSteps
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import ModelConfig, RolloutConfig, RunConfig, TrainingConfig
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
@@ -156,7 +157,7 @@ def test_a_lack_of_memory_says_what_to_lower(
     def allocate(*arguments: Any) -> None:
         torch.empty(2**60, dtype=torch.uint8)
 
-    monkeypatch.setattr(Learner, "_forward_eager", allocate)
+    monkeypatch.setattr(GradientSteps, "_forward_eager", allocate)
     with pytest.raises(
         NotEnoughMemoryError, match="an update of 4 unrolls of 5 transitions on cpu: lower batch_size or"
     ):
