@@ -78,6 +78,12 @@ class Episode:
     @property
     def info(self) -> list[float]:
         """One value for each key of the pool's log_info, NaN without a number; or empty."""
+    @property
+    def instance_id(self) -> str:
+        """Name of the stream."""
+    @property
+    def step(self) -> int:
+        """Step of the stream at which the episode ended."""
 
 class StreamEvent:
     """A stream that joined, left or was refused. Properties that the peer has not sent are empty."""
@@ -123,6 +129,9 @@ class StreamInfo:
         """Transport address, as gRPC writes it."""
     @property
     def num_envs(self) -> int: ...
+    @property
+    def slots(self) -> list[int]:
+        """Places of its environments, as in `InferenceBatch.slots`."""
     @property
     def state(self) -> str:
         """The stream waits for: starting (the Welcome or the first observations), env (the next observations),

@@ -12,7 +12,7 @@ from harness.processes.training_process import rows
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.mono.actor import Actor, ActorTask
+from kubebeast_learner.actors.mono.actor import Actor, ActorTask, Seeds
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm import Learner
@@ -74,7 +74,7 @@ def train_in_mono(spaces: dict[str, str], tmp_path: Path) -> None:
         config=MonoConfig(actors=ActorProcessesConfig(env=ENV, env_kwargs=json.dumps(spaces))),
         num_envs=B,
         status=StreamStatus(),
-        seeds=(1,),
+        seeds=(Seeds(1, 1),),
         layout=layout,
         memory=torch.empty(0),
         weights=weights,

@@ -16,7 +16,7 @@ from kubebeast_common.cli.settings import section_from_settings
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.mono.actor import Actor, ActorTask
+from kubebeast_learner.actors.mono.actor import Actor, ActorTask, Seeds
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm import Learner
@@ -52,7 +52,7 @@ def steps_until(mean_return: float, env_id: str, settings: Mapping[str, object],
             config=MonoConfig(actors=ActorProcessesConfig(env=env_id)),
             num_envs=rollout.batch_size,
             status=StreamStatus(),
-            seeds=(seed,),
+            seeds=(Seeds(seed, seed),),
             layout=layout,
             memory=torch.empty(0),
             weights=weights,

@@ -127,7 +127,12 @@ def test_a_start_that_fails_leaves_no_folder_and_not_the_latest(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lag", [None, 1])
+def test_a_killed_env_server_is_replaced_and_training_goes_on(
+    lag: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = replace(config(tmp_path, 10**9), rollout=RolloutConfig(unroll_length=10, batch_size=2))
+    wanted = replace(wanted, fleet=replace(wanted.fleet, lag=lag))
     others, killed = set(children(os.getpid(), ENV_SERVER)), list[psutil.Process]()
     returned_at: list[int] = []
 
@@ -140,8 +145,9 @@ def test_a_killed_env_server_is_replaced_and_training_goes_on(tmp_path: Path, mo
         return bool(returned_at) and snapshot.step > returned_at[0]
 
     stop_when(monkeypatch, kill_one_and_wait_for_its_return)
-    assert train.train(config(tmp_path, 10**9)) == 0
+    assert train.train(wanted) == 0
     assert saved_steps(tmp_path)[0] > returned_at[0] > 0
+    assert ("another run would not be the same" in caplog.text) == (lag is not None)
 
 
 def test_an_error_in_inference_ends_the_run_with_a_checkpoint(

@@ -28,7 +28,9 @@ void BindEvents(const py::module_& module) {
       .def_readonly("env_id", &Episode::env_id)
       .def_readonly("episode_return", &Episode::episode_return)
       .def_readonly("length", &Episode::length)
-      .def_readonly("info", &Episode::info);
+      .def_readonly("info", &Episode::info)
+      .def_readonly("instance_id", &Episode::instance_id)
+      .def_readonly("step", &Episode::step);
 
   py::class_<StreamEvent>(module, "StreamEvent")
       .def_property_readonly("kind",
@@ -47,7 +49,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("instance_id", &StreamInfo::instance_id)
       .def_readonly("env_id", &StreamInfo::env_id)
       .def_readonly("peer", &StreamInfo::peer)
-      .def_readonly("num_envs", &StreamInfo::num_envs)
+      .def_property_readonly("num_envs", [](const StreamInfo& info) { return info.slots.size(); })
+      .def_readonly("slots", &StreamInfo::slots)
       .def_property_readonly("state",
                              [](const StreamInfo& info) { return kStates[static_cast<std::size_t>(info.state)]; })
       .def_readonly("num_steps", &StreamInfo::num_steps)

@@ -32,7 +32,7 @@ TEST_F(ActorPoolWatchTest, StreamTellsWhoItIsAndWhatItDoes) {
   ASSERT_EQ(streams.size(), 1);
   EXPECT_EQ(streams[0].env_server_id, "pod-4");
   EXPECT_EQ(streams[0].env_id, "Counter-v0");
-  EXPECT_EQ(streams[0].num_envs, 2);
+  EXPECT_EQ(streams[0].slots.size(), 2);
   EXPECT_EQ(streams[0].state, StreamClock::State::kEnv);
   EXPECT_EQ(streams[0].num_steps, Stat(*pool_, "steps_sampled"));
   EXPECT_GT(streams[0].num_steps, 0);

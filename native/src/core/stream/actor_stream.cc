@@ -225,8 +225,8 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   stats.rows_received += observation->num_envs();
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
-    pool_->episodes.Add(
-        {hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info});
+    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
+                         hello_.instance_id, observation->step});
   }
   stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
   received_ = std::move(observation);

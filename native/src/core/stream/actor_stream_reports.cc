@@ -13,7 +13,7 @@ std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
                     .instance_id = hello_.instance_id,
                     .env_id = hello_.spec.env_id,
                     .peer = peer_,
-                    .num_envs = slots_.size(),
+                    .slots = slots_,
                     .state = clock_.state(),
                     .num_steps = num_steps_,
                     .num_episodes = num_episodes_,

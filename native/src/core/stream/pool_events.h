@@ -17,6 +17,8 @@ struct Episode {
   double episode_return = 0;
   std::uint64_t length = 0;
   std::vector<double> info;  // for each key in PoolOptions::log_info, NaN without a number; or empty
+  std::string instance_id;   // of the stream
+  std::uint64_t step = 0;    // of the stream, at which the episode ended
 };
 
 inline constexpr std::size_t kMaxEpisodes = 65536;
@@ -43,7 +45,7 @@ struct StreamInfo {
   std::string instance_id;
   std::string env_id;
   std::string peer;
-  std::size_t num_envs = 0;
+  std::vector<std::int32_t> slots;
   StreamClock::State state = StreamClock::State::kStarting;
   std::size_t num_steps = 0;
   std::size_t num_episodes = 0;

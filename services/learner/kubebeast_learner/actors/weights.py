@@ -84,6 +84,35 @@ class WeightPublisher:
         return _Replica(make_replica(self._source, self._precision, self._device), self._device)
 
 
+class RecentWeights:
+    """Replicas of the learner's model for inference, of its newest versions."""
+
+    def __init__(
+        self,
+        source: Model,
+        num_replicas: int,
+        *,
+        device: torch.device,
+        precision: PrecisionChoice = "auto",
+        version: int = 0,
+    ) -> None:
+        """Keeps the present weights of `source` as `version`. source may live on another device."""
+        self._weights = weights_of(source)
+        self._replicas = [_Replica(make_replica(source, precision, device), device) for _ in range(num_replicas)]
+        self.publish(version)
+
+    def publish(self, version: int) -> None:
+        """Keeps the source's present weights in place of those of the oldest version, which nobody may read."""
+        self._replicas[version % len(self._replicas)].load(self._weights, version)
+
+    def at(self, version: int) -> Model:
+        """Returns the replica of one of the `num_replicas` newest versions. Thread-safe."""
+        replica = self._replicas[version % len(self._replicas)]
+        assert replica.version == version, f"version {replica.version} is in place of {version}"
+        replica.wait_until_loaded()
+        return replica.model
+
+
 class _Replica:
     def __init__(self, model: Model, device: torch.device) -> None:
         self.model, self._weights = model, weights_of(model)

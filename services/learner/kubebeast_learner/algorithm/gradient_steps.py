@@ -232,7 +232,7 @@ class GradientSteps:
     def _output(self, rollout: Rollout) -> ModelOutput:
         low_precision = self._low_precision_dtype != torch.float32
         with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=low_precision):
-            output, _ = self._model(rollout.model_inputs, rollout.core_state)
+            output: ModelOutput = self._model(rollout.model_inputs, rollout.core_state)[0]
         return output
 
     def _forward_eager(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:

@@ -20,6 +20,7 @@ from kubebeast_learner.actors.base import Actors, spread
 from kubebeast_learner.actors.remote.access import check_files, warn_about_access
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.actors.remote.dialing import Dialer
+from kubebeast_learner.actors.remote.lagged_actors import LaggedActors, make_schedule, with_room
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_list import encode_streams
 from kubebeast_learner.config import (
@@ -159,6 +160,7 @@ def _local_fleet(run: Run[TrainConfig], address: str) -> LocalFleet:
         log_path=run.log.folder / ("env-servers.log" if place.is_first else f"env-servers-{place.rank}.log"),
         tasks=config.tasks.tasks,
         serves_metrics=bool(config.pool.http_address),
+        group_size=None if config.fleet.lag is None else make_schedule(config).group_size,
     )
 
 
@@ -173,7 +175,9 @@ def _open_actors(
     decides.
     """
     place, opening_env = run.process.place, run.config.fleet.env
-    config: FleetTrainingConfig = of_rank(run.config, place)
+    config: TrainConfig | LearnerConfig = of_rank(run.config, place)
+    if isinstance(config, TrainConfig):
+        config = with_room(config)
     # Of our own env-servers none is expected: the model's check reports a wrong environment.
     decided = run.process.env_spec if run.checkpoint is None else run.checkpoint.env_spec
     expected = decided if make_fleet is None else None
@@ -189,6 +193,8 @@ def _open_actors(
     local_fleet = make_fleet(pool.address) if make_fleet is not None else None
     is_named = expected is not None or opening_env != ""
     actors = RemoteActors(config, pool, local_fleet, is_environment_named=is_named)
+    if isinstance(config, TrainConfig) and local_fleet is not None and config.fleet.lag is not None:
+        actors = LaggedActors(config, pool, local_fleet)
     # Closed in reverse order: the pool ends its streams before the processes behind them are stopped.
     with (
         local_fleet or contextlib.nullcontext(),

@@ -8,7 +8,7 @@ from pathlib import Path
 from kubebeast_common import log
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_learner.actors.base import ActorsError
-from kubebeast_learner.actors.inference import InferenceError
+from kubebeast_learner.actors.pool_thread import InferenceError
 from kubebeast_learner.commands.train import private_address, refuse_settings_of_strangers
 from kubebeast_learner.config import ConfigError, TrainConfig, TuneConfig
 from kubebeast_learner.ranks.devices import choose_device

@@ -24,15 +24,10 @@ class Recipe:
     """Setting name to value; settings that a command does not have are skipped."""
 
 
-_TEN_PASSES: Mapping[str, object] = {
+_WITHIN_A_BOUND: Mapping[str, object] = {
     # Every transition is trained on about ten times, within PPO's bound (arXiv:1707.06347).
     "num_servers": 1,
     "num_actor_processes": 1,
-    "num_actors": 32,
-    "unroll_length": 16,
-    "batch_size": 20,
-    "replay_share": 0.9,
-    "replay_capacity": 128,
     "initialisation": "orthogonal",
     "optimizer": "adam",
     "learning_rate": 0.001,
@@ -43,6 +38,25 @@ _TEN_PASSES: Mapping[str, object] = {
     "clip_policy_ratio": 0.2,
     "loss_reduction": "mean",
     "grad_norm_clipping": 0.5,
+}
+
+_PASSES: Mapping[str, object] = {
+    **_WITHIN_A_BOUND,
+    "num_actors": 16,
+    "unroll_length": 128,
+    "batch_size": 16,
+    "passes": 10,
+    "minibatches": 8,
+}
+
+_REPLAY: Mapping[str, object] = {
+    # Small changes of the policy after few steps, in place of large ones after many.
+    **_WITHIN_A_BOUND,
+    "num_actors": 32,
+    "unroll_length": 16,
+    "batch_size": 20,
+    "replay_share": 0.9,
+    "replay_capacity": 128,
 }
 
 _FRAMES: Mapping[str, object] = {
@@ -66,20 +80,17 @@ RECIPES = (
         name="vector",
         # Observations stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
         settings={
-            **_TEN_PASSES,
+            **_PASSES,
             "model": "mlp",
             "separate_baseline": True,
             "normalise_values": True,
-            "unroll_length": 64,
-            "batch_size": 10,
-            "replay_capacity": 32,
             "entropy_cost": 0.01,
         },
     ),
     Recipe(
         name="control",
         settings={
-            **_TEN_PASSES,
+            **_REPLAY,
             "model": "mlp",
             "separate_baseline": True,
             "log_std_init": -0.5,
@@ -89,7 +100,7 @@ RECIPES = (
     ),
     Recipe(
         name="grid",
-        settings={**_TEN_PASSES, "normalise_values": True, "batch_size": 10, "entropy_cost": 0.01},
+        settings={**_REPLAY, "normalise_values": True, "batch_size": 10, "entropy_cost": 0.01},
     ),
     Recipe(name="frames", settings={**_FRAMES, "reward_clipping": "none", "normalise_values": True}),
     Recipe(

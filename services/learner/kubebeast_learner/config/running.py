@@ -189,10 +189,15 @@ class LocalEnvsConfig(MakingConfig):
     env_timeout_s: float = 120.0
     """Longest time that construction, a reset or a step of a process's environments may take, in seconds; then the
     process is replaced."""
+    lag: int | None = None
+    """Updates between the weights that play an unroll and the weights that it trains, always the same: two runs with
+    one seed are then the same, whatever the number of processes and the load. Without it, unrolls are played with the
+    newest weights."""
 
     def __post_init__(self) -> None:
         MakingConfig.__post_init__(self)
         require_positive(self, "env_timeout_s")
+        require_at_least(0, self, *(["lag"] if self.lag is not None else []))
 
     def require_one_each(self, name: str, num_processes: int) -> None:
         """Raises ConfigError unless each of num_processes, the value of field `name`, gets an environment."""
@@ -226,9 +231,15 @@ class TrainConfig(FleetTrainingConfig):
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
+        self._check_lag()
         least = self.tasks.num_tasks * self.fleet.num_learners
         reason = f"must be at least {least}, one for each task" + " of each learner" * (self.fleet.num_learners > 1)
         require(self.fleet.num_servers >= least, "num_servers", self.fleet.num_servers, reason)
+
+    def _check_lag(self) -> None:
+        lag, several = self.fleet.lag, "one learner with one task repeats its runs"
+        require(lag is None or self.fleet.num_learners == 1, "num_learners", self.fleet.num_learners, several)
+        require(lag is None or not self.tasks.task_shares, "task_shares", self.tasks.task_shares, several)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,10 +248,6 @@ class ActorProcessesConfig(LocalEnvsConfig):
 
     num_actor_processes: int = 0
     """Number of processes; each runs its share of num_actors. 0 means one for every core, at most num_actors."""
-    lag: int | None = None
-    """Updates between the weights that play an unroll and the weights that it trains, always the same: two runs with
-    one seed are then the same, whatever the number of processes and the load. Without it, unrolls are played with the
-    newest weights."""
     num_buffers: int = 0
     """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
     or more if a training batch needs more."""
@@ -248,7 +255,7 @@ class ActorProcessesConfig(LocalEnvsConfig):
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)
         self.require_one_each("num_actor_processes", self.num_actor_processes or 1)
-        require_at_least(0, self, "num_buffers", *(["lag"] if self.lag is not None else []))
+        require_at_least(0, self, "num_buffers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from kubebeast_learner.actors.core_states import CoreStateTable
-from kubebeast_learner.actors.inference import InferenceError, InferenceWorker
+from kubebeast_learner.actors.inference import InferenceWorker
+from kubebeast_learner.actors.pool_thread import InferenceError
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model

@@ -2,9 +2,10 @@
 
 import threading
 
+import pytest
 import torch
 
-from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.actors.weights import RecentWeights, WeightPublisher
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
@@ -117,3 +118,15 @@ def test_concurrent_readers_never_see_a_mix() -> None:
         reader.join()
     assert mixed == []
     assert publisher.num_replicas <= num_readers + 2
+
+
+def test_the_newest_versions_are_kept_each_as_it_was() -> None:
+    source = make_mlp()
+    fill(source, 3.0)
+    recent = RecentWeights(source, 3, device=torch.device("cpu"), version=3)
+    for version in (4, 5, 6):
+        fill(source, float(version))
+        recent.publish(version)
+    assert [values(recent.at(version)) for version in (4, 5, 6)] == [{4.0}, {5.0}, {6.0}]
+    with pytest.raises(AssertionError, match="version 6 is in place of 3"):
+        recent.at(3)

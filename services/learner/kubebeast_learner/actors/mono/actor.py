@@ -34,6 +34,14 @@ from kubebeast_learner.profiling.trace import ProfilerFollower, Window, span
 from kubebeast_learner.run.task_returns import Episode
 
 
+class Seeds(NamedTuple):
+    """Seeds of one group."""
+
+    envs: int
+    """That of the first environment; the next ones count up."""
+    sampling: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActorTask:
     """The inputs of an actor process at its start."""
@@ -43,8 +51,8 @@ class ActorTask:
     """Environments of each group, which fill the columns of a block."""
     status: StreamStatus
     """Shared memory: the learner reads from it for how long the environments compute."""
-    seeds: tuple[int, ...]
-    """For each group, the seed of its environments and of its action sampling."""
+    seeds: tuple[Seeds, ...]
+    """Those of each group."""
     layout: BlockLayout
     memory: Tensor
     """uint8, shared: the blocks of this process."""
@@ -127,7 +135,7 @@ def _make_env(task: ActorTask, group: int) -> HostedEnv:
     actors = task.config.actors
     statistics = task.statistics[group] if task.statistics else ()
     with watched(task.status):
-        make = partial(make_vector_env, actors.env, task.num_envs, seed=task.seeds[group], status=task.status)
+        make = partial(make_vector_env, actors.env, task.num_envs, seed=task.seeds[group].envs, status=task.status)
         return isolated(partial(make, statistics=statistics, **actors.making))
 
 
@@ -141,7 +149,7 @@ class Actor:
         self._env = WatchedEnv(env, task.status)
         self._info = InfoNumbers(task.config.run.log_info)
         self._weights = task.weights
-        self._generator = torch.Generator().manual_seed(task.seeds[group])
+        self._generator = torch.Generator().manual_seed(task.seeds[group].sampling)
         self._rows = self._env.reset()
         model, _ = self._weights.current()
         self._distribution = model.distribution

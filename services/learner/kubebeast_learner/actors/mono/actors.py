@@ -17,11 +17,11 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.running_statistics import Statistics, merged, shares
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ActorsError, seed_of_process
-from kubebeast_learner.actors.mono.actor import ActorTask
+from kubebeast_learner.actors.lag import LagSchedule, first_seed, sampling_seed
+from kubebeast_learner.actors.mono.actor import ActorTask, Seeds
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
 from kubebeast_learner.actors.mono.feed import Feed, Filled, FreeFeed, LagFeed
-from kubebeast_learner.actors.mono.lag import LagSchedule
 from kubebeast_learner.actors.mono.parts import Part, make_schedule, parts_of, require_whole_environments
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
@@ -189,7 +189,7 @@ class MonoActors:
                 config=self._config,
                 num_envs=part.group_size,
                 status=status,
-                seeds=tuple(seed_of_process(self._config.run.seed, each, num_starts, version) for each in part.groups),
+                seeds=tuple(self._seeds(each, num_starts, version) for each in part.groups),
                 layout=self._layout,
                 memory=memory,
                 weights=self._weights,
@@ -203,6 +203,13 @@ class MonoActors:
             )
 
         return ActorProcess(index, make_task, self._config.actors.env_timeout_s)
+
+    def _seeds(self, group: int, num_starts: int, version: int) -> Seeds:
+        seed = self._config.run.seed
+        if self._config.actors.lag is None or num_starts > 0:
+            return Seeds(*[seed_of_process(seed, group, num_starts, version)] * 2)
+        first_env = group * self._parts[0].group_size
+        return Seeds(first_seed(seed, version) + first_env, sampling_seed(seed, version, group))
 
     def _merge_traces(self) -> None:
         main, others = self._folder / "trace.json", sorted(self._folder.glob("trace-actor-*.json"))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kubebeast_learner.actors.lag import LagSchedule
 from kubebeast_learner.actors.mono.actor_process import ActorProcess
-from kubebeast_learner.actors.mono.lag import LagSchedule
 from kubebeast_learner.run.task_returns import Episode
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubebeast_learner.actors.base import spread
-from kubebeast_learner.actors.mono.lag import LagSchedule
+from kubebeast_learner.actors.lag import LagSchedule
 from kubebeast_learner.config import ConfigError, MonoConfig
 from kubebeast_learner.machine.cores import num_cores
 

@@ -15,6 +15,7 @@ from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import InferenceWorker
+from kubebeast_learner.actors.pool_thread import PoolThread
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
 from kubebeast_learner.actors.weights import WeightPublisher
@@ -60,7 +61,7 @@ class RemoteActors:
         self._pool = pool
         self._fleet = fleet
         self._spec: EnvSpec | None = None
-        self._workers: list[InferenceWorker] = []
+        self._workers: Sequence[PoolThread] = ()
         self._stream_log = StreamLog()
         self._stream_tasks: StreamTasks | None = None
         self._hint = Timer(HINT_INTERVAL_S)

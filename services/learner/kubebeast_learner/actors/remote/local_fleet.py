@@ -17,6 +17,7 @@ from typing import IO, Any, Self
 from kubebeast_common.backoff import Retries
 from kubebeast_common.process.family import Family
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError, seed_of_process, spread
+from kubebeast_learner.actors.lag import first_seed
 from kubebeast_learner.config import LocalFleetConfig
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,10 @@ class FleetError(ActorsError):
 class _Server:
     index: int
     env: str
-    num_envs: int
+    num_streams: int
+    envs_per_stream: int
+    first_env: int
+    """Number of the environments of the servers before it."""
     retries: Retries
     http_address: str
     """Address of its metrics; empty serves none."""
@@ -69,10 +73,12 @@ class LocalFleet:
         run: str = "",
         tasks: Sequence[str] = (),
         serves_metrics: bool = False,
+        group_size: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """version: updates of the run so far. run: the run to serve, empty for any. tasks: environments in place of
-        config.env. serves_metrics: if set, env-servers serve HTTP; see `targets`.
+        config.env. serves_metrics: if set, env-servers serve HTTP; see `targets`. group_size: environments of a stream,
+        a divisor of num_actors, for runs that can be repeated; by default, each process has one stream.
         """
         self._config = config
         self._address = dialable(address)
@@ -80,13 +86,24 @@ class LocalFleet:
         self._log_path = log_path
         self._run = run
         self._log: IO[bytes] | None = None
-        shares = spread(config.num_actors, config.num_servers)
+        self._is_repeatable = group_size is not None
+        shares = _shares(config, group_size)
         envs = tasks or (config.env,)
         self._ports = [_held_port() for _ in shares] if serves_metrics else []
         http_addresses = [_address_of(port) for port in self._ports] or [""] * len(shares)
         self._servers = [
-            _Server(index, envs[index % len(envs)], share, Retries(ACTOR_FAULTS, clock), http_address)
-            for index, (share, http_address) in enumerate(zip(shares, http_addresses, strict=True))
+            _Server(
+                index=index,
+                env=envs[index % len(envs)],
+                num_streams=num_streams,
+                envs_per_stream=envs_per_stream,
+                first_env=sum(streams * num_envs for streams, num_envs in shares[:index]),
+                retries=Retries(ACTOR_FAULTS, clock),
+                http_address=http_address,
+            )
+            for index, ((num_streams, envs_per_stream), http_address) in enumerate(
+                zip(shares, http_addresses, strict=True)
+            )
         ]
         self._stopped = False
         self.num_restarts = 0
@@ -145,14 +162,16 @@ class LocalFleet:
 
     def arguments(self, index: int, num_starts: int = 0) -> list[str]:
         """Returns the env-server's arguments; every start has its own seed, so that no two play the same episodes."""
-        seed = seed_of_process(self._seed, index, num_starts, self._version)
         server = self._servers[index]
+        seed = seed_of_process(self._seed, index, num_starts, self._version)
+        if self._is_repeatable and num_starts == 0:
+            seed = first_seed(self._seed, self._version) + server.first_env
         return [
             f"--env={server.env}",
             f"--address={self._address}",
             f"--run={self._run}",  # even if empty: another run's may be in the environment
-            "--num-streams=1",
-            f"--envs-per-stream={server.num_envs}",
+            f"--num-streams={server.num_streams}",
+            f"--envs-per-stream={server.envs_per_stream}",
             f"--preset={self._config.preset}",
             f"--env-kwargs={self._config.env_kwargs}",
             f"--wrappers={self._config.wrappers}",
@@ -162,6 +181,11 @@ class LocalFleet:
             f"--env-server-id={server.env_server_id}",
             f"--http-address={server.http_address}",  # even if empty, too
         ]
+
+    def first_group(self, env_server_id: str) -> int:
+        """Returns the number of the streams of the servers before this one."""
+        (server,) = [server for server in self._servers if server.env_server_id == env_server_id]
+        return server.first_env // server.envs_per_stream
 
     @property
     def pids(self) -> list[int]:
@@ -215,6 +239,14 @@ class LocalFleet:
             if entry.get("level") == "error" and entry.get("env_server_id") == env_server_id
         ]
         return errors[-_NUM_ERRORS:] or lines[-_NUM_LINES:]
+
+
+def _shares(config: LocalFleetConfig, group_size: int | None) -> list[tuple[int, int]]:
+    """Returns the number of streams, and of the environments of each, for every process."""
+    if group_size is None:
+        return [(1, share) for share in spread(config.num_actors, config.num_servers)]
+    num_groups = config.num_actors // group_size
+    return [(share, group_size) for share in spread(num_groups, min(num_groups, config.num_servers))]
 
 
 def _parsed(line: str) -> dict[str, Any]:

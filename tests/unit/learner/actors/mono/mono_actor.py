@@ -7,7 +7,7 @@ import torch
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.rows.rows import HostedEnv
 from kubebeast_envserver.rows.stream_status import StreamStatus
-from kubebeast_learner.actors.mono.actor import Actor, ActorTask
+from kubebeast_learner.actors.mono.actor import Actor, ActorTask, Seeds
 from kubebeast_learner.actors.mono.blocks import BlockLayout
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -36,7 +36,7 @@ def actor_in(env: HostedEnv, *, use_lstm: bool = False) -> tuple[Actor, Model, S
         config=MonoConfig(actors=ActorProcessesConfig(env="Scripted-v0", preset="none")),
         num_envs=env.num_envs,
         status=StreamStatus(),
-        seeds=(1,),
+        seeds=(Seeds(1, 1),),
         layout=layout,
         memory=torch.empty(0),
         weights=weights,

@@ -45,6 +45,7 @@ def make_fleet(
     version: int = 0,
     tasks: Sequence[str] = (),
     run: str = "",
+    group_size: int | None = None,
 ) -> LocalFleet:
     """Returns a fleet of env-servers that dial an address without a listener."""
     return LocalFleet(
@@ -56,6 +57,7 @@ def make_fleet(
         run=run,
         tasks=tasks,
         serves_metrics=serves_metrics,
+        group_size=group_size,
         clock=clock or Clock(),
     )
 
@@ -90,6 +92,22 @@ def value(arguments: list[str], name: str) -> str:
 def test_environments_are_spread_evenly(tmp_path: Path) -> None:
     fleet = make_fleet(tmp_path, num_actors=8, num_servers=3)
     assert [value(fleet.arguments(index), "envs-per-stream") for index in range(3)] == ["3", "3", "2"]
+
+
+@pytest.mark.parametrize(("num_servers", "streams"), [(1, [6]), (4, [2, 2, 1, 1]), (9, [1] * 6)])
+def test_each_group_is_a_stream_with_the_same_seeds_whatever_the_number_of_processes(
+    num_servers: int, streams: list[int], tmp_path: Path
+) -> None:
+    fleet = make_fleet(tmp_path, num_actors=12, num_servers=num_servers, group_size=2)
+    first_seed = int(value(make_fleet(tmp_path, num_actors=12, group_size=2).arguments(0), "seed"))
+    first = 0
+    for index, count in enumerate(streams):
+        arguments = fleet.arguments(index)
+        assert value(arguments, "num-streams") == str(count) and value(arguments, "envs-per-stream") == "2"
+        assert int(value(arguments, "seed")) == first_seed + 2 * first
+        assert fleet.first_group(f"local-{index}") == first
+        assert value(fleet.arguments(index, 1), "seed") != value(arguments, "seed")
+        first += count
 
 
 def test_env_servers_serve_their_own_run_whatever_the_environment_of_the_learner_says(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import kubebeast_native as native
 from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.spec.leaves import Leaf
-from kubebeast_learner.actors.inference import InferenceError
+from kubebeast_learner.actors.pool_thread import InferenceError
 from kubebeast_learner.actors.remote import actors as remote_actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.config import LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig

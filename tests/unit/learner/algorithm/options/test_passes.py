@@ -115,14 +115,12 @@ def test_gradients_of_the_minibatches_add_up_to_that_of_the_batch(use_lstm: bool
 def test_gradient_is_that_of_the_clipped_objective_once_the_policy_has_moved() -> None:
     """min(r A, clip(r, 1 - e, 1 + e) A) of arXiv:1707.06347, equation 7, with the advantages of before the move."""
     model, epsilon = make_mlp(), 0.2
-    loss = replace(
-        LOSS, clip_policy_ratio=epsilon, clip_pg_rho_threshold=None, baseline_cost=0.0, entropy_cost=0.0
-    )
+    loss = replace(LOSS, clip_policy_ratio=epsilon, clip_pg_rho_threshold=None, baseline_cost=0.0, entropy_cost=0.0)
     batch = estimated(model, random_rollout(T, B), loss)
     (part, _) = over(batch, 1, 2)
     with torch.no_grad():
         for weight in model.parameters():
-            weight += 0.3 * torch.randn_like(weight)
+            weight.add_(0.3 * torch.randn_like(weight))
 
     expected = deepcopy(model)
     logits = expected(part.model_inputs, ())[0].policy_logits
@@ -146,7 +144,7 @@ def steps_by_hand(learner: Learner, batch: Rollout, passes: int, minibatches: in
         norm = torch.cat([each.flatten() for each in found]).norm()
         with torch.no_grad():
             for weight, gradient in zip(model.parameters(), found, strict=True):
-                weight -= 0.1 * gradient * min(1.0, 40.0 / norm.item())
+                weight.sub_(0.1 * gradient * min(1.0, 40.0 / norm.item()))
     return model
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubebeast_learner.actors.mono.lag import LagSchedule, Order, group_size
+from kubebeast_learner.actors.lag import LagSchedule, Order, group_size
 
 
 @pytest.mark.parametrize(
