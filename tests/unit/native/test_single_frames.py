@@ -12,7 +12,7 @@ from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.rows import StepRows
 from kubebeast_learner.actors.remote import actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
-from kubebeast_learner.algorithm.replay import ReplayBuffer
+from kubebeast_learner.algorithm.options.replay import ReplayBuffer
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import LearnerConfig, ModelConfig, RolloutConfig
 from kubebeast_learner.models import Model, make_model

@@ -102,7 +102,7 @@ class RecentWeights:
         self.publish(version)
 
     def publish(self, version: int) -> None:
-        """Keeps the source's present weights in place of those of the oldest version, which nobody may read."""
+        """Keeps the source's present weights in place of those of the oldest version, which is not read any more."""
         self._replicas[version % len(self._replicas)].load(self._weights, version)
 
     def at(self, version: int) -> Model:

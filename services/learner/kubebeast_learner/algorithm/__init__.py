@@ -8,7 +8,7 @@ from kubebeast_learner.algorithm import vtrace
 from kubebeast_learner.algorithm.learner import Learner, UpdateStats
 from kubebeast_learner.algorithm.loss_choice import LossFunction
 from kubebeast_learner.algorithm.losses import LossOutput, LossPart, clip_rewards, impala_loss
-from kubebeast_learner.algorithm.replay import ReplayBuffer
+from kubebeast_learner.algorithm.options.replay import ReplayBuffer
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.skipped import DivergedError
 

@@ -49,16 +49,6 @@ _PASSES: Mapping[str, object] = {
     "minibatches": 8,
 }
 
-_REPLAY: Mapping[str, object] = {
-    # Small changes of the policy after few steps, in place of large ones after many.
-    **_WITHIN_A_BOUND,
-    "num_actors": 32,
-    "unroll_length": 16,
-    "batch_size": 20,
-    "replay_share": 0.9,
-    "replay_capacity": 128,
-}
-
 _FRAMES: Mapping[str, object] = {
     # Short unrolls and small batches give many updates per step (Mnih et al. 2016, arXiv:1602.01783).
     "initialisation": "orthogonal",
@@ -90,7 +80,7 @@ RECIPES = (
     Recipe(
         name="control",
         settings={
-            **_REPLAY,
+            **_PASSES,
             "model": "mlp",
             "separate_baseline": True,
             "log_std_init": -0.5,
@@ -100,7 +90,17 @@ RECIPES = (
     ),
     Recipe(
         name="grid",
-        settings={**_REPLAY, "normalise_values": True, "batch_size": 10, "entropy_cost": 0.01},
+        # Small changes of the policy after few steps, in place of large ones after many (docs/design/recipes.md).
+        settings={
+            **_WITHIN_A_BOUND,
+            "normalise_values": True,
+            "num_actors": 32,
+            "unroll_length": 16,
+            "batch_size": 10,
+            "replay_share": 0.9,
+            "replay_capacity": 128,
+            "entropy_cost": 0.01,
+        },
     ),
     Recipe(name="frames", settings={**_FRAMES, "reward_clipping": "none", "normalise_values": True}),
     Recipe(

@@ -18,7 +18,7 @@ from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import empty_rollout
-from kubebeast_learner.algorithm.replay import ReplayBuffer, make_replay
+from kubebeast_learner.algorithm.options.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig

@@ -1,4 +1,4 @@
-"""Env-servers of this machine whose unrolls are played and trained on in the order of a schedule: `train --lag`."""
+"""Env-servers of this machine that play unrolls, for training in this order, as a schedule orders: `train --lag`."""
 
 import time
 from collections.abc import Iterable

@@ -40,7 +40,7 @@ class _Group:
         """Rows that begin an unroll that has not been ordered yet."""
 
     def join(self, instance: str) -> bool:
-        """Begins the rows of a stream; returns True if it replaces another one, whose unroll is played again."""
+        """Begins the rows of a stream; returns True if it replaces another one; the unroll of that is played again."""
         if instance == self.instance:
             return False
         is_replacement, self.instance, self.waiting = self.instance != "", instance, None

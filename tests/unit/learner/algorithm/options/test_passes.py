@@ -29,7 +29,7 @@ PLAIN_SGD = OptimizerConfig(optimizer="torch.optim:SGD", learning_rate=0.1, lear
 
 
 def numbered() -> Rollout:
-    """Returns a batch whose observations and rewards are the numbers of their rows."""
+    """Returns a batch with the numbers of its rows as observations and rewards."""
     rollout = random_rollout(T, B)
     number = torch.arange((T + 1) * B, dtype=torch.float32).view(T + 1, B)
     return replace(

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from kubebeast_learner.algorithm.replay import ReplayBuffer, make_replay
+from kubebeast_learner.algorithm.options.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
 from kubebeast_learner.config import ConfigError, ReplayConfig
 from tests.unit.learner.algorithm.learning_data import loss_of, make_mlp, random_rollout
