@@ -92,6 +92,18 @@ def test_the_order_is_that_of_the_seed() -> None:
     assert not torch.equal(first, other)
 
 
+def test_each_pass_begins_with_estimates_of_the_present_weights() -> None:
+    events: list[str] = []
+
+    def estimate(batch: Rollout) -> Rollout:
+        events.append("estimate")
+        return batch
+
+    for _ in Passes(PassesConfig(passes=2, minibatches=2), by_unroll=False).over(numbered(), estimate, 1):
+        events.append("step")
+    assert events == ["estimate", "step", "step"] * 2
+
+
 def test_minibatches_of_unrolls_keep_their_memory() -> None:
     batch = replace(numbered(), core_state=(torch.arange(B, dtype=torch.float32).view(1, B, 1),), num_replayed=2)
     parts = over(batch, 1, 2, by_unroll=True)
