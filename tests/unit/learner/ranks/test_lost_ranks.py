@@ -99,7 +99,7 @@ def test_other_errors_of_an_update_are_what_they_are(
     if has_group:
         request.getfixturevalue("alone_in_a_group")
     learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), total_steps=1000)
-    target: Any = torch.Tensor if where == "backward" else learner
+    target: Any = torch.Tensor if where == "backward" else learner._steps
     monkeypatch.setattr(target, "backward" if where == "backward" else "_loss", fail(RuntimeError(text)))
     with pytest.raises(RuntimeError, match=text) as caught:
         learner.update(random_rollout(), 0)
