@@ -14,8 +14,8 @@ OF_TIME_OR_MACHINE = {
 }
 """Columns of durations and of the number of processes; policy_lag is a mean over seconds."""
 SETTINGS = {
-    "vector": ["--env=CartPole-v1", "--recipe=vector", "--replay-share=0.5"],
-    "passes": ["--env=CartPole-v1", "--recipe=vector", "--replay-share=0", "--passes=2", "--minibatches=2"],
+    "replay": ["--env=CartPole-v1", "--recipe=vector", "--replay-share=0.5", "--passes=1", "--minibatches=1"],
+    "passes": ["--env=CartPole-v1", "--recipe=vector", "--passes=2", "--minibatches=2"],
     "with memory": ["--env=kubebeast_envserver.catch:Catch-v0", "--recipe=none", "--use-lstm", "--model=mlp"],
 }
 
