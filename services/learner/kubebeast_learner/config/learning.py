@@ -197,8 +197,8 @@ class PassesConfig:
     """Times that each training batch is trained on, with value targets and advantages of the present weights;
     clip_policy_ratio bounds how far several of them move the policy."""
     minibatches: int = 1
-    """Parts of a training batch, with one gradient step each, in every pass: random transitions, or whole unrolls if
-    the network has a memory or the loss is your own."""
+    """Parts of a training batch, with one gradient step each, in every pass: random transitions of all unrolls, at most
+    unroll_length parts; or, if the network has a memory or the loss is your own, whole unrolls, at most batch_size."""
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "passes", "minibatches")

@@ -6,7 +6,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
 from kubebeast_learner.algorithm.optimizers import check_optimizer
-from kubebeast_learner.algorithm.options.passes import check_minibatches
+from kubebeast_learner.algorithm.options.passes import fitted
 from kubebeast_learner.algorithm.placement import check_placement
 from kubebeast_learner.algorithm.precision import should_use_graphs
 from kubebeast_learner.config import ConfigError, TrainingConfig
@@ -58,7 +58,6 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
     logger.info("%s takes %s%s", torso, inputs, _CLIPPING[config.loss.reward_clipping])
     check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
-    check_minibatches(config, model)
     if config.user_code and choose_device(config.run.device, place).type != "cpu":
         check_placement(config, model, spec.observation)
     return model
@@ -91,7 +90,7 @@ def assemble_learner(
         config.optimizer,
         config.loss,
         total_steps=run.total_steps,
-        passes=config.passes,
+        passes=fitted(config, model),
         device=device,
         precision=run.precision,
         compile="off" if run.compile == "auto" and not place.is_alone else run.compile,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
-from kubebeast_learner.config import ConfigError, PassesConfig, TrainingConfig
+from kubebeast_learner.config import PassesConfig, TrainingConfig
 from kubebeast_learner.models import Model
 from kubebeast_learner.ranks.group import sum_over_ranks
 from kubebeast_learner.ranks.turns import Share
@@ -56,14 +56,13 @@ def share_of(minibatch: Rollout) -> Share:
     return Share(valid=float(mine / sum_over_ranks(mine.clone()).clamp(min=1.0)))
 
 
-def check_minibatches(config: TrainingConfig, model: Model) -> None:
-    """Raises ConfigError if a batch has too few unrolls or transitions for its minibatches."""
-    number, rollout = config.passes.minibatches, config.rollout
-    by_unroll = splits_by_unroll(model, config.loss.loss)
-    most = rollout.batch_size if by_unroll else rollout.unroll_length
-    if number > most:
-        limit = f"batch_size ({most}), as they are whole unrolls" if by_unroll else f"unroll_length ({most})"
-        raise ConfigError(f"minibatches = {number}: must be at most {limit}")
+def fitted(config: TrainingConfig, model: Model) -> PassesConfig:
+    """Returns the passes of a training, with at most as many minibatches as a batch has parts: one for each unroll, or
+    for each transition of an unroll.
+    """
+    passes, rollout = config.passes, config.rollout
+    most = rollout.batch_size if splits_by_unroll(model, config.loss.loss) else rollout.unroll_length
+    return replace(passes, minibatches=min(passes.minibatches, most))
 
 
 def splits_by_unroll(model: Model, loss: str) -> bool:

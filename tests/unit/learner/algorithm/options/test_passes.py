@@ -9,10 +9,9 @@ from torch import Tensor
 
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.losses import estimate, impala_loss
-from kubebeast_learner.algorithm.options.passes import Passes, check_minibatches
+from kubebeast_learner.algorithm.options.passes import Passes, fitted
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import (
-    ConfigError,
     LossConfig,
     ModelConfig,
     MonoConfig,
@@ -215,15 +214,8 @@ def test_statistics_take_a_batch_once() -> None:
     assert several.popart.num_updates.item() == one.popart.num_updates.item()
 
 
-@pytest.mark.parametrize(
-    ("minibatches", "use_lstm", "reason"),
-    [
-        (6, False, r"minibatches = 6: must be at most unroll_length \(5\)"),
-        (4, True, r"minibatches = 4: must be at most batch_size \(3\), as they are whole unrolls"),
-    ],
-)
-def test_more_minibatches_than_a_batch_has_are_refused(minibatches: int, use_lstm: bool, reason: str) -> None:
+@pytest.mark.parametrize(("use_lstm", "wanted", "expected"), [(False, 6, 5), (False, 4, 4), (True, 6, 3), (True, 2, 2)])
+def test_a_batch_has_at_most_as_many_minibatches_as_parts(use_lstm: bool, wanted: int, expected: int) -> None:
     rollout = RolloutConfig(unroll_length=5, batch_size=3)
-    config = MonoConfig(passes=PassesConfig(minibatches=minibatches), rollout=rollout)
-    with pytest.raises(ConfigError, match=reason):
-        check_minibatches(config, make_mlp(use_lstm=use_lstm))
+    config = MonoConfig(passes=PassesConfig(passes=2, minibatches=wanted), rollout=rollout)
+    assert fitted(config, make_mlp(use_lstm=use_lstm)) == PassesConfig(passes=2, minibatches=expected)
