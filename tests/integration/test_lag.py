@@ -23,7 +23,7 @@ SETTINGS = {
 
 def learned(program: str, savedir: Path, *flags: str, load: int = 0) -> list[dict[str, str]]:
     """Returns the rows of the log of a run, without time and machine."""
-    size = ["--num-actors=12", "--batch-size=6", "--unroll-length=10", "--total-steps=6000", "--learner-threads=1"]
+    size = ["--num-actors=12", "--batch-size=6", "--unroll-length=10", "--total-steps=3000", "--learner-threads=1"]
     words = command(program, *flags, *size, "--compile=off", "--progress=none", f"--savedir={savedir}", "--xpid=run")
     with busy_loops(load) if load else contextlib.nullcontext():
         done = run(words)
@@ -35,17 +35,14 @@ def without(table: list[dict[str, str]], names: set[str]) -> list[dict[str, str]
     return [{name: value for name, value in row.items() if name not in names} for row in table]
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("lag", [0, 1, 5])
-def test_two_runs_are_the_same_whatever_the_processes_and_the_load(
-    settings: list[str], lag: int, tmp_path: Path
-) -> None:
-    flags = [*settings, f"--lag={lag}", "--seed=3"]
+@pytest.mark.parametrize(("settings", "lag"), [("replay", 1), ("passes", 0), ("passes", 1), ("with memory", 5)])
+def test_two_runs_are_the_same_whatever_the_processes_and_the_load(settings: str, lag: int, tmp_path: Path) -> None:
+    flags = [*SETTINGS[settings], f"--lag={lag}", "--seed=3"]
 
     alone = learned("mono", tmp_path / "one", *flags, "--num-actor-processes=1")
-    beside = learned("mono", tmp_path / "three", *flags, "--num-actor-processes=3", load=4)
+    beside = learned("mono", tmp_path / "three", *flags, "--num-actor-processes=3", load=2)
 
-    assert len(alone) >= 50 and float(alone[-1]["episodes"]) > 20
+    assert len(alone) >= 25 and float(alone[-1]["episodes"]) > 20
     assert alone == beside
     assert alone != learned("mono", tmp_path / "other", *flags[:-1], "--seed=4", "--num-actor-processes=1")
 
@@ -56,9 +53,9 @@ def test_env_servers_play_the_same_run_as_mono_whatever_their_number(settings: s
 
     mono = learned("mono", tmp_path / "mono", *flags, "--num-actor-processes=1")
     one = learned("train", tmp_path / "one", *flags, "--num-servers=1")
-    two = learned("train", tmp_path / "two", *flags, "--num-servers=2", load=4)
+    two = learned("train", tmp_path / "two", *flags, "--num-servers=2", load=2)
 
-    assert len(one) >= 50 and float(one[-1]["episodes"]) > 20
+    assert len(one) >= 25 and float(one[-1]["episodes"]) > 20
     assert one == two
     of_pool = {name for name, value in mono[0].items() if value == ""} - {"mean_episode_return", "mean_episode_step"}
     assert without(one, of_pool) == without(mono, of_pool)

@@ -211,7 +211,7 @@ class ReplayConfig:
     replay_share: float = 0.0
     """Share of replayed unrolls in every training batch, in [0, 1); the rest is fresh. 0 disables the replay."""
     replay_capacity: int = 1000
-    """Number of newest unrolls that can be replayed, kept in memory on the CPU."""
+    """Number of newest unrolls that can be replayed, kept in memory on the CPU; at least the fresh ones of a batch."""
 
     def __post_init__(self) -> None:
         require(0.0 <= self.replay_share < 1.0, "replay_share", self.replay_share, "must lie in [0, 1)")
@@ -224,6 +224,10 @@ class ReplayConfig:
     def num_fresh(self, batch_size: int) -> int:
         """Returns the fresh unrolls in a training batch, at least one."""
         return batch_size - self.num_replayed(batch_size)
+
+    def room(self, batch_size: int) -> int:
+        """Returns the number of unrolls that are kept, at least the fresh ones of a batch; 0 if none is replayed."""
+        return max(self.replay_capacity, self.num_fresh(batch_size)) if self.num_replayed(batch_size) > 0 else 0
 
 
 _OBJECT = r"[\w.]+:\w+"

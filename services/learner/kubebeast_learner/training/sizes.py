@@ -27,7 +27,7 @@ def check_memory(config: TrainingConfig, spec: EnvSpec, *, is_named: bool) -> No
     logits = ActionDistribution.of(spec.action, config.model.bounded_actions).num_logits
     unroll = (config.rollout.unroll_length + 1) * (row_bytes(spec.observation) + 4 * logits)
     batch = config.rollout.batch_size * unroll
-    replay = config.replay.replay_capacity * unroll if config.replay.replay_share > 0 else 0
+    replay = config.replay.room(config.rollout.batch_size) * unroll
     num_slots = config.pool.max_envs if isinstance(config, FleetTrainingConfig) else 0
     least = COPIES * model + batch
     total = least + replay + num_slots * core_state

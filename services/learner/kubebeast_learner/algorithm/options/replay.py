@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
-from kubebeast_learner.config import ConfigError, ReplayConfig
+from kubebeast_learner.config import ReplayConfig
 
 
 class ReplayBuffer:
@@ -79,15 +79,10 @@ def _store(stored: Tensor, columns: Tensor, new: Tensor) -> Tensor:
 
 
 def make_replay(config: ReplayConfig, batch_size: int, seed: int) -> ReplayBuffer | None:
-    """Returns the replay for training batches of `batch_size`; None if nothing is replayed.
-
-    Raises ConfigError if the buffer cannot hold the fresh unrolls of one batch.
+    """Returns the replay for training batches of `batch_size`, with room for at least the fresh unrolls of one; None if
+    nothing is replayed.
     """
-    num_replayed, num_fresh = config.num_replayed(batch_size), config.num_fresh(batch_size)
+    num_replayed = config.num_replayed(batch_size)
     if num_replayed == 0:
         return None
-    if config.replay_capacity < num_fresh:
-        raise ConfigError(
-            f"replay_capacity = {config.replay_capacity}: must be at least {num_fresh}, the fresh unrolls of a batch"
-        )
-    return ReplayBuffer(config.replay_capacity, num_replayed, seed)
+    return ReplayBuffer(config.room(batch_size), num_replayed, seed)

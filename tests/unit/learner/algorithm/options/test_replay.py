@@ -170,9 +170,14 @@ def test_share_becomes_a_number_of_unrolls_and_leaves_a_fresh_one(
     assert (make_replay(config, batch_size, seed=0) is None) == (num_replayed == 0)
 
 
-def test_capacity_below_the_fresh_unrolls_of_a_batch_is_refused() -> None:
-    with pytest.raises(ConfigError, match="replay_capacity = 3: must be at least 4"):
-        make_replay(ReplayConfig(replay_share=0.5, replay_capacity=3), batch_size=8, seed=0)
+@pytest.mark.parametrize(("capacity", "room"), [(1, 4), (3, 4), (4, 4), (5, 5)])
+def test_capacity_is_at_least_the_fresh_unrolls_of_a_batch(capacity: int, room: int) -> None:
+    replay = make_replay(ReplayConfig(replay_share=0.5, replay_capacity=capacity), batch_size=8, seed=0)
+
+    assert replay is not None
+    for first in (0, 4, 8):
+        assert marks(replay.mix(marked_rollout(first, batch_size=4)))[:4] == list(range(first, first + 4))
+    assert len(replay) == room
 
 
 @pytest.mark.parametrize("values", [{"replay_share": 1.0}, {"replay_share": -0.1}, {"replay_capacity": 0}])
