@@ -62,6 +62,15 @@ def test_a_local_training_has_the_settings_of_its_kind_and_keeps_them(name: str,
     require_vector(tmp_path / "run", unroll_length=10)
 
 
+def test_a_run_of_less_than_one_batch_is_warned_of_with_the_batch_of_its_kind(env: str, tmp_path: Path) -> None:
+    words = command("mono", *FLAGS, f"--env={env}", f"--savedir={tmp_path}", "--total-steps=100")
+    done = run(words, PYTHONPATH=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    (warned,) = [line for line in done.stderr.splitlines() if "less than one batch" in line]
+    assert "total_steps = 100" in warned and "= 160 env-steps" in warned
+
+
 def test_several_learners_decide_alike(env: str, tmp_path: Path) -> None:
     words = command("train", *FLAGS, f"--env={env}", f"--savedir={tmp_path}", "--num-learners=2", "--num-servers=2")
 

@@ -106,12 +106,7 @@ class Training:
         settings do not fit the environment or the checkpoint, ActorsError, CheckpointError, DivergedError,
         InferenceError, NotEnoughMemoryError, OSError, RankLostError and RunFolderError.
         """
-        run, batch = self._config.run, self._config.steps_per_batch
-        if run.total_steps < batch:
-            text = (
-                "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update is all"
-            )
-            logger.warning(text, run.total_steps, batch)
+        run = self._config.run
         if saved is not None:
             place, checkpoint = saved
             with taking_over(place, "stats"):
@@ -159,9 +154,13 @@ class Training:
 
     def _train(self, spec: EnvSpec, model: Model, saved: tuple[str, Checkpoint] | None, stop: threading.Event) -> None:
         learner = assemble_learner(self._config, spec, saved, self._place, model)
-        seed = (
-            self._place.seed(self._config.run.seed) + learner.version
-        )  # a resumed run must not repeat its earlier draws
+        run, batch = self._config.run, self._config.steps_per_batch
+        if run.total_steps < batch:
+            text = (
+                "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update is all"
+            )
+            logger.warning(text, run.total_steps, batch)
+        seed = self._place.seed(run.seed) + learner.version  # a resumed run must not repeat its earlier draws
         self._replay = make_replay(self._config.replay, self._config.rollout.batch_size, seed)
         self._empty = empty_rollout(learner.model, spec.observation)
         logger.info("training on %s: %s", learner.device, spec)
