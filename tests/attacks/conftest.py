@@ -1,4 +1,4 @@
-"""Learners that all tests of a worker attack, and that stay unharmed; they end with its last test of this folder."""
+"""Learners that all tests of a module attack, and that stay unharmed."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.attacks.siege import Siege
 
 
-@pytest.fixture(scope="package", params=["plain", "tls"])
+@pytest.fixture(scope="module", params=["plain", "tls"])
 def siege(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
     """A siege in which no host is blocked, so that each attack meets the limits of its own connection."""
     with Siege(tmp_path_factory.mktemp("siege"), "--max-offences=0", tls=request.param == "tls") as siege:
