@@ -80,7 +80,7 @@ def results(fault: str, token_file: Path, *names: str, patience_s: float = 20.0)
 
 
 def test_a_learner_that_keeps_the_contract_passes(tmp_path: Path) -> None:
-    found = results("none", tmp_path / "token")
+    found = results("none", tmp_path / "token", patience_s=60.0)
     assert [result for result in found if result.outcome == "failed"] == []
     assert [result.check for result in found if result.outcome == "skipped"] == [
         "keepalive",
