@@ -37,7 +37,9 @@ def plays_on(host: Host, before: dict[int, int]) -> bool:
     """Returns True if the replacement of the failed environment and all others have played enough since `before`."""
     now = host.decisions()
     others = range(1, host.num_envs)
-    return sum(host.replacements().values()) > ENOUGH and all(now[env] > before[env] + ENOUGH for env in others)
+    return sum(host.replacements().values()) > ENOUGH and all(
+        now.get(env, 0) > before.get(env, 0) + ENOUGH for env in others
+    )
 
 
 def test_every_step_before_and_after_a_failure_is_trained_on(halves: Halves) -> None:
