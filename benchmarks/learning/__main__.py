@@ -2,6 +2,7 @@
 
     python -m benchmarks.learning
     python -m benchmarks.learning --tasks Acrobot Taxi --systems kubebeast sb3-ppo --seeds 1 2 3 --steps 300000
+    python -m benchmarks.learning --tasks minatar --systems kubebeast sb3-ppo pqn --steps 500000
     python -m benchmarks.learning --tasks MinAtar-Breakout --alone
     python -m benchmarks.learning --tasks atari-5 --systems kubebeast-impala --steps 50000000 --alone --gpu
 
@@ -31,7 +32,8 @@ from benchmarks.peers import venvs
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     tasks: tuple[str, ...] = ("defaults",)
-    """Names of environments, or of suites: defaults, atari-5, atari-57 (200 million frames are 50 million steps)."""
+    """Names of environments, or of suites: defaults, minatar, mujoco, atari-5 and atari-57, for which 200 million frames
+    are 50 million steps."""
     systems: tuple[str, ...] = ("kubebeast", "sb3-ppo")
     """The first is compared with each of the others."""
     seeds: tuple[int, ...] = (1, 2, 3)

@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks.learning.tasks import Task
 from kubebeast_learner.machine.cores import num_cores
 
-SB3 = ("stable-baselines3==2.9.2", "gymnasium==1.3.0")
+GYMNASIUM = "gymnasium==1.3.0"
+SB3 = ("stable-baselines3==2.9.2", GYMNASIUM)
 RUN = "run"
 """Name of the folder of a run."""
 
@@ -45,10 +46,10 @@ def _kubebeast_impala(python: Path, task: Task, seed: int, steps: int, folder: P
     return [*words, "--entropy-cost=0.01", "--num-actors=256", f"--num-servers={max(1, num_cores() - 1)}"]
 
 
-def _sb3(program: str) -> Command:
+def _program(name: str) -> Command:
     def command(python: Path, task: Task, seed: int, steps: int, folder: Path) -> Sequence[str]:
         settings = {"env": task.env, "inputs": task.inputs, "seed": seed, "steps": steps, "folder": str(folder / RUN)}
-        return [str(python), "-m", f"benchmarks.learning.programs.{program}", json.dumps(settings)]
+        return [str(python), "-m", f"benchmarks.learning.programs.{name}", json.dumps(settings)]
 
     return command
 
@@ -58,8 +59,9 @@ SYSTEMS = (
     System(name="kubebeast-lstm", command=_kubebeast("mono", "--use-lstm"), resumes=True),
     System(name="kubebeast-train", command=_kubebeast("train"), resumes=True),
     System(name="kubebeast-impala", command=_kubebeast_impala, resumes=True),
-    System(name="sb3-ppo", command=_sb3("sb3"), requirements=SB3),
-    System(name="sb3-recurrent-ppo", command=_sb3("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
+    System(name="sb3-ppo", command=_program("sb3"), requirements=SB3),
+    System(name="sb3-recurrent-ppo", command=_program("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
+    System(name="pqn", command=_program("pqn"), requirements=(GYMNASIUM,)),
 )
 BY_NAME = {system.name: system for system in SYSTEMS}
 THIS_PYTHON = Path(sys.executable)

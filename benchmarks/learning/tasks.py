@@ -6,7 +6,7 @@ from typing import Literal
 
 BOX2D = ("box2d==2.3.10", "pygame==2.6.1")
 """gymnasium imports pygame with every environment of Box2D."""
-MINATAR, MINIGRID = "minatar==1.0.15", "minigrid==3.0.0"
+MINATAR, MINIGRID, MUJOCO = "minatar==1.0.15", "minigrid==3.0.0", "mujoco==3.8.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ TASKS = (
     Task("DoorKey", "MiniGrid-DoorKey-5x5-v0", "image of codes", (MINIGRID,)),
     Task("MemoryS7", "MiniGrid-MemoryS7-v0", "image of codes", (MINIGRID,)),
 )
+MINATAR_TASKS = tuple(task for task in TASKS if MINATAR in task.requirements)
+MUJOCO_TASKS = tuple(Task(name, f"{name}-v5", requirements=(MUJOCO,)) for name in ("HalfCheetah", "Hopper", "Walker2d"))
 ATARI_5 = tuple(
     Task(f"Atari-{game}", f"ALE/{game}-v5") for game in ("BattleZone", "DoubleDunk", "NameThisGame", "Phoenix", "Qbert")
 )
@@ -51,7 +53,7 @@ _GAMES = """
 """
 ATARI_57 = tuple(Task(f"Atari57-{game}", f"{game}NoFrameskip-v4") for game in _GAMES.split())
 """Games of IMPALA's table, without sticky actions (Espeholt et al. 2018, arXiv:1802.01561)."""
-SUITES = {"defaults": TASKS, "atari-5": ATARI_5, "atari-57": ATARI_57}
+SUITES = {"defaults": TASKS, "minatar": MINATAR_TASKS, "mujoco": MUJOCO_TASKS, "atari-5": ATARI_5, "atari-57": ATARI_57}
 BY_NAME = {task.name: task for suite in SUITES.values() for task in suite}
 
 

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks.learning import __main__ as command
 from benchmarks.learning import systems
+from benchmarks.learning.programs import pqn
 from benchmarks.learning.runs import FailedError, Point, Trial, points, read, write
 from benchmarks.learning.summary import interquartile_mean, interval, mean_of_part, summarise
 from benchmarks.learning.systems import RUN, System
@@ -121,6 +123,27 @@ def test_every_environment_is_known_to_its_library() -> None:
     atari = [find_atari(task.env) for suite in (ATARI_5, ATARI_57) for task in suite]
     presets = [game.preset for game in atari if game is not None]
     assert presets == ["atari-v5"] * 5 + ["atari-v4"] * 57
+
+
+def test_pqn_returns_mix_the_values_of_the_next_steps_within_an_episode() -> None:
+    rewards, next_values = torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([[10.0], [20.0], [40.0]])
+
+    returns = pqn.returns_of(rewards, torch.tensor([[0.0], [1.0], [0.0]]), next_values)
+
+    last = 4.0 + pqn.DISCOUNTING * 40.0
+    first = 1.0 + pqn.DISCOUNTING * (pqn.LAMBDA * 2.0 + (1 - pqn.LAMBDA) * 10.0)
+    assert returns.flatten().tolist() == pytest.approx([first, 2.0, last])
+
+
+def test_pqn_trains_and_logs_every_episode(tmp_path: Path) -> None:
+    settings = {"env": "CartPole-v1", "inputs": "as they are", "seed": 1, "steps": 2048, "folder": str(tmp_path)}
+
+    pqn.train(settings)
+
+    curve = points(read_table(tmp_path / "logs.csv"), steps=2048, cpu_s=1.0)
+    assert curve[-1].step == 2048
+    steps = sum(point.episodes * point.mean_return for point in curve)
+    assert 2048 - 4 * 500 < steps <= 2048
 
 
 def test_suites_and_single_environments_can_be_mixed() -> None:
