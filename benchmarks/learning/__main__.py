@@ -32,8 +32,8 @@ from benchmarks.peers import venvs
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     tasks: tuple[str, ...] = ("defaults",)
-    """Names of environments, or of suites: defaults, minatar, mujoco, atari-5 and atari-57, for which 200 million frames
-    are 50 million steps."""
+    """Names of environments, or of suites: defaults, minatar, mujoco, atari-5 and atari-57. 200 million frames are 50
+    million steps."""
     systems: tuple[str, ...] = ("kubebeast", "sb3-ppo")
     """The first is compared with each of the others."""
     seeds: tuple[int, ...] = (1, 2, 3)

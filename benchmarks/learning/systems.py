@@ -61,6 +61,7 @@ SYSTEMS = (
     System(name="kubebeast-impala", command=_kubebeast_impala, resumes=True),
     System(name="sb3-ppo", command=_program("sb3"), requirements=SB3),
     System(name="sb3-recurrent-ppo", command=_program("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
+    System(name="random", command=_program("random_policy"), requirements=(GYMNASIUM,)),
     System(name="pqn", command=_program("pqn"), requirements=(GYMNASIUM,)),
 )
 BY_NAME = {system.name: system for system in SYSTEMS}

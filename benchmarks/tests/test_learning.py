@@ -2,14 +2,16 @@
 
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from benchmarks.learning import __main__ as command
 from benchmarks.learning import systems
-from benchmarks.learning.programs import pqn
+from benchmarks.learning.programs import pqn, random_policy
 from benchmarks.learning.runs import FailedError, Point, Trial, points, read, write
 from benchmarks.learning.summary import interquartile_mean, interval, mean_of_part, summarise
 from benchmarks.learning.systems import RUN, System
@@ -135,10 +137,9 @@ def test_pqn_returns_mix_the_values_of_the_next_steps_within_an_episode() -> Non
     assert returns.flatten().tolist() == pytest.approx([first, 2.0, last])
 
 
-def test_pqn_trains_and_logs_every_episode(tmp_path: Path) -> None:
-    settings = {"env": "CartPole-v1", "inputs": "as they are", "seed": 1, "steps": 2048, "folder": str(tmp_path)}
-
-    pqn.train(settings)
+@pytest.mark.parametrize("program", [pqn.train, random_policy.play])
+def test_programs_log_every_episode(program: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
+    program({"env": "CartPole-v1", "inputs": "as they are", "seed": 1, "steps": 2048, "folder": str(tmp_path)})
 
     curve = points(read_table(tmp_path / "logs.csv"), steps=2048, cpu_s=1.0)
     assert curve[-1].step == 2048
