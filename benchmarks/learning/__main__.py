@@ -2,9 +2,10 @@
 
     python -m benchmarks.learning
     python -m benchmarks.learning --tasks Acrobot Taxi --systems kubebeast sb3-ppo --seeds 1 2 3 --steps 300000
-    python -m benchmarks.learning --tasks minatar --systems kubebeast sb3-ppo pqn --steps 500000
+    python -m benchmarks.learning --tasks minatar --systems kubebeast sb3-ppo pqn
     python -m benchmarks.learning --tasks MinAtar-Breakout --alone
-    python -m benchmarks.learning --tasks atari-5 --systems kubebeast-impala --steps 50000000 --alone --gpu
+    python -m benchmarks.learning --tasks development --systems kubebeast-lag1 kubebeast --seeds 1
+    python -m benchmarks.learning --tasks atari-5 --systems kubebeast-impala --alone --gpu
 
 Every run is one training with the defaults of its system, on one core with one thread. A run whose file exists is not
 repeated; one of KubeBeast that was cut off goes on. With --alone, one run at a time has all cores, which makes minutes
@@ -32,13 +33,12 @@ from benchmarks.peers import venvs
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     tasks: tuple[str, ...] = ("defaults",)
-    """Names of environments, or of suites: defaults, minatar, mujoco, atari-5 and atari-57. 200 million frames are 50
-    million steps."""
+    """Names of environments, or of suites: defaults, minatar, mujoco, development, atari-5 and atari-57."""
     systems: tuple[str, ...] = ("kubebeast", "sb3-ppo")
     """The first is compared with each of the others."""
     seeds: tuple[int, ...] = (1, 2, 3)
-    steps: int = 300_000
-    """Env-steps of each run."""
+    steps: int | None = None
+    """Env-steps of each run; None is the number of its task."""
     alone: bool = False
     """If set, one run at a time, with all cores; otherwise one for each core."""
     gpu: bool = False
@@ -49,25 +49,28 @@ class Settings:
     """Folder of the venvs and of the files of the runs."""
 
     @property
-    def name(self) -> str:
-        """Name of the folders of these runs: a run of another length is another run."""
-        return f"{self.steps}-steps" + "-alone" * self.alone
+    def trials(self) -> list[Trial]:
+        return [
+            Trial(task, systems.BY_NAME[system], seed, alone=self.alone)
+            for task in tasks.named(self.tasks, self.steps)
+            for seed in self.seeds
+            for system in self.systems
+        ]
+
+    @property
+    def pictures(self) -> Path:
+        """Folder of the pictures."""
+        steps = [] if self.steps is None else [f"{self.steps}-steps"]
+        return self.results / "-".join([*self.tasks, *steps, *["alone"] * self.alone])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     settings = tyro.cli(Settings, description=__doc__, args=arguments)
-    results = settings.results / settings.name
-    trials = [
-        Trial(task, systems.BY_NAME[system], seed)
-        for task in tasks.named(settings.tasks)
-        for seed in settings.seeds
-        for system in settings.systems
-    ]
-    train(settings, [trial for trial in trials if not trial.path(results).exists()], results)
-    show(settings, trials, results)
+    train(settings, [trial for trial in settings.trials if not trial.path(settings.results).exists()])
+    show(settings)
 
 
-def train(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
+def train(settings: Settings, trials: Sequence[Trial]) -> None:
     """Runs the trials, and prints each as it ends. A failure is printed, and the others go on."""
     pythons = {trial.system.name + trial.task.name: _python(trial, settings.work) for trial in trials}
     cores: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -79,9 +82,9 @@ def train(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
         nonlocal num_done
         core = cores.get()
         try:
-            python, work = pythons[trial.system.name + trial.task.name], settings.work / settings.name
-            curve = trial.run(python, settings.steps, work, core, gpu=settings.gpu)
-            runs.write(curve, trial.path(results))
+            python = pythons[trial.system.name + trial.task.name]
+            curve = trial.run(python, settings.work, core, gpu=settings.gpu)
+            runs.write(curve, trial.path(settings.results))
             outcome = f"last fifth {mean_of_part(curve, 0.8, 1.0):.4g}, {curve[-1].minutes:.1f} min"
         except FailedError as error:
             outcome = f"failed:\n{error}"
@@ -95,15 +98,15 @@ def train(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
         list(pool.map(run, trials))
 
 
-def show(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
+def show(settings: Settings) -> None:
     """Prints the tables, and draws the pictures, of the trials that have a result."""
     curves: dict[str, dict[str, list[list[Point]]]] = {}
-    for trial in trials:
-        if trial.path(results).exists():
+    for trial in settings.trials:
+        if trial.path(settings.results).exists():
             of_task = curves.setdefault(trial.task.name, {})
-            of_task.setdefault(trial.system.name, []).append(runs.read(trial.path(results)))
+            of_task.setdefault(trial.system.name, []).append(runs.read(trial.path(settings.results)))
     report.print_table(
-        f"{settings.steps:,} steps",
+        "Mean returns",
         [summarise(task, system, seeds) for task, of_task in curves.items() for system, seeds in of_task.items()],
     )
     first, *others = settings.systems
@@ -111,8 +114,9 @@ def show(settings: Settings, trials: Sequence[Trial], results: Path) -> None:
         _compare(curves, first, other)
     for x in X_LABELS:
         if curves:
-            draw(curves, x, results / f"{x}.png")
-    print("Results:", results)
+            settings.pictures.mkdir(parents=True, exist_ok=True)
+            draw(curves, x, settings.pictures / f"{x}.png")
+    print("Results:", settings.results)
 
 
 def _compare(curves: dict[str, dict[str, list[list[Point]]]], first: str, other: str) -> None:

@@ -45,25 +45,31 @@ class Trial:
     task: Task
     system: System
     seed: int
+    alone: bool = False
+    """True if the run has all cores."""
 
     def __str__(self) -> str:
         return f"{self.task.name}, {self.system.name}, seed {self.seed}"
 
     def path(self, results: Path) -> Path:
         """Returns the file of the result."""
-        return results / self.task.name / f"{self.system.name}-seed{self.seed}.csv"
+        return results / self._folder / f"{self.system.name}-seed{self.seed}.csv"
 
-    def run(self, python: Path, steps: int, work: Path, core: int | None, *, gpu: bool = False) -> list[Point]:
+    @property
+    def _folder(self) -> Path:
+        """A run of another length is another run."""
+        return Path(f"{self.task.steps}-steps" + "-alone" * self.alone, self.task.name)
+
+    def run(self, python: Path, work: Path, core: int | None, *, gpu: bool = False) -> list[Point]:
         """Trains to the end, or goes on with a run that was cut off, and returns the curve. Raises FailedError.
 
         Args:
             python: Python of the system's venv.
-            steps: Env-steps of the training.
             work: Folder for the files of all runs.
             core: Core of all its processes; None for all cores.
             gpu: If set, the system may use a GPU.
         """
-        folder = work / self.task.name / f"{self.system.name}-seed{self.seed}"
+        folder, steps = work / self._folder / f"{self.system.name}-seed{self.seed}", self.task.steps
         if not self.system.resumes:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)

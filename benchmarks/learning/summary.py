@@ -18,6 +18,8 @@ class Row:
 
     task: str
     system: str
+    steps: int
+    """Env-steps of a run."""
     seeds: int
     first_fifth: float
     last_fifth: float
@@ -41,6 +43,7 @@ def summarise(task: str, system: str, curves: Sequence[Sequence[Point]]) -> Row:
     return Row(
         task=task,
         system=system,
+        steps=curves[0][-1].step,
         seeds=len(curves),
         first_fifth=float(np.mean([mean_of_part(curve, 0.0, 0.2) for curve in curves])),
         last_fifth=float(np.mean(lasts)),

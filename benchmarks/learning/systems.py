@@ -57,6 +57,7 @@ def _program(name: str) -> Command:
 SYSTEMS = (
     System(name="kubebeast", command=_kubebeast("mono"), resumes=True),
     System(name="kubebeast-lstm", command=_kubebeast("mono", "--use-lstm"), resumes=True),
+    System(name="kubebeast-lag1", command=_kubebeast("mono", "--lag=1"), resumes=True),
     System(name="kubebeast-train", command=_kubebeast("train"), resumes=True),
     System(name="kubebeast-impala", command=_kubebeast_impala, resumes=True),
     System(name="sb3-ppo", command=_program("sb3"), requirements=SB3),

@@ -1,9 +1,11 @@
 """The compared environments."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+ATARI_STEPS = 50_000_000
+"""Env-steps of 200 million frames."""
 BOX2D = ("box2d==2.3.10", "pygame==2.6.1")
 """gymnasium imports pygame with every environment of Box2D."""
 MINATAR, MINIGRID, MUJOCO = "minatar==1.0.15", "minigrid==3.0.0", "mujoco==3.8.1"
@@ -21,6 +23,8 @@ class Task:
     """
     requirements: tuple[str, ...] = ()
     """Packages of the environment besides gymnasium."""
+    steps: int = 300_000
+    """Env-steps of a run, unless a number is given."""
 
 
 TASKS = (
@@ -38,10 +42,20 @@ TASKS = (
     Task("DoorKey", "MiniGrid-DoorKey-5x5-v0", "image of codes", (MINIGRID,)),
     Task("MemoryS7", "MiniGrid-MemoryS7-v0", "image of codes", (MINIGRID,)),
 )
-MINATAR_TASKS = tuple(task for task in TASKS if MINATAR in task.requirements)
-MUJOCO_TASKS = tuple(Task(name, f"{name}-v5", requirements=(MUJOCO,)) for name in ("HalfCheetah", "Hopper", "Walker2d"))
+MINATAR_TASKS = tuple(replace(task, steps=500_000) for task in TASKS if MINATAR in task.requirements)
+MUJOCO_TASKS = tuple(
+    Task(name, f"{name}-v5", requirements=(MUJOCO,), steps=steps)
+    for name, steps in (("HalfCheetah", 3_000_000), ("Hopper", 1_000_000), ("Walker2d", 1_000_000))
+)
+DEVELOPMENT = (
+    Task("CartPole", "CartPole-v1", steps=100_000),
+    Task("Catch", "kubebeast_envserver.catch:Catch-v0", steps=100_000),
+    Task("Pong", "PongNoFrameskip-v4", steps=2_000_000),
+)
+"""Environments on which settings are tried."""
 ATARI_5 = tuple(
-    Task(f"Atari-{game}", f"ALE/{game}-v5") for game in ("BattleZone", "DoubleDunk", "NameThisGame", "Phoenix", "Qbert")
+    Task(f"Atari-{game}", f"ALE/{game}-v5", steps=ATARI_STEPS)
+    for game in ("BattleZone", "DoubleDunk", "NameThisGame", "Phoenix", "Qbert")
 )
 """Games whose scores predict the median over all games (Aitchison et al. 2022, arXiv:2210.02019); sticky actions."""
 _GAMES = """
@@ -51,12 +65,25 @@ _GAMES = """
     Pong PrivateEye Qbert Riverraid RoadRunner Robotank Seaquest Skiing Solaris SpaceInvaders StarGunner Surround Tennis
     TimePilot Tutankham UpNDown Venture VideoPinball WizardOfWor YarsRevenge Zaxxon
 """
-ATARI_57 = tuple(Task(f"Atari57-{game}", f"{game}NoFrameskip-v4") for game in _GAMES.split())
+ATARI_57 = tuple(Task(f"Atari57-{game}", f"{game}NoFrameskip-v4", steps=ATARI_STEPS) for game in _GAMES.split())
 """Games of IMPALA's table, without sticky actions (Espeholt et al. 2018, arXiv:1802.01561)."""
-SUITES = {"defaults": TASKS, "minatar": MINATAR_TASKS, "mujoco": MUJOCO_TASKS, "atari-5": ATARI_5, "atari-57": ATARI_57}
-BY_NAME = {task.name: task for suite in SUITES.values() for task in suite}
+SUITES = {
+    "defaults": TASKS,
+    "minatar": MINATAR_TASKS,
+    "mujoco": MUJOCO_TASKS,
+    "development": DEVELOPMENT,
+    "atari-5": ATARI_5,
+    "atari-57": ATARI_57,
+}
+BY_NAME = {task.name: task for suite in reversed(SUITES.values()) for task in suite}
 
 
-def named(names: Iterable[str]) -> list[Task]:
-    """Returns the tasks with these names, and those of the suites with these names. Raises KeyError for others."""
-    return [task for name in names for task in SUITES.get(name) or (BY_NAME[name],)]
+def named(names: Iterable[str], steps: int | None = None) -> list[Task]:
+    """Returns the tasks with these names, and those of the suites with these names. Raises KeyError for others.
+
+    Args:
+        names: Names of tasks and suites.
+        steps: Env-steps of a run; None keeps those of each task.
+    """
+    found = [task for name in names for task in SUITES.get(name) or (BY_NAME[name],)]
+    return found if steps is None else [replace(task, steps=steps) for task in found]

@@ -81,7 +81,8 @@ def test_runs_are_not_repeated_and_failures_stop_nothing(
         19,
     ]
     assert not (folder / "Acrobot" / "scripted-seed9.csv").exists()
-    assert all((folder / f"{x}.png").stat().st_size for x in ("step", "minutes", "cpu_minutes"))
+    pictures = tmp_path / "results" / "Acrobot-1000-steps-alone"
+    assert all((pictures / f"{x}.png").stat().st_size for x in ("step", "minutes", "cpu_minutes"))
     assert (tmp_path / "work" / folder.name / "Acrobot" / "scripted-seed1" / RUN / "started").read_text() == "x"
     assert read(tmp_path / "results" / "500-steps-alone" / "Acrobot" / "scripted-seed1.csv")[-1].step == 500
 
@@ -89,7 +90,7 @@ def test_runs_are_not_repeated_and_failures_stop_nothing(
 def test_a_failure_has_the_last_lines_of_the_system(scripted: System, tmp_path: Path) -> None:
     broken = System(name="broken", command=lambda *_: [sys.executable, "-c", "raise SystemExit('no room')"])
     with pytest.raises(FailedError, match="no room"):
-        Trial(BY_NAME["Taxi"], broken, 1).run(Path(sys.executable), 10, tmp_path, None)
+        Trial(BY_NAME["Taxi"], broken, 1).run(Path(sys.executable), tmp_path, None)
 
 
 def test_means_are_over_episodes_and_errors_over_seeds() -> None:
@@ -145,6 +146,12 @@ def test_programs_log_every_episode(program: Callable[[dict[str, Any]], None], t
     assert curve[-1].step == 2048
     steps = sum(point.episodes * point.mean_return for point in curve)
     assert 2048 - 4 * 500 < steps <= 2048
+
+
+def test_a_run_has_the_steps_of_its_task_or_the_given_ones() -> None:
+    assert {task.name: task.steps for task in named(["minatar", "Taxi"])}["MinAtar-Asterix"] == 500_000
+    assert BY_NAME["MinAtar-Asterix"].steps == BY_NAME["Taxi"].steps == 300_000
+    assert {task.steps for task in named(["mujoco", "Taxi"], 7)} == {7}
 
 
 def test_suites_and_single_environments_can_be_mixed() -> None:
