@@ -10,8 +10,8 @@ class Log:
     def __init__(self, folder: Path) -> None:
         """Creates folder/logs.csv."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(folder / "logs.csv", "w", buffering=1)  # noqa: SIM115 # open until the process ends
-        self._file.write("# step,elapsed_s,episode_returns\n")
+        self._path = folder / "logs.csv"
+        self._path.write_text("# step,elapsed_s,episode_returns\n")
         self._returns: list[float] = []
         self._began = time.monotonic()
 
@@ -21,5 +21,6 @@ class Log:
     def write(self, step: int) -> None:
         """Writes a row with the episodes since the last one."""
         listed = ", ".join(map(str, self._returns))
-        self._file.write(f'{step},{time.monotonic() - self._began:.3f},"({listed})"\n')
+        with open(self._path, "a") as file:
+            file.write(f'{step},{time.monotonic() - self._began:.3f},"({listed})"\n')
         self._returns = []

@@ -108,7 +108,7 @@ def train(settings: dict[str, Any]) -> None:
             for rows in order.tensor_split(MINIBATCHES):
                 values = network(observations.flatten(0, 1)[rows]).gather(1, actions.flatten()[rows].unsqueeze(1))
                 optimizer.zero_grad()
-                F.mse_loss(values.squeeze(1), targets.flatten()[rows]).backward()
+                F.mse_loss(values.squeeze(1), targets.flatten()[rows]).backward()  # type: ignore[no-untyped-call]
                 nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
                 optimizer.step()
         log.write((update + 1) * NUM_ENVS * NUM_STEPS)
