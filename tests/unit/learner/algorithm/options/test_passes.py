@@ -114,6 +114,17 @@ def test_minibatches_of_unrolls_keep_their_memory() -> None:
         assert part.num_replayed == 0
 
 
+@pytest.mark.parametrize("by_unroll", [True, False])
+def test_a_batch_with_fewer_parts_is_every_minibatch(by_unroll: bool) -> None:
+    # As for a rank without a batch, whose networks and memories take no rows of size 0.
+    small = random_rollout(1, 1)
+
+    parts = over(small, 2, 4, by_unroll=by_unroll)
+
+    assert [(part.unroll_length, part.batch_size) for part in parts] == [(1, 1)] * 8
+    assert all(part.is_minibatch for part in parts)
+
+
 @pytest.mark.parametrize("use_lstm", [False, True])
 @pytest.mark.parametrize("minibatches", [1, 2, 4])
 def test_gradients_of_the_minibatches_add_up_to_that_of_the_batch(use_lstm: bool, minibatches: int) -> None:
