@@ -41,7 +41,13 @@ def _orthogonal(layer: nn.Linear) -> nn.Linear:
 
 
 def returns_of(rewards: Tensor, ends: Tensor, next_values: Tensor) -> Tensor:
-    """Returns the lambda-returns, [T, B] as the arguments; `ends` is 1 if an episode ended with the step."""
+    """Returns the lambda-returns, float32 [T, B] as the arguments.
+
+    Args:
+        rewards: Rewards of the steps.
+        ends: 1 if an episode ended with the step, else 0.
+        next_values: Largest values of the actions after the step, ignored if an episode ended.
+    """
     returns = torch.zeros_like(rewards)
     following = next_values[-1]
     for step in reversed(range(len(rewards))):

@@ -1,6 +1,7 @@
 """Threads that answer the pool's batches of rows."""
 
 import threading
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,7 +28,7 @@ class InferenceError(RuntimeError):
     """An inference thread failed; the cause is the thread's own error."""
 
 
-class PoolThread(threading.Thread):
+class PoolThread(threading.Thread, ABC):
     """One thread that answers the pool's batches from `start` to `stop`; subclasses define `_answer`.
 
     The first error ends the thread; `raise_error` and `stop` raise it.
@@ -82,9 +83,9 @@ class PoolThread(threading.Thread):
             with span("inference"):
                 self._answer(batch)
 
+    @abstractmethod
     def _answer(self, batch: "InferenceBatch") -> None:
         """Answers the rows."""
-        raise NotImplementedError
 
 
 def _own_stream(device: torch.device) -> AbstractContextManager[object]:

@@ -201,8 +201,7 @@ def test_steps_end_at_the_first_minibatch_that_is_not_finite(caplog: pytest.LogC
     leaf[row, 0] = torch.finfo(torch.float32).max
     before = deepcopy(learner.model)
     stats = learner.update(replace(batch, observation=(leaf,), valid=torch.ones_like(batch.valid)), step=0)
-    if stats.skipped:
-        pytest.skip("the estimates of all minibatches were not finite")
+    assert not stats.skipped
     assert "update skipped" in caplog.text
     assert learner.version == 1
     assert not torch.equal(next(before.parameters()), next(learner.model.parameters()))
