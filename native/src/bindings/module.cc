@@ -15,7 +15,7 @@
 namespace {
 
 // Blocks of some 100 KB come and go with every message: glibc would map, unmap and trim them each time, which costs a
-// third of the server's CPU time in page faults. 32 MiB is the largest threshold that glibc accepts.
+// third of the server's CPU time in page faults. 32 MiB is the largest threshold that glibc before 2.35 accepts.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);

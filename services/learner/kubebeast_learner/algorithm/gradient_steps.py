@@ -147,11 +147,13 @@ class GradientSteps:
             return self._without_traces(lambda: estimate(self._output(rollout), rollout, self._loss_config))
 
     def end(self, rollout: Rollout, share: Share, *, has_changed: bool) -> Sequence[float]:
-        """Returns the numbers of a batch after the last step on its minibatches, and adds it to the statistics if they
-        have changed the weights.
+        """Returns the numbers of a batch after the last step on its minibatches, and adds it, with the value targets of
+        its last estimates, to the statistics if they have changed the weights.
         """
         with ending_waits(self._device), eager(self._device):
-            value_targets = None if self._model.popart is None else self._value_targets(rollout)
+            value_targets = rollout.value_targets
+            if value_targets is None and self._model.popart is not None:
+                value_targets = self._value_targets(rollout)
             numbers: Sequence[float] = torch.stack(self._count(rollout, share, value_targets)).tolist()
             if has_changed:
                 self._statistics.take(rollout, rollout.fresh, value_targets)

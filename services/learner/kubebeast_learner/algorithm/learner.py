@@ -192,11 +192,12 @@ class Learner:
     def _step_over_minibatches(self, rollout: Rollout, share: Share) -> tuple[list[StepNumbers], Sequence[float]]:
         """Makes the steps of all passes over a batch; returns their numbers and those of the batch."""
         made: list[StepNumbers] = []
-        for part in self._passes.over(rollout, self._steps.estimate, seed=self.version):
+        batch = rollout
+        for batch, part in self._passes.over(rollout, self._steps.estimate, seed=self.version):
             made.append(self._steps.step(part, share if share is WHOLE else share_of(part)))
             if not made[-1].is_finite:
                 break
-        return made, self._steps.end(rollout, share, has_changed=made[0].is_finite)
+        return made, self._steps.end(batch, share, has_changed=made[0].is_finite)
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -86,7 +86,7 @@ class RunConfig:
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
     """Use of CUDA graphs for updates and inference on a GPU: auto uses them unless code of your own takes part."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the convolutional networks: auto is bf16 if the hardware supports it."""
+    """Arithmetic of the convolutional networks: auto is bf16 if the hardware is faster with it."""
     deterministic: bool = False
     """Use only operations that repeat their results digit by digit, for repeatable runs on a GPU; PyTorch warns if one
     has no such form. A CPU repeats its results in any case."""

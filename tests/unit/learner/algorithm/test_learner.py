@@ -251,6 +251,23 @@ def test_recurrent_models_train_from_the_stored_core_state() -> None:
     assert losses[0] != pytest.approx(losses[1])
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, torch.bfloat16),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True}, torch.float32),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, torch.bfloat16),
+        ({"avx512_f": True}, torch.float32),
+    ],
+)
+def test_auto_precision_is_bf16_on_processors_that_gain_from_it(
+    capabilities: dict[str, object], expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    model = make_model([FRAMES], [discrete(3)], ModelConfig(model="shallow"))
+    assert low_precision_dtype("auto", model, torch.device("cpu")) == expected
+
+
 def test_bf16_torso_leaves_weights_and_heads_in_float32() -> None:
     torch.manual_seed(0)
     model = make_model([FRAMES], [discrete(3)], ModelConfig(model="shallow"))

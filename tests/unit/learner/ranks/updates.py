@@ -136,13 +136,14 @@ class JoinedPasses:
         self._passes = Passes(case.passes, by_unroll=case.model.use_lstm)
         self._sizes = sizes
 
-    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[Rollout]:
+    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[tuple[Rollout, Rollout]]:
         of_ranks = []
         for rank, own in enumerate(self._split(rollout)):
             estimate_own = partial(self._estimate, rollout, estimate, rank)
             of_ranks.append(self._passes.over(own, estimate_own, seed))
-        for parts in zip(*of_ranks, strict=True):
-            yield concatenated(parts)
+        for pairs in zip(*of_ranks, strict=True):
+            batches, parts = zip(*pairs, strict=True)
+            yield concatenated(batches), concatenated(parts)
 
     def _estimate(self, whole: Rollout, estimate: Callable[[Rollout], Rollout], rank: int, _: Rollout) -> Rollout:
         return self._split(estimate(whole))[rank]

@@ -30,8 +30,9 @@ class Passes:
         """True if each batch is one gradient step."""
         return self._passes == self._minibatches == 1
 
-    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[Rollout]:
-        """Yields the minibatches of all passes, the same number for every batch.
+    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[tuple[Rollout, Rollout]]:
+        """Yields the batch with its estimates and a minibatch, for the minibatches of all passes, the same number for
+        every batch.
 
         Args:
             rollout: a batch with whole stacks.
@@ -42,9 +43,9 @@ class Passes:
         for _ in range(self._passes):
             estimated = estimate(rollout)
             if self._minibatches > self._most(rollout):  # the made-up batch of a rank without one
-                yield from [replace(estimated, is_minibatch=True)] * self._minibatches
+                yield from [(estimated, replace(estimated, is_minibatch=True))] * self._minibatches
             else:
-                yield from self._split(estimated, self._minibatches, generator)
+                yield from ((estimated, part) for part in self._split(estimated, self._minibatches, generator))
 
     def _most(self, rollout: Rollout) -> int:
         return rollout.batch_size if self._split is _unrolls else rollout.unroll_length

@@ -44,7 +44,8 @@ def numbered() -> Rollout:
 
 def over(rollout: Rollout, passes: int, minibatches: int, *, by_unroll: bool = False, seed: int = 1) -> list[Rollout]:
     settings = PassesConfig(passes=passes, minibatches=minibatches)
-    return list(Passes(settings, by_unroll=by_unroll).over(rollout, lambda batch: batch, seed))
+    pairs = Passes(settings, by_unroll=by_unroll).over(rollout, lambda batch: batch, seed)
+    return [part for _, part in pairs]
 
 
 def gradients(model: Model, rollouts: list[Rollout], loss: LossConfig = LOSS) -> list[Tensor]:
@@ -161,7 +162,7 @@ def steps_by_hand(learner: Learner, batch: Rollout, passes: int, minibatches: in
     """Returns the model after plain gradient descent over the minibatches."""
     model = deepcopy(learner.model)
     settings = Passes(PassesConfig(passes=passes, minibatches=minibatches), by_unroll=by_unroll)
-    for part in settings.over(batch, lambda whole: estimated(model, whole), learner.version):
+    for _, part in settings.over(batch, lambda whole: estimated(model, whole), learner.version):
         found = gradients(model, [part])
         norm = torch.cat([each.flatten() for each in found]).norm()
         with torch.no_grad():
@@ -222,6 +223,17 @@ def test_statistics_take_a_batch_once() -> None:
     assert one.popart is not None
     assert several.popart is not None
     assert several.popart.num_updates.item() == one.popart.num_updates.item()
+
+
+def test_statistics_take_the_value_targets_of_the_last_estimates() -> None:
+    model = make_model([VECTOR], [discrete(3)], ModelConfig(model="mlp", hidden_sizes=(8,), normalise_values=True))
+    learner = Learner(model, PLAIN_SGD, LOSS, total_steps=1000, passes=PassesConfig(passes=2, minibatches=2))
+    learner.update(random_rollout(T, B), step=0)  # the first batch with a reward begins the statistics
+    calls: list[int] = []
+    model.register_forward_hook(lambda _module, inputs, _output: calls.append(inputs[0].is_first.numel()))
+    learner.update(random_rollout(T, B), step=1)
+    assert calls.count((T + 1) * B) == 2
+    assert len(calls) == 2 * (1 + 2)
 
 
 @pytest.mark.parametrize(("use_lstm", "wanted", "expected"), [(False, 6, 5), (False, 4, 4), (True, 6, 3), (True, 2, 2)])
