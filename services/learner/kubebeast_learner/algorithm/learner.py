@@ -193,7 +193,8 @@ class Learner:
         """Makes the steps of all passes over a batch; returns their numbers and those of the batch."""
         made: list[StepNumbers] = []
         batch = rollout
-        for batch, part in self._passes.over(rollout, self._steps.estimate, seed=self.version):
+        for estimated, part in self._passes.over(rollout, self._steps.estimate, seed=self.version):
+            batch = estimated
             made.append(self._steps.step(part, share if share is WHOLE else share_of(part)))
             if not made[-1].is_finite:
                 break

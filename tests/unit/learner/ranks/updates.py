@@ -136,7 +136,9 @@ class JoinedPasses:
         self._passes = Passes(case.passes, by_unroll=case.model.use_lstm)
         self._sizes = sizes
 
-    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[tuple[Rollout, Rollout]]:
+    def over(
+        self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int
+    ) -> Iterator[tuple[Rollout, Rollout]]:
         of_ranks = []
         for rank, own in enumerate(self._split(rollout)):
             estimate_own = partial(self._estimate, rollout, estimate, rank)

@@ -30,7 +30,9 @@ class Passes:
         """True if each batch is one gradient step."""
         return self._passes == self._minibatches == 1
 
-    def over(self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int) -> Iterator[tuple[Rollout, Rollout]]:
+    def over(
+        self, rollout: Rollout, estimate: Callable[[Rollout], Rollout], seed: int
+    ) -> Iterator[tuple[Rollout, Rollout]]:
         """Yields the batch with its estimates and a minibatch, for the minibatches of all passes, the same number for
         every batch.
 
