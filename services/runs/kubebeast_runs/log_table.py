@@ -36,7 +36,10 @@ PAUSE_INTERVALS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LogTable:
-    """N rows of a log, without those that were undone: a killed run repeats its steps since the last checkpoint."""
+    """N rows of a log, without those that were undone: a killed run repeats its steps since the last checkpoint.
+
+    Rows of one process with the same step, as a slow learner writes between two updates, are one row.
+    """
 
     steps: Values
     """[N], env-steps, increasing."""
@@ -97,17 +100,18 @@ def _table(rows: list[dict[str, str]], summaries: list[_Summary]) -> LogTable:
     times_s = columns.get("_time", array("d", [0.0] * len(rows)))
     trained_s = _sum_of_lives(elapsed_s) if is_timed else _since_first(times_s)
     first = 0.0 if is_timed or not rows else steps[0]
-    kept = _not_undone(steps)
+    kept = _not_undone(steps, elapsed_s)
+    episodes = [_joined([summaries[index] for index in group]) for group in kept]
 
     def keep(values: Sequence[float]) -> Values:
-        return array("d", [values[index] for index in kept])
+        return array("d", [_newest(values[group.start : group.stop]) for group in kept])
 
     return LogTable(
         steps=keep(steps),
-        hours=array("d", [trained_s[index] / 3600 for index in kept]),
+        hours=array("d", [trained_s[group[-1]] / 3600 for group in kept]),
         steps_per_second=(steps[-1] - first) / trained_s[-1] if rows and trained_s[-1] > 0 else None,
         columns={name: keep(values) for name, values in columns.items()},
-        new_episodes=NewEpisodes(*(keep([summary[place] for summary in summaries]) for place in range(len(SUMMARY)))),
+        new_episodes=NewEpisodes(*(array("d", [each[place] for each in episodes]) for place in range(len(SUMMARY)))),
         has_episodes=all("episode_returns" in row for row in rows),
     )
 
@@ -185,15 +189,35 @@ def _since_first(times_s: Sequence[float]) -> list[float]:
     return list(itertools.accumulate(played, initial=0.0)) if times_s else []
 
 
-def _not_undone(steps: Sequence[float]) -> list[int]:
-    """Returns the indices of the rows that have fewer steps than every later row."""
-    kept: list[int] = []
+def _not_undone(steps: Sequence[float], elapsed_s: Sequence[float]) -> list[range]:
+    """Returns, for each step that was not undone, the indices of its rows: those that have fewer steps than every later
+    row, but for the next rows of the same process.
+    """
+    kept: list[range] = []
     least = math.inf
     for index in range(len(steps) - 1, -1, -1):
         if steps[index] < least:
-            kept.append(index)
+            kept.append(range(index, index + 1))
             least = steps[index]
+        elif steps[index] == least and kept[-1][0] == index + 1 and not elapsed_s[index] > elapsed_s[index + 1]:
+            kept[-1] = range(index, kept[-1].stop)
     return kept[::-1]
+
+
+def _newest(values: Sequence[float]) -> float:
+    """Returns the newest finite number, or NaN: a row without an episode has no number of episodes."""
+    return next(filter(math.isfinite, reversed(values)), math.nan)
+
+
+def _joined(summaries: Sequence[_Summary]) -> _Summary:
+    """Returns the summary of the episodes of several rows."""
+    counted = [summary for summary in summaries if summary[0] > 0]
+    if not counted:
+        return NO_EPISODES
+    counts, means, lows, highs = zip(*counted, strict=True)
+    total = math.fsum(counts)
+    mean = math.fsum(count * mean for count, mean in zip(counts, means, strict=True)) / total
+    return total, mean, min(lows), max(highs)
 
 
 def _number(text: str | None) -> float:
