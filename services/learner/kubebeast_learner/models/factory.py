@@ -44,8 +44,9 @@ def make_model(
         model = make_user_model(config, observation, distribution, action_mask, num_tasks)
     else:
         model = _make_built_in(config, observation, distribution, action_mask, num_tasks)
-    if config.normalise_observations:
-        model.normaliser = ObservationNormaliser(observation)
+    numbers, images = config.normalise_observations, config.normalise_images
+    if numbers or images:
+        model.normaliser = ObservationNormaliser(observation, numbers=numbers, images=images)
     model.observation_names = list(map(describe_leaf, observation))
     return model
 

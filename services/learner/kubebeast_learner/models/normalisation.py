@@ -15,6 +15,10 @@ LIMIT = 10.0
 """Limit at which normalized numbers are clipped: rare extremes, and first rows, while the statistics are poor."""
 _EPSILON = 1e-4
 """Added to the variance, so that a number that never changes becomes 0."""
+_BYTES_EPSILON = (255.0 / LIMIT) ** 2
+"""The same for bytes; large enough that no byte is ever beyond LIMIT."""
+_MOST_FRAMES = 256
+"""Frames of a batch that are added to the statistics of pixels: successive ones are alike."""
 
 
 class RunningMoments(nn.Module):
@@ -70,26 +74,53 @@ class RunningMoments(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
 
-class ObservationNormaliser(nn.Module):
-    """Normalization of the leaves of numbers; images of bytes, categories and masks stay unchanged."""
+class PixelMoments(RunningMoments):
+    """Moments of each pixel of an image of bytes, shared by the frames of a stack: a background that never changes
+    becomes 0, and what moves stands out, as in Burda et al. 2018 (arXiv:1810.12894, section 2.4).
+    """
 
-    def __init__(self, observation: Sequence[LeafSpec]) -> None:
-        """Raises ModelSpecError if there is no leaf of numbers."""
+    def __init__(self, leaf: LeafSpec) -> None:
+        super().__init__(leaf.shape)
+        self._has_stack = leaf.frame_stack > 1
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Normalizes uint8 [T, B, *row_shape] to float32 in [-LIMIT, LIMIT], in the memory layout of the rows."""
+        factor = (self.variance + _BYTES_EPSILON).rsqrt()
+        shift = -self.mean * factor
+        if self._has_stack and rows.ndim == 5 and rows.stride(2) == 1:
+            # Frames are innermost in memory, so numbers of a frame would be read in steps of one.
+            shift, factor = (_interleaved(each.expand(rows.shape[2:])) for each in (shift, factor))
+        return torch.addcmul(shift, rows.float(), factor)
+
+    def add(self, rows: Tensor, counted: Tensor) -> None:
+        """See `RunningMoments.add`. Adds the newest frames of some rows, evenly spaced in time."""
+        spacing = max(1, counted.numel() // _MOST_FRAMES)
+        frames = rows[:, :, -1] if self._has_stack else rows
+        super().add(frames[::spacing], counted[::spacing])
+
+
+class ObservationNormaliser(nn.Module):
+    """Normalization of the leaves of numbers, of images of bytes, or of both; categories and masks stay unchanged."""
+
+    def __init__(self, observation: Sequence[LeafSpec], *, numbers: bool = True, images: bool = False) -> None:
+        """Raises ModelSpecError if there is no leaf of numbers, or no image of bytes, to normalize."""
         super().__init__()
-        self.leaves = nn.ModuleDict(
-            {
-                str(index): RunningMoments(leaf.row_shape)
-                for index, leaf in enumerate(observation)
-                if _is_normalised(leaf)
-            }
-        )
         listed = list(map(describe_leaf, observation))
-        self.names = [listed[int(index)] for index in self.leaves]
+        all_leaves = ", ".join(listed)
+        moments: dict[int, RunningMoments] = {}
+        if numbers:
+            moments |= {i: RunningMoments(leaf.row_shape) for i, leaf in enumerate(observation) if _is_number(leaf)}
+            if not moments:
+                problem = "normalise_observations = True: no leaf holds numbers that are no image of bytes"
+                raise ModelSpecError(f"{problem}: {all_leaves}")
+        self.names = [listed[index] for index in moments]
         """Readable names of the leaves of numbers."""
-        if not self.leaves:
-            raise ModelSpecError(
-                f"normalise_observations = True: no leaf holds numbers that are no image of bytes: {', '.join(listed)}"
-            )
+        if images:
+            of_images = {i: PixelMoments(leaf) for i, leaf in enumerate(observation) if _is_image(leaf)}
+            if not of_images:
+                raise ModelSpecError(f"normalise_images = True: no leaf is an image of bytes: {all_leaves}")
+            moments |= of_images
+        self.leaves = nn.ModuleDict({str(index): each for index, each in moments.items()})
 
     def forward(self, observation: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Returns all leaves [T, B, *row_shape], the normalized ones as float32."""
@@ -105,19 +136,26 @@ class ObservationNormaliser(nn.Module):
 
     def of_floats(self, observation: Sequence[Tensor]) -> list[Tensor]:
         """Returns the leaves of numbers, not normalized, in the order of `names`."""
-        return [observation[index] for index, _ in self._moments()]
+        return [observation[index] for index, each in self._moments() if not isinstance(each, PixelMoments)]
 
     def _moments(self) -> Iterator[tuple[int, RunningMoments]]:
-        """Yields the index and the moments of each leaf of numbers."""
+        """Yields the index and the moments of each normalized leaf."""
         for index, moments in self.leaves.items():
             assert isinstance(moments, RunningMoments)
             yield int(index), moments
 
 
-def _is_normalised(leaf: LeafSpec) -> bool:
-    if leaf.num_categories > 0 or leaf.dtype == "bool":
-        return False
-    return leaf.dtype != "uint8" or len(leaf.row_shape) < 2
+def _interleaved(row: Tensor) -> Tensor:
+    """Returns [k, H, W] with the frames innermost in memory."""
+    return row.unsqueeze(0).contiguous(memory_format=torch.channels_last).squeeze(0)
+
+
+def _is_number(leaf: LeafSpec) -> bool:
+    return leaf.num_categories == 0 and leaf.dtype != "bool" and not _is_image(leaf)
+
+
+def _is_image(leaf: LeafSpec) -> bool:
+    return leaf.num_categories == 0 and leaf.dtype == "uint8" and len(leaf.row_shape) >= 2
 
 
 def _sum(numbers: Tensor) -> Tensor:

@@ -72,6 +72,87 @@ def test_numbers_of_every_type_are_normalised(dtype: str) -> None:
     torch.testing.assert_close(seen.std(dim=(0, 1), correction=0), torch.ones(2), rtol=0, atol=1e-3)
 
 
+FRAMES = Leaf((4, 6, 5), "uint8", "screen", frame_stack=4)
+"""Stacks of four images of 6 x 5 pixels."""
+
+
+def screens(*, interleaved: bool, rows: int = 7) -> torch.Tensor:
+    """Returns stacks of which column 0 never changes, column 1 rarely, and the others often: [rows, 5, 4, 6, 5]."""
+    pixels = torch.randint(256, (rows, 5, 4, 6, 5), dtype=torch.uint8)
+    pixels[..., 0] = 200
+    pixels[..., 1] = torch.where(torch.rand(rows, 5, 4, 6) < 0.02, 255, 10).to(torch.uint8)
+    return pixels.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3) if interleaved else pixels
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_pixels_are_normalised_by_the_newest_frames(interleaved: bool) -> None:
+    torch.manual_seed(0)
+    normaliser = ObservationNormaliser([FRAMES], numbers=False, images=True)
+    batches = [screens(interleaved=interleaved) for _ in range(2)]
+    for batch in batches:
+        normaliser.add((batch,), ALL)
+    newest = torch.cat(batches)[:, :, -1].flatten(0, 1).double()
+    (seen,) = normaliser((batches[0],))
+    scale = (newest.var(dim=0, correction=0) + 25.5**2).sqrt()
+    expected = (batches[0].double() - newest.mean(dim=0)) / scale
+    torch.testing.assert_close(seen, expected.float())
+    assert seen.stride() == batches[0].stride()
+    assert seen[..., 0].abs().max() < 1e-5
+    assert seen.abs().max() <= LIMIT
+    assert normaliser.of_floats((batches[0],)) == []
+
+
+def test_pixels_of_a_large_batch_are_a_sample_of_its_rows() -> None:
+    torch.manual_seed(0)
+    normaliser = ObservationNormaliser([FRAMES], numbers=False, images=True)
+    batch = screens(interleaved=True, rows=500)
+    normaliser.add((batch,), torch.ones(500, 5, dtype=torch.bool))
+    (moments,) = normaliser.leaves.values()
+    assert 200 <= moments.count.item() <= 300
+    torch.testing.assert_close(moments.mean, batch[::9, :, -1].float().mean(dim=(0, 1)))
+
+
+def test_one_byte_is_never_beyond_the_limit() -> None:
+    normaliser = ObservationNormaliser([Leaf((3, 4), "uint8")], numbers=False, images=True)
+    normaliser.add((torch.zeros(7, 5, 3, 4, dtype=torch.uint8),), ALL)
+    (seen,) = normaliser((torch.full((1, 1, 3, 4), 255, dtype=torch.uint8),))
+    torch.testing.assert_close(seen, torch.full((1, 1, 3, 4), LIMIT))
+
+
+def test_numbers_and_images_are_normalised_together() -> None:
+    torch.manual_seed(0)
+    normaliser = ObservationNormaliser([VECTOR, Leaf((3, 4), "uint8", "pixels")], numbers=True, images=True)
+    observation = (torch.randn(7, 5, *VECTOR.shape), torch.randint(256, (7, 5, 3, 4), dtype=torch.uint8))
+    normaliser.add(observation, ALL)
+    for seen in normaliser(observation):
+        torch.testing.assert_close(seen.mean(dim=(0, 1)), torch.zeros(seen.shape[2:]), rtol=0, atol=1e-4)
+    assert len(normaliser.names) == len(normaliser.of_floats(observation)) == 1
+
+
+@pytest.mark.parametrize("name", ["shallow", "deep", "mlp"])
+def test_networks_read_normalised_images(name: str) -> None:
+    torch.manual_seed(0)
+    leaf = Leaf((4, 84, 84), "uint8", frame_stack=4)
+    config = ModelConfig(model=name, hidden_sizes=(8,), normalise_images=True)
+    model = make_model([leaf], [discrete(3)], config)
+    rollout = replace(
+        random_rollout(2, 2), observation=(torch.randint(200, 256, (3, 2, 4, 84, 84), dtype=torch.uint8),)
+    )
+    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=100, precision="fp32")
+    assert not learner.update(rollout, step=0).skipped
+    plain = make_model([leaf], [discrete(3)], replace(config, normalise_images=False))
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith("normaliser")})
+    assert model.normaliser is not None
+    inputs = rollout.model_inputs
+    shown = inputs._replace(observation=model.normaliser(inputs.observation))
+    torch.testing.assert_close(model(inputs, ())[0].baseline, plain(shown, ())[0].baseline)
+
+
+def test_an_observation_without_an_image_has_none_to_normalise() -> None:
+    with pytest.raises(ModelSpecError, match=r"normalise_images = True: no leaf is an image of bytes: .*position"):
+        make_model([VECTOR], [discrete(2)], ModelConfig(normalise_images=True))
+
+
 def test_extremes_are_cut_off() -> None:
     moments = RunningMoments((1,))
     moments.add(torch.randn(7, 5, 1), ALL)
