@@ -108,6 +108,7 @@ def test_pixels_of_a_large_batch_are_a_sample_of_its_rows() -> None:
     batch = screens(interleaved=True, rows=500)
     normaliser.add((batch,), torch.ones(500, 5, dtype=torch.bool))
     (moments,) = normaliser.leaves.values()
+    assert isinstance(moments, RunningMoments)
     assert 200 <= moments.count.item() <= 300
     torch.testing.assert_close(moments.mean, batch[::9, :, -1].float().mean(dim=(0, 1)))
 
