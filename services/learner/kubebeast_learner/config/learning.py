@@ -52,8 +52,8 @@ class ModelConfig:
     """Normalize float leaves to mean 0 and variance 1 for the network, by running statistics of the training data,
     which are part of the weights."""
     normalise_images: bool = False
-    """Normalize each pixel of images of bytes by running statistics, as normalise_observations does float leaves: what
-    moves stands out from what never changes."""
+    """Normalize each pixel of the images of bytes that shallow, deep or small convolutions read, by running statistics:
+    what moves stands out from what never changes. Models and encoders of your own get the bytes."""
     normalise_values: bool = False
     """Train the value head on targets of mean 0 and variance 1 (PopArt), by running statistics that are part of the
     weights, and divide advantages by the same scale, so that returns of any magnitude are learned alike."""

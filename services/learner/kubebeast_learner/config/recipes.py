@@ -24,10 +24,11 @@ class Recipe:
     """Setting name to value; settings that a command does not have are skipped."""
 
 
+_IN_ONE_PROCESS: Mapping[str, object] = {"num_servers": 1, "num_actor_processes": 1}
+"""For environments whose steps are cheap."""
+
 _WITHIN_A_BOUND: Mapping[str, object] = {
-    # Every transition is trained on about ten times, within PPO's bound (arXiv:1707.06347).
-    "num_servers": 1,
-    "num_actor_processes": 1,
+    # Every transition is trained on several times, within PPO's bound (arXiv:1707.06347).
     "initialisation": "orthogonal",
     "optimizer": "adam",
     "learning_rate": 0.001,
@@ -50,18 +51,13 @@ _PASSES: Mapping[str, object] = {
 }
 
 _FRAMES: Mapping[str, object] = {
-    # Short unrolls and small batches give many updates per step (Mnih et al. 2016, arXiv:1602.01783).
-    "initialisation": "orthogonal",
-    "num_actors": 32,
-    "unroll_length": 5,
-    "batch_size": 16,
-    "optimizer": "rmsprop",
-    "learning_rate": 0.0007,
-    "epsilon": 1e-5,
+    # Three passes, as each costs a network with convolutions much; what moves stands out (docs/design/recipes.md).
+    **_PASSES,
+    "learning_rate": 0.0003,
+    "passes": 3,
+    "normalise_images": True,
+    "normalise_values": True,
     "entropy_cost": 0.01,
-    "baseline_cost": 0.5,
-    "loss_reduction": "mean",
-    "grad_norm_clipping": 0.5,
 }
 
 RECIPES = (
@@ -70,6 +66,7 @@ RECIPES = (
         name="vector",
         # Observations stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
         settings={
+            **_IN_ONE_PROCESS,
             **_PASSES,
             "model": "mlp",
             "separate_baseline": True,
@@ -80,6 +77,7 @@ RECIPES = (
     Recipe(
         name="control",
         settings={
+            **_IN_ONE_PROCESS,
             **_PASSES,
             "model": "mlp",
             "separate_baseline": True,
@@ -92,6 +90,7 @@ RECIPES = (
         name="grid",
         # Small changes of the policy after few steps, in place of large ones after many (docs/design/recipes.md).
         settings={
+            **_IN_ONE_PROCESS,
             **_WITHIN_A_BOUND,
             "normalise_values": True,
             "num_actors": 32,
@@ -102,7 +101,7 @@ RECIPES = (
             "entropy_cost": 0.01,
         },
     ),
-    Recipe(name="frames", settings={**_FRAMES, "reward_clipping": "none", "normalise_values": True}),
+    Recipe(name="frames", settings=_FRAMES),
     Recipe(
         name="CartPole-v1",
         # Mean return of 100 episodes over 475 after 136, 160 and 128 thousand steps with seeds 1, 2 and 3. In a longer
@@ -193,7 +192,13 @@ RECIPES = (
     ),
     Recipe(
         name="atari",
-        settings={**_FRAMES, "model": "shallow", "num_servers": 3, "total_steps": 6_000_000},
+        settings={
+            **_FRAMES,
+            "model": "shallow",
+            "num_servers": 3,
+            "total_steps": 2_000_000,
+            "reward_clipping": "abs_one",
+        },
     ),
 )
 

@@ -44,9 +44,9 @@ def make_model(
         model = make_user_model(config, observation, distribution, action_mask, num_tasks)
     else:
         model = _make_built_in(config, observation, distribution, action_mask, num_tasks)
-    numbers, images = config.normalise_observations, config.normalise_images
-    if numbers or images:
-        model.normaliser = ObservationNormaliser(observation, numbers=numbers, images=images)
+    pixels = _pixels(model, observation) if config.normalise_images else []
+    if config.normalise_observations or pixels:
+        model.normaliser = ObservationNormaliser(observation, numbers=config.normalise_observations, pixels=pixels)
     model.observation_names = list(map(describe_leaf, observation))
     return model
 
@@ -101,6 +101,15 @@ def describe_inputs(model: Model, observation: Sequence[LeafSpec]) -> str:
     observation = data_leaves(observation)
     taken = zip(observation, model.torso.describe(observation), strict=True)
     return ", ".join(f"{describe_leaf(leaf)} {what}" for leaf, what in taken)
+
+
+def _pixels(model: Model, observation: Sequence[LeafSpec]) -> list[int]:
+    """Returns the indices of the leaves that are images of bytes to a built-in network."""
+    if not isinstance(model, ActorCritic):
+        return []
+    data = [index for index, leaf in enumerate(observation) if not leaf.is_action_mask]
+    reads_pixels = model.torso.reads_pixels([observation[index] for index in data])
+    return [index for index, reads in zip(data, reads_pixels, strict=True) if reads]
 
 
 def _is_on(choice: InputChoice, auto: bool) -> bool:

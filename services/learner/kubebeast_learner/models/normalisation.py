@@ -1,6 +1,6 @@
 """Running statistics of observations, which give a network's inputs mean 0 and variance 1 in any units."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -102,24 +102,25 @@ class PixelMoments(RunningMoments):
 class ObservationNormaliser(nn.Module):
     """Normalization of the leaves of numbers, of images of bytes, or of both; categories and masks stay unchanged."""
 
-    def __init__(self, observation: Sequence[LeafSpec], *, numbers: bool = True, images: bool = False) -> None:
-        """Raises ModelSpecError if there is no leaf of numbers, or no image of bytes, to normalize."""
+    def __init__(self, observation: Sequence[LeafSpec], *, numbers: bool = True, pixels: Collection[int] = ()) -> None:
+        """Raises ModelSpecError if there is no leaf of numbers to normalize.
+
+        Args:
+            observation: All leaves.
+            numbers: If set, leaves of numbers that are no images of bytes are normalized.
+            pixels: Indices of the images of bytes that are normalized.
+        """
         super().__init__()
         listed = list(map(describe_leaf, observation))
-        all_leaves = ", ".join(listed)
         moments: dict[int, RunningMoments] = {}
         if numbers:
             moments |= {i: RunningMoments(leaf.row_shape) for i, leaf in enumerate(observation) if _is_number(leaf)}
             if not moments:
                 problem = "normalise_observations = True: no leaf holds numbers that are no image of bytes"
-                raise ModelSpecError(f"{problem}: {all_leaves}")
+                raise ModelSpecError(f"{problem}: {', '.join(listed)}")
         self.names = [listed[index] for index in moments]
         """Readable names of the leaves of numbers."""
-        if images:
-            of_images = {i: PixelMoments(leaf) for i, leaf in enumerate(observation) if _is_image(leaf)}
-            if not of_images:
-                raise ModelSpecError(f"normalise_images = True: no leaf is an image of bytes: {all_leaves}")
-            moments |= of_images
+        moments |= {index: PixelMoments(observation[index]) for index in pixels}
         self.leaves = nn.ModuleDict({str(index): each for index, each in moments.items()})
 
     def forward(self, observation: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -151,11 +152,9 @@ def _interleaved(row: Tensor) -> Tensor:
 
 
 def _is_number(leaf: LeafSpec) -> bool:
-    return leaf.num_categories == 0 and leaf.dtype != "bool" and not _is_image(leaf)
-
-
-def _is_image(leaf: LeafSpec) -> bool:
-    return leaf.num_categories == 0 and leaf.dtype == "uint8" and len(leaf.row_shape) >= 2
+    if leaf.num_categories > 0 or leaf.dtype == "bool":
+        return False
+    return leaf.dtype != "uint8" or len(leaf.row_shape) < 2
 
 
 def _sum(numbers: Tensor) -> Tensor:

@@ -9,9 +9,11 @@ import torch
 from kubebeast_learner.actors.weights import copy_weights, make_replica, weights_of
 from kubebeast_learner.algorithm import Learner
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.models import ModelSpecError, make_model
+from kubebeast_learner.models import ModelInputs, ModelSpecError, make_model
 from kubebeast_learner.models.normalisation import LIMIT, ObservationNormaliser, RunningMoments
 from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, discrete, random_rollout
+from tests.unit.learner.models import user_encoders
+from tests.unit.learner.models.user_models import Memoryless
 
 ALL = torch.ones(7, 5, dtype=torch.bool)
 
@@ -87,7 +89,7 @@ def screens(*, interleaved: bool, rows: int = 7) -> torch.Tensor:
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_pixels_are_normalised_by_the_newest_frames(interleaved: bool) -> None:
     torch.manual_seed(0)
-    normaliser = ObservationNormaliser([FRAMES], numbers=False, images=True)
+    normaliser = ObservationNormaliser([FRAMES], numbers=False, pixels=[0])
     batches = [screens(interleaved=interleaved) for _ in range(2)]
     for batch in batches:
         normaliser.add((batch,), ALL)
@@ -104,7 +106,7 @@ def test_pixels_are_normalised_by_the_newest_frames(interleaved: bool) -> None:
 
 def test_pixels_of_a_large_batch_are_a_sample_of_its_rows() -> None:
     torch.manual_seed(0)
-    normaliser = ObservationNormaliser([FRAMES], numbers=False, images=True)
+    normaliser = ObservationNormaliser([FRAMES], numbers=False, pixels=[0])
     batch = screens(interleaved=True, rows=500)
     normaliser.add((batch,), torch.ones(500, 5, dtype=torch.bool))
     (moments,) = normaliser.leaves.values()
@@ -114,7 +116,7 @@ def test_pixels_of_a_large_batch_are_a_sample_of_its_rows() -> None:
 
 
 def test_one_byte_is_never_beyond_the_limit() -> None:
-    normaliser = ObservationNormaliser([Leaf((3, 4), "uint8")], numbers=False, images=True)
+    normaliser = ObservationNormaliser([Leaf((3, 4), "uint8")], numbers=False, pixels=[0])
     normaliser.add((torch.zeros(7, 5, 3, 4, dtype=torch.uint8),), ALL)
     (seen,) = normaliser((torch.full((1, 1, 3, 4), 255, dtype=torch.uint8),))
     torch.testing.assert_close(seen, torch.full((1, 1, 3, 4), LIMIT))
@@ -122,7 +124,7 @@ def test_one_byte_is_never_beyond_the_limit() -> None:
 
 def test_numbers_and_images_are_normalised_together() -> None:
     torch.manual_seed(0)
-    normaliser = ObservationNormaliser([VECTOR, Leaf((3, 4), "uint8", "pixels")], numbers=True, images=True)
+    normaliser = ObservationNormaliser([VECTOR, Leaf((3, 4), "uint8", "pixels")], numbers=True, pixels=[1])
     observation = (torch.randn(7, 5, *VECTOR.shape), torch.randint(256, (7, 5, 3, 4), dtype=torch.uint8))
     normaliser.add(observation, ALL)
     for seen in normaliser(observation):
@@ -130,7 +132,7 @@ def test_numbers_and_images_are_normalised_together() -> None:
     assert len(normaliser.names) == len(normaliser.of_floats(observation)) == 1
 
 
-@pytest.mark.parametrize("name", ["shallow", "deep", "mlp"])
+@pytest.mark.parametrize("name", ["shallow", "deep"])
 def test_networks_read_normalised_images(name: str) -> None:
     torch.manual_seed(0)
     leaf = Leaf((4, 84, 84), "uint8", frame_stack=4)
@@ -149,9 +151,46 @@ def test_networks_read_normalised_images(name: str) -> None:
     torch.testing.assert_close(model(inputs, ())[0].baseline, plain(shown, ())[0].baseline)
 
 
-def test_an_observation_without_an_image_has_none_to_normalise() -> None:
-    with pytest.raises(ModelSpecError, match=r"normalise_images = True: no leaf is an image of bytes: .*position"):
-        make_model([VECTOR], [discrete(2)], ModelConfig(normalise_images=True))
+class OfBytes(Memoryless):
+    """A model that scales bytes itself."""
+
+    def encode(self, inputs: ModelInputs) -> torch.Tensor:
+        (screen,) = inputs.observation
+        assert screen.dtype == torch.uint8
+        return torch.relu(self.input(screen[..., 0].float() / 255))
+
+
+class EncoderOfBytes(user_encoders.Good):
+    """An encoder that scales bytes itself."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        assert rows.dtype == torch.uint8
+        return torch.relu(self.layer(rows[..., 0, :].float() / 255))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ModelConfig(model="mlp", hidden_sizes=(8,)),
+        ModelConfig(model=f"{__name__}:OfBytes"),
+        ModelConfig(image_layout=("screen=flat",), hidden_sizes=(8,)),
+        ModelConfig(encoder=(f"screen={__name__}:EncoderOfBytes",)),
+    ],
+    ids=lambda config: f"{config.model} {config.image_layout} {config.encoder}",
+)
+def test_only_images_that_built_in_convolutions_read_are_normalised(config: ModelConfig) -> None:
+    leaf = Leaf((12, 12), "uint8", "screen")
+    assert make_model([leaf], [discrete(3)], replace(config, normalise_images=True)).normaliser is None
+
+
+def test_an_image_beside_a_mask_and_numbers_is_normalised() -> None:
+    torch.manual_seed(0)
+    mask = Leaf((3,), "bool", "mask", is_action_mask=True)
+    model = make_model(
+        [mask, VECTOR, Leaf((12, 12, 3), "uint8", "screen")], [discrete(3)], ModelConfig(normalise_images=True)
+    )
+    assert model.normaliser is not None
+    assert list(model.normaliser.leaves) == ["2"]
 
 
 def test_extremes_are_cut_off() -> None:

@@ -26,6 +26,10 @@ class Torso(nn.Module):
         """Returns True for each leaf that should have the frames of its stack innermost in memory."""
         return [False for _ in observation]
 
+    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """Returns True for each leaf that is an image of bytes to the torso, normalized or not."""
+        return [False for _ in observation]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """Returns a readable description of the encoding of each leaf."""
         raise NotImplementedError

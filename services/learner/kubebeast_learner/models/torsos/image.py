@@ -80,6 +80,10 @@ class ImageTorso(Torso):
         """See `Torso.reads_interleaved`. A stack of plain frames is then in channels_last memory already."""
         return [self.image.axes == "khw" and leaf.dtype == "uint8" for leaf in observation]
 
+    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """See `Torso.reads_pixels`."""
+        return [leaf.dtype == "uint8" for leaf in observation]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """See `Torso.describe`."""
         return [f"as an image of {self.image}{self.image.doubt}" for _ in observation]

@@ -35,6 +35,11 @@ class LeavesTorso(Torso):
         pairs = zip(self._encoders(), observation, strict=True)
         return [encoder.reads_interleaved([leaf])[0] for encoder, leaf in pairs]
 
+    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
+        """See `Torso.reads_pixels`."""
+        pairs = zip(self._encoders(), observation, strict=True)
+        return [encoder.reads_pixels([leaf])[0] for encoder, leaf in pairs]
+
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """See `Torso.describe`."""
         pairs = zip(self._encoders(), observation, strict=True)
