@@ -289,7 +289,7 @@ def test_paths_of_all_commands_are_absolute(
 def test_mono_takes_the_recipe_of_its_environment(started: list[MonoConfig]) -> None:
     assert cli.main(["mono", "--env", "Pong-v4", "--num_buffers", "60"]) == 0
     (config,) = started
-    assert config.model.model == "shallow" and config.rollout.unroll_length == 5
+    assert config.model.model == "shallow" and config.rollout.unroll_length == 128
     assert config.actors.num_buffers == 60
 
 
