@@ -38,10 +38,11 @@ class Settings:
 
     @property
     def flags(self) -> list[str]:
-        """Flags of the command with these settings; all others are from the environment's recipe."""
+        """Flags of the command with these settings; all others are TorchBeast's, with one gradient step per batch."""
         names = ("env", "num_actors", "unroll_length", "batch_size", "model")
         processes = {"train": "num-servers", "mono": "num-actor-processes"}[self.command]
         return [
+            "--recipe=torchbeast",
             f"--{processes}={self.num_processes}",
             *(f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names),
         ]

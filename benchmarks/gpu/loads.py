@@ -76,8 +76,7 @@ def fleet_flags(settings: Settings) -> list[str]:
 def local_training(settings: Settings, folder: Path, *flags: str) -> Iterator[LearnerProcess]:
     """Runs `kubebeast train`, and stops it and its env-servers at the end."""
     address = f"127.0.0.1:{free_port()}"
-    flags = ("--recipe=auto", *flags, f"--http-address={address}")
-    with learner_process(settings, folder, *flags, command="train") as learner:
+    with learner_process(settings, folder, *flags, f"--http-address={address}", command="train") as learner:
         learner.http_address = address
         yield learner
         learner.terminate()

@@ -5,10 +5,12 @@ import time
 from pathlib import Path
 
 from benchmarks.gpu.busy import GpuUse, GpuWatch
-from benchmarks.gpu.loads import fleet_flags, local_training, wait_for_updates
+from benchmarks.gpu.loads import local_training, wait_for_updates
 from benchmarks.gpu.settings import Settings
 
 SAMPLE_S = 5.0
+
+_ENVS_PER_SERVER = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,8 +37,11 @@ def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
     """Trains to `pong_return`, for `pong_seconds` at most; raises RuntimeError with the end of the learner's log if it
     does not train.
     """
-    flags = [f"--device={settings.device}", f"--compile={settings.compiles[0]}"]
-    with local_training(settings, folder, *fleet_flags(settings), *flags) as learner:
+    envs = _ENVS_PER_SERVER * settings.processes
+    flags = ["--recipe=auto", f"--env={settings.env}", f"--num-servers={settings.processes}", f"--num-actors={envs}"]
+    # Batches of one unroll of each environment: data of more would be several updates old.
+    flags += [f"--batch-size={envs}", f"--device={settings.device}", f"--compile={settings.compiles[0]}"]
+    with local_training(settings, folder, *flags) as learner:
         wait_for_updates(learner)
         deadline = time.monotonic() + settings.pong_seconds
         with GpuWatch() as watch:

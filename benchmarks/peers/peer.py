@@ -30,6 +30,7 @@ class Peer:
 def _kubebeast(name: str, *flags: str) -> Command:
     def command(python: Path, settings: Settings) -> Sequence[str]:
         words = [str(python), "-m", "kubebeast_learner", name, "--env", "PongNoFrameskip-v4", "--model", "shallow"]
+        words += ["--recipe", "torchbeast"]  # one gradient step for each batch, as the others make
         words += ["--progress", "json", "--log-interval-s", "0.5", "--disable-checkpoint", "--xpid", "peer"]
         words += ["--savedir", str(settings.work / "runs"), "--total-steps", "1000000000", *flags]
         return [*words, "--num-actors", "64", "--unroll-length", "20", "--batch-size", "8"]

@@ -58,6 +58,7 @@ _FRAMES: Mapping[str, object] = {
     "normalise_images": True,
     "normalise_values": True,
     "entropy_cost": 0.01,
+    "entropy_schedule": "linear",
 }
 
 RECIPES = (
@@ -196,7 +197,7 @@ RECIPES = (
             **_FRAMES,
             "model": "shallow",
             "num_servers": 3,
-            "total_steps": 2_000_000,
+            "total_steps": 1_500_000,
             "reward_clipping": "abs_one",
         },
     ),
