@@ -8,7 +8,9 @@ ATARI_STEPS = 50_000_000
 """Env-steps of 200 million frames."""
 BOX2D = ("box2d==2.3.10", "pygame==2.6.1")
 """gymnasium imports pygame with every environment of Box2D."""
-MINATAR, MINIGRID, MUJOCO = "minatar==1.0.15", "minigrid==3.0.0", "mujoco==3.8.1"
+MINATAR, MINIGRID = "minatar==1.0.15", "minigrid==3.0.0"
+MUJOCO = ("mujoco==3.8.1", "imageio==2.38.1")
+"""gymnasium imports imageio with every environment of MuJoCo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ TASKS = (
 )
 MINATAR_TASKS = tuple(replace(task, steps=500_000) for task in TASKS if MINATAR in task.requirements)
 MUJOCO_TASKS = tuple(
-    Task(name, f"{name}-v5", requirements=(MUJOCO,), steps=steps)
+    Task(name, f"{name}-v5", requirements=MUJOCO, steps=steps)
     for name, steps in (("HalfCheetah", 3_000_000), ("Hopper", 1_000_000), ("Walker2d", 1_000_000))
 )
 DEVELOPMENT = (
