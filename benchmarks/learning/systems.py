@@ -63,6 +63,11 @@ SYSTEMS = (
     System(name="sb3-ppo", command=_program("sb3"), requirements=SB3),
     System(name="sb3-recurrent-ppo", command=_program("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
     System(name="random", command=_program("random_policy"), requirements=(GYMNASIUM,)),
+    System(
+        name="rl-games",  # plays Pong alone
+        command=_program("rl_games"),
+        requirements=("rl-games==1.6.5", "envpool==1.2.5", "opencv-python-headless==4.11.0.86", GYMNASIUM),
+    ),
     System(name="pqn", command=_program("pqn"), requirements=(GYMNASIUM,)),
 )
 BY_NAME = {system.name: system for system in SYSTEMS}

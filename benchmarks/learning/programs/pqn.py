@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.learning.programs.environments import make_env
 from benchmarks.learning.programs.log import Log
+from benchmarks.learning.programs.threads import use_all_cores
 
 NUM_ENVS, NUM_STEPS = 4, 128
 PASSES, MINIBATCHES = 4, 4
@@ -91,7 +92,7 @@ class Player:
 
 def train(settings: dict[str, Any]) -> None:
     """Trains once. settings: env, inputs, seed, steps and folder."""
-    torch.set_num_threads(1)
+    use_all_cores()
     torch.manual_seed(settings["seed"])
     log = Log(Path(settings["folder"]))
     player = Player(settings["env"], settings["inputs"], settings["seed"], log)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from benchmarks.learning.programs.environments import make_env
 from benchmarks.learning.programs.log import Log
+from benchmarks.learning.programs.threads import use_all_cores
 
 
 class SmallNetwork(BaseFeaturesExtractor):  # type: ignore[misc] # stable-baselines3 is only in the system's venv
@@ -58,7 +58,7 @@ class Returns(BaseCallback):  # type: ignore[misc] # stable-baselines3 is only i
 
 def train(algorithm: type[BaseAlgorithm], policy: str, settings: dict[str, Any]) -> None:
     """Trains once. settings: env, inputs, seed, steps and folder."""
-    torch.set_num_threads(1)
+    use_all_cores()
     env, inputs = settings["env"], settings["inputs"]
     options: dict[str, Any] = {}
     if inputs == "cells":
