@@ -10,6 +10,7 @@ from benchmarks.learning.tasks import Task
 from kubebeast_learner.machine.cores import num_cores
 
 GYMNASIUM = "gymnasium==1.3.0"
+OPENCV = "opencv-python-headless==4.11.0.86"
 SB3 = ("stable-baselines3==2.9.2", GYMNASIUM)
 RUN = "run"
 """Name of the folder of a run."""
@@ -64,9 +65,14 @@ SYSTEMS = (
     System(name="sb3-recurrent-ppo", command=_program("sb3_recurrent"), requirements=(*SB3, "sb3-contrib==2.9.0")),
     System(name="random", command=_program("random_policy"), requirements=(GYMNASIUM,)),
     System(
+        name="sample-factory",  # plays games of Atari alone
+        command=_program("sample_factory"),
+        requirements=("sample-factory==2.1.1", "gymnasium==0.29.1", "setuptools<81", "ale-py==0.10.1", OPENCV),
+    ),
+    System(
         name="rl-games",  # plays Pong alone
         command=_program("rl_games"),
-        requirements=("rl-games==1.6.5", "envpool==1.2.5", "opencv-python-headless==4.11.0.86", GYMNASIUM),
+        requirements=("rl-games==1.6.5", "envpool==1.2.5", OPENCV, GYMNASIUM),
     ),
     System(name="pqn", command=_program("pqn"), requirements=(GYMNASIUM,)),
 )
