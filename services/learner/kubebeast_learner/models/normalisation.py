@@ -18,7 +18,7 @@ _EPSILON = 1e-4
 _BYTES_EPSILON = (255.0 / LIMIT) ** 2
 """The same for bytes; large enough that no byte is ever beyond LIMIT."""
 _MOST_FRAMES = 256
-"""Frames of a batch that are added to the statistics of pixels: successive ones are alike."""
+"""Frames of a batch, roughly, that are added to the statistics of pixels: successive ones are alike."""
 
 
 class RunningMoments(nn.Module):
