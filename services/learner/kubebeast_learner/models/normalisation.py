@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.errors import ModelSpecError
+from kubebeast_learner.models.autocast import compute_dtype
 from kubebeast_learner.models.finite import LARGEST
 from kubebeast_learner.ranks.group import sum_over_ranks
 
@@ -19,6 +20,8 @@ _BYTES_EPSILON = (255.0 / LIMIT) ** 2
 """The same for bytes; large enough that no byte is ever beyond LIMIT."""
 _MOST_FRAMES = 256
 """Frames of a batch, roughly, that are added to the statistics of pixels: successive ones are alike."""
+_BLOCK = 1 << 18
+"""Numbers that stay in the cache of a CPU's core from one operation to the next."""
 
 
 class RunningMoments(nn.Module):
@@ -84,13 +87,26 @@ class PixelMoments(RunningMoments):
         self._has_stack = leaf.frame_stack > 1
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Normalizes uint8 [T, B, *row_shape] to float32 in [-LIMIT, LIMIT], in the memory layout of the rows."""
+        """Normalizes uint8 [T, B, *row_shape] to [-LIMIT, LIMIT], in the memory layout of the rows.
+
+        Computes in float32; the result is bfloat16 if convolutions are.
+        """
         factor = (self.variance + _BYTES_EPSILON).rsqrt()
         shift = -self.mean * factor
         if self._has_stack and rows.ndim == 5 and rows.stride(2) == 1:
             # Frames are innermost in memory, so numbers of a frame would be read in steps of one.
             shift, factor = (_interleaved(each.expand(rows.shape[2:])) for each in (shift, factor))
-        return torch.addcmul(shift, rows.float(), factor)
+        dtype = compute_dtype(self.mean)
+        if rows.device.type != "cpu" or torch.compiler.is_compiling():  # kernels there make all rows at once
+            return torch.addcmul(shift, rows.float(), factor).to(dtype)
+        flat = rows.flatten(0, 1)
+        normalised = torch.empty_like(flat, dtype=dtype)
+        num_rows = max(1, _BLOCK * torch.get_num_threads() // max(1, rows.shape[2:].numel()))
+        scratch = torch.empty_like(flat[:num_rows], dtype=torch.float32)
+        for block, of_block in zip(flat.split(num_rows), normalised.split(num_rows), strict=True):
+            floats = scratch[: len(block)].copy_(block)
+            of_block.copy_(torch.addcmul(shift, floats, factor, out=floats))
+        return normalised.unflatten(0, rows.shape[:2])
 
     def add(self, rows: Tensor, counted: Tensor) -> None:
         """See `RunningMoments.add`. Adds the newest frames of some rows, evenly spaced in time."""

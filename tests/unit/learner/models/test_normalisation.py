@@ -9,7 +9,7 @@ import torch
 from kubebeast_learner.actors.weights import copy_weights, make_replica, weights_of
 from kubebeast_learner.algorithm import Learner
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig
-from kubebeast_learner.models import ModelInputs, ModelSpecError, make_model
+from kubebeast_learner.models import ModelInputs, ModelSpecError, make_model, normalisation
 from kubebeast_learner.models.normalisation import LIMIT, ObservationNormaliser, RunningMoments
 from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, discrete, random_rollout
 from tests.unit.learner.models import user_encoders
@@ -102,6 +102,36 @@ def test_pixels_are_normalised_by_the_newest_frames(interleaved: bool) -> None:
     assert seen[..., 0].abs().max() < 1e-5
     assert seen.abs().max() <= LIMIT
     assert normaliser.of_floats((batches[0],)) == []
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("leaf", [FRAMES, Leaf((7, 9, 3), "uint8")])
+def test_pixels_are_normalised_alike_in_blocks_of_any_size(
+    interleaved: bool, leaf: Leaf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    normaliser = ObservationNormaliser([leaf], numbers=False, pixels=[0])
+    batch = torch.randint(256, (3, 5, *leaf.row_shape), dtype=torch.uint8)
+    if leaf is FRAMES:
+        batch = screens(interleaved=interleaved, rows=3)
+    normaliser.add((batch,), torch.ones(3, 5, dtype=torch.bool))
+    (at_once,) = normaliser((batch,))
+    for size in (0, 4 * math.prod(leaf.row_shape), 15 * math.prod(leaf.row_shape)):
+        monkeypatch.setattr(normalisation, "_BLOCK", size // torch.get_num_threads())
+        (seen,) = normaliser((batch,))
+        assert torch.equal(seen, at_once)
+        assert seen.stride() == at_once.stride() == batch.stride()
+
+
+def test_pixels_become_bfloat16_for_convolutions_in_bfloat16() -> None:
+    torch.manual_seed(0)
+    normaliser = ObservationNormaliser([FRAMES], numbers=False, pixels=[0])
+    batch = screens(interleaved=True)
+    normaliser.add((batch,), ALL)
+    (exact,) = normaliser((batch,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (seen,) = normaliser((batch,))
+    assert torch.equal(seen, exact.bfloat16())
 
 
 def test_pixels_of_a_large_batch_are_a_sample_of_its_rows() -> None:

@@ -77,13 +77,22 @@ def _transitions(rollout: Rollout, number: int, generator: torch.Generator) -> I
     """Yields disjoint minibatches with random transitions of every unroll, [T / number, B], without a last row."""
     length, batch_size = rollout.unroll_length, rollout.batch_size
     order = torch.rand(length, batch_size, generator=generator).argsort(dim=0).to(rollout.valid.device)
-    columns = torch.arange(batch_size, device=order.device)
-    for rows in order.tensor_split(number):
+    places = order * batch_size + torch.arange(batch_size, device=order.device)
+    for part in places.tensor_split(number):
 
-        def chosen(tensor: Tensor, rows: Tensor = rows) -> Tensor:
-            return tensor[rows, columns] if tensor.shape[0] >= length else tensor
+        def chosen(tensor: Tensor, part: Tensor = part) -> Tensor:
+            return _rows_at(part, tensor) if tensor.shape[0] >= length else tensor
 
         yield map_tensors(chosen, rollout, core_state=(), is_minibatch=True)
+
+
+def _rows_at(places: Tensor, tensor: Tensor) -> Tensor:
+    """Returns rows [t, B, ...] of a tensor [T, B, ...] in its memory layout; places: int64 [t, B], each t * B + b."""
+    # A row in the order of its memory is copied at once, other rows number by number.
+    inner = sorted(range(2, tensor.ndim), key=tensor.stride, reverse=True)
+    in_order = tensor.permute(0, 1, *inner)
+    rows = in_order.flatten(0, 1).index_select(0, places.flatten()).unflatten(0, places.shape)
+    return rows.permute(0, 1, *(2 + inner.index(dim) for dim in range(2, tensor.ndim)))
 
 
 def _unrolls(rollout: Rollout, number: int, generator: torch.Generator) -> Iterator[Rollout]:

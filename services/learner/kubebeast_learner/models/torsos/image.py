@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec
+from kubebeast_learner.models.autocast import compute_dtype
 from kubebeast_learner.models.torsos.base import Torso
 
 _TENSOR_CORE_CHANNELS = 8
@@ -90,7 +91,7 @@ class ImageTorso(Torso):
 
     def convolved(self, conv: nn.Conv2d, rows: Tensor) -> Tensor:
         """Applies `conv` to images [T, B, *row_shape]; returns [T * B, C, H, W]. uint8 pixels are scaled to [0, 1]."""
-        images = self.image.to_nchw(rows, _compute_dtype(conv.weight))
+        images = self.image.to_nchw(rows, compute_dtype(conv.weight))
         # The few weights are scaled instead of the many pixels; bfloat16 holds 0 to 255 exactly.
         weight = conv.weight / 255 if rows.dtype == torch.uint8 else conv.weight
         if images.is_cuda and images.dtype == torch.bfloat16:
@@ -112,9 +113,3 @@ def _colour_axes(shape: tuple[int, ...]) -> str | None:
     if last < min(first, middle) or first == middle:
         return "hwc"
     return "chw" if first < min(middle, last) or middle == last != first else None
-
-
-def _compute_dtype(weight: Tensor) -> torch.dtype:
-    """Returns the dtype in which a layer with this weight computes: autocast's if enabled, else the weight's own."""
-    device_type = weight.device.type
-    return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype
