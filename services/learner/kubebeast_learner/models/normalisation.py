@@ -103,10 +103,11 @@ class PixelMoments(RunningMoments):
         normalised = torch.empty_like(flat, dtype=dtype)
         num_rows = max(1, _BLOCK * torch.get_num_threads() // max(1, rows.shape[2:].numel()))
         scratch = torch.empty_like(flat[:num_rows], dtype=torch.float32)
-        for block, of_block in zip(flat.split(num_rows), normalised.split(num_rows), strict=True):
+        for begin in range(0, len(flat), num_rows):
+            block = flat[begin : begin + num_rows]
             floats = scratch[: len(block)].copy_(block)
-            of_block.copy_(torch.addcmul(shift, floats, factor, out=floats))
-        return normalised.unflatten(0, rows.shape[:2])
+            normalised[begin : begin + num_rows] = torch.addcmul(shift, floats, factor, out=floats)
+        return normalised.view(rows.shape)
 
     def add(self, rows: Tensor, counted: Tensor) -> None:
         """See `RunningMoments.add`. Adds the newest frames of some rows, evenly spaced in time."""

@@ -91,7 +91,7 @@ def _rows_at(places: Tensor, tensor: Tensor) -> Tensor:
     # A row in the order of its memory is copied at once, other rows number by number.
     inner = sorted(range(2, tensor.ndim), key=tensor.stride, reverse=True)
     in_order = tensor.permute(0, 1, *inner)
-    rows = in_order.flatten(0, 1).index_select(0, places.flatten()).unflatten(0, places.shape)
+    rows = in_order.flatten(0, 1).index_select(0, places.flatten()).view(*places.shape, *in_order.shape[2:])
     return rows.permute(0, 1, *(2 + inner.index(dim) for dim in range(2, tensor.ndim)))
 
 
