@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.errors import ModelSpecError
-from kubebeast_learner.models.autocast import compute_dtype
+from kubebeast_learner.machine.autocast import compute_dtype
 from kubebeast_learner.models.finite import LARGEST
 from kubebeast_learner.ranks.group import sum_over_ranks
 

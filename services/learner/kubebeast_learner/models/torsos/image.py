@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec
-from kubebeast_learner.models.autocast import compute_dtype
+from kubebeast_learner.machine.autocast import compute_dtype
 from kubebeast_learner.models.torsos.base import Torso
 
 _TENSOR_CORE_CHANNELS = 8
