@@ -48,6 +48,9 @@ class RunConfig:
     """Name of the run; an existing run is resumed. If empty, the name is made from the date."""
     savedir: Path = Path("~/logs/kubebeast")
     """Folder that holds the runs; each run writes to savedir/xpid."""
+    init_from: str = ""
+    """Weights that a new run begins with, as far as its layers have the same names and shapes: a run, with @step for an
+    older checkpoint, or a file. An existing run is resumed with its own."""
     total_steps: int = 100_000
     """Env-steps (decisions of the agent) to train for."""
     seed: int = 1

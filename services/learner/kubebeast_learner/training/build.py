@@ -16,6 +16,7 @@ from kubebeast_learner.models import Model, ModelSpecError, describe_inputs, mak
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
+from kubebeast_learner.run.initial_weights import InitialWeights, table_of, take_weights
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.training.sizes import check_memory
 
@@ -69,21 +70,26 @@ def assemble_learner(
     saved: tuple[str, Checkpoint] | None,
     place: Place = ALONE,
     model: Model | None = None,
+    initial: InitialWeights | None = None,
 ) -> Learner:
     """Returns the learner for the environment `spec`, with the state of the checkpoint if there is one.
 
     Args:
         saved: Place and content of the checkpoint, or None.
         model: A result of assemble_model, which is called if this is None.
+        initial: Weights that a model without a checkpoint begins with, as far as they fit.
 
     Raises:
-        ConfigError: As in assemble_model, and if the device does not exist or the checkpoint is of another
-            environment.
+        ConfigError: As in assemble_model, and if the device does not exist, the checkpoint is of another
+            environment, or no initial weights fit.
         CheckpointError: If the state of the checkpoint does not fit the learner.
     """
     run = config.run
     device = choose_device(run.device, place)
     model = model or assemble_model(config, spec, place)
+    if initial is not None and saved is None:
+        rows = take_weights(model, initial)
+        logger.info("the weights of %s, step %d, by layer:\n%s", initial.place, initial.step, table_of(rows))
     uses_graphs = should_use_graphs(config, device)
     learner = Learner(
         model,

@@ -9,12 +9,9 @@ import logging
 import math
 import shlex
 import threading
-from collections.abc import Mapping
 
 from kubebeast_common.cli.settings import as_settings
-from kubebeast_common.spec.env_config import EnvConfig
 from kubebeast_common.spec.env_spec import EnvSpec
-from kubebeast_common.volume import is_full
 from kubebeast_learner.actors.base import Actors
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import empty_rollout
@@ -22,29 +19,27 @@ from kubebeast_learner.algorithm.options.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
-from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
-from kubebeast_learner.models import Model
-from kubebeast_learner.models.finite import not_finite_in
 from kubebeast_learner.profiling.timer import StepTimer, Timer
 from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
-from kubebeast_learner.run.checkpoint import CheckpointStore, rng_state
+from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.facts import describe_run
+from kubebeast_learner.run.initial_weights import InitialWeights
 from kubebeast_learner.run.snapshot import Snapshot
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
-from kubebeast_learner.training.facts import describe_run
 from kubebeast_learner.training.failed_episodes import FailedEpisodes, remark
 from kubebeast_learner.training.meeting import Met, meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
 from kubebeast_learner.training.run_folder import RunFolder
+from kubebeast_learner.training.saving import Saving
 from kubebeast_learner.training.uploads import Uploads
-from kubebeast_runs.files.room import RoomWait
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
 
@@ -84,35 +79,46 @@ class Training:
         self._monitor = monitor
         self._tasks = config.tasks.tasks
         self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks, log_info=config.run.log_info)
+        self._saving = Saving(
+            config,
+            store,
+            run_log,
+            actors=actors,
+            stats=self._stats,
+            monitor=monitor,
+            is_enabled=place.is_first and not config.run.disable_checkpoint,
+        )
         self._place = place
         self._turns = monitor.turns = Turns(place.num_ranks, patience_s)
         monitor.note_files(run_log.folder if place.is_first else None, run_log.failures.counts)
         self._news = Timer(NEWS_INTERVAL_S)
         self._replay: ReplayBuffer | None = None
         self._uploads: Uploads
-        self._first_step = self._saved_step = 0
+        self._first_step = 0
         self._has_begun = False
-        self._saved_configs: Mapping[str, EnvConfig] = {}
         self._failed_episodes = FailedEpisodes()
         self.decided: Met[TrainingConfig] | None = None
         """After `run`: the environment, if it has decided on settings and nothing was trained; else None."""
 
-    def run(self, stop: threading.Event, saved: tuple[str, Checkpoint] | None) -> None:
+    def run(
+        self, stop: threading.Event, saved: tuple[str, Checkpoint] | None, initial: InitialWeights | None = None
+    ) -> None:
         """Trains until total_steps or `stop`, then drains the actors and saves a checkpoint; or only meets the
         environment, if that decides on settings.
 
         On an error it saves one and raises; if the training has diverged and there are checkpoints, none is added.
-        `saved` is place and state of the checkpoint to resume, or None for a fresh start. Raises ConfigError if the
-        settings do not fit the environment or the checkpoint, ActorsError, CheckpointError, DivergedError,
-        InferenceError, NotEnoughMemoryError, OSError, RankLostError and RunFolderError.
+        `saved` is place and state of the checkpoint to resume, or None for a fresh start, with `initial` weights if
+        there are any. Raises ConfigError if the settings do not fit the environment, the checkpoint or the weights,
+        ActorsError, CheckpointError, DivergedError, InferenceError, NotEnoughMemoryError, OSError, RankLostError and
+        RunFolderError.
         """
         run = self._config.run
         if saved is not None:
             place, checkpoint = saved
             with taking_over(place, "stats"):
                 self._stats.load_state_dict(checkpoint.stats, checkpoint.step, checkpoint.env_spec.env_id)
-            self._first_step = self._saved_step = checkpoint.step
-            self._saved_configs = checkpoint.task_configs
+            self._first_step = checkpoint.step
+            self._saving.resume(checkpoint)
             logger.info("resuming %s at step %d of %d", place, checkpoint.step, run.total_steps)
             if checkpoint.step >= run.total_steps:
                 text = "the run has made %d steps and total_steps is %d: nothing is left, give a larger --total-steps"
@@ -122,13 +128,13 @@ class Training:
                 return
         if self._config.recipe.note:
             logger.info("%s", self._config.recipe.note)
-        if not wait_for_room(self._room(), self._monitor, stop):
+        if not wait_for_room(self._saving.room(), self._monitor, stop):
             return
         met = meet_environment(self._config, self._actors, self._monitor, self._place, POLL_MS, stop)
         if met is not None and met.config is not self._config:
             self.decided = met
         elif met is not None:
-            self._train(met.spec, met.model, saved, stop)
+            self._train(met, saved, initial, stop)
 
     @property
     def is_complete(self) -> bool:
@@ -152,14 +158,18 @@ class Training:
             lines.append(f"play it: kubebeast eval {where}")
         return "\n".join(lines)
 
-    def _train(self, spec: EnvSpec, model: Model, saved: tuple[str, Checkpoint] | None, stop: threading.Event) -> None:
-        learner = assemble_learner(self._config, spec, saved, self._place, model)
+    def _train(
+        self,
+        met: Met[TrainingConfig],
+        saved: tuple[str, Checkpoint] | None,
+        initial: InitialWeights | None,
+        stop: threading.Event,
+    ) -> None:
+        spec, learner = met.spec, assemble_learner(self._config, met.spec, saved, self._place, met.model, initial)
         run, batch = self._config.run, self._config.steps_per_batch
         if run.total_steps < batch:
-            text = (
-                "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update is all"
-            )
-            logger.warning(text, run.total_steps, batch)
+            text = "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update"
+            logger.warning(f"{text} is all", run.total_steps, batch)
         seed = self._place.seed(run.seed) + learner.version  # a resumed run must not repeat its earlier draws
         self._replay = make_replay(self._config.replay, self._config.rollout.batch_size, seed)
         self._empty = empty_rollout(learner.model, spec.observation)
@@ -177,12 +187,12 @@ class Training:
             self._actors.drain(finished=self._stats.step >= self._config.run.total_steps)
         except Exception as error:
             has_diverged = isinstance(error, DivergedError)
-            if has_diverged and self._store.checkpoints():
+            if has_diverged and self._saving.has_checkpoint:
                 logger.error("no checkpoint of a training that has diverged: those from before stay")
             else:
-                self._save(learner, spec, failing=True)
+                self._saving.save(learner, spec, failing=True)
             raise
-        self._save_last(learner, spec, stop)
+        self._saving.save_last(learner, spec, stop, is_complete=self.is_complete)
         self._actors.stop()
 
     def _begin(self, spec: EnvSpec) -> None:
@@ -190,12 +200,6 @@ class Training:
         self._has_begun = True
         self._run_log.record(as_settings(self._config), describe_run(self._config))
         self._run_log.note_environment(spec.env_id, spec.to_plain()["env_config"])
-
-    def _room(self) -> RoomWait | None:
-        """Returns the check for room for the next checkpoint; None if this rank writes none."""
-        if not self._place.is_first or self._config.run.disable_checkpoint:
-            return None
-        return RoomWait(self._run_log.folder, self._store.newest_size())
 
     def _loop(self, learner: Learner, spec: EnvSpec, stop: threading.Event, profiler: Profiler) -> None:
         run = self._config.run
@@ -222,7 +226,7 @@ class Training:
                 self._progress.show(self._snapshot())
             if save.is_due():
                 failures = self._stats.checkpoint_failures
-                self._save(learner, spec)
+                self._saving.save(learner, spec)
                 if self._stats.checkpoint_failures > failures:
                     save.hasten(RETRY_SAVE_S)
         self._tell_news()
@@ -293,57 +297,3 @@ class Training:
         snapshot = self._snapshot()
         self._failed_episodes.note(snapshot)
         self._run_log.log(snapshot.columns() | self._stats.take_new_episodes())
-
-    def _save_last(self, learner: Learner, spec: EnvSpec, stop: threading.Event) -> None:
-        """Saves the final checkpoint. If the run is complete, it waits for room on a full volume until `stop`.
-
-        Raises OSError if it cannot be saved.
-        """
-        try:
-            self._save(learner, spec, final=True)
-        except OSError as error:
-            room = self._room()
-            if not is_full(error) or not self.is_complete or room is None or room.look():
-                raise
-            if not room.wait(stop, self._monitor.note_turn):
-                raise
-            self._save(learner, spec, final=True)
-
-    def _save(self, learner: Learner, spec: EnvSpec, *, final: bool = False, failing: bool = False) -> None:
-        """Saves new progress, on the first rank only.
-
-        Failed writes are logged and counted; with `final` they also raise OSError. State that is not finite is never
-        saved: it raises DivergedError or, with `failing`, is logged.
-        """
-        has_nothing_new = self._stats.step == self._saved_step
-        if not self._place.is_first or self._config.run.disable_checkpoint or has_nothing_new:
-            return
-        checkpoint = Checkpoint(
-            step=self._stats.step,
-            env_spec=spec,
-            config=as_settings(self._config),
-            learner=learner.state_dict(),
-            task_configs={**self._saved_configs, **self._actors.task_configs()},
-            env_statistics=list(self._actors.env_statistics()),
-            rng=rng_state(),
-            stats=self._stats.state_dict(),
-        )
-        if found := not_finite_in(checkpoint.learner):
-            self._stats.note_failed_checkpoint()
-            reason = f"checkpoint at step {self._stats.step} not saved, those from before stay: {found}"
-            if not failing:
-                raise DivergedError(reason)
-            logger.error("%s", reason)
-            return
-        try:
-            with self._monitor.saving(), eager(learner.device):
-                written = self._store.save(checkpoint.to_plain())
-        except OSError as error:
-            self._stats.note_failed_checkpoint()
-            logger.error("checkpoint at step %d not saved: %s", self._stats.step, error)
-            if final:
-                raise
-        else:
-            self._saved_step = self._stats.step
-            self._stats.note_checkpoint(written.num_bytes)
-            logger.info("saved %s", written.place)

@@ -24,6 +24,7 @@ from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.group import RankLostError, first_ranks
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
+from kubebeast_learner.run.initial_weights import InitialWeights, read_initial
 from kubebeast_learner.run.own_trackers import load_trackers
 from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.training.deciding import keep_decided
@@ -61,6 +62,8 @@ class Run(Generic[ConfigT]):
     store: CheckpointStore
     saved: tuple[str, Checkpoint] | None
     """Path and state of the checkpoint to resume; None for a new run."""
+    initial: InitialWeights | None
+    """Weights that a new run begins with; None if no setting names them."""
     monitor: Monitor
     """State of the training, for other threads."""
 
@@ -105,10 +108,14 @@ def open_run(
         saved = first_ranks(_load_newest(store) if place.is_first else None)
         if saved is not None:
             config = keep_decided(config, saved[1].config, saved[1].env_spec)
+        is_warm = saved is None and config.run.init_from
+        initial = first_ranks(
+            read_initial(config.run.init_from, config.run.savedir) if place.is_first and is_warm else None
+        )
         cores = num_cores() // place.num_local_ranks - num_local_processes(config)
         torch.set_num_threads(config.run.learner_threads or num_threads(device, cores))
         _settle(config, saved)
-        run = Run(process, config, log, store, saved, monitor or Monitor())
+        run = Run(process, config, log, store, saved, initial, monitor or Monitor())
         run.monitor.num_crashes = log.num_crashes
         yield run
         log.successful = True
@@ -139,7 +146,7 @@ def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> bool:
             place=place,
             patience_s=run.process.patience_s,
         )
-        training.run(stop, run.saved)
+        training.run(stop, run.saved, run.initial)
         if training.decided is not None:
             run.process.decide(training.decided)
             return False

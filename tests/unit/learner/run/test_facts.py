@@ -5,7 +5,7 @@ import json
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import LearnerConfig, MonoConfig
 from kubebeast_learner.config.recipe_choice import RecipeChoice
-from kubebeast_learner.training.facts import describe_run
+from kubebeast_learner.run.facts import describe_run
 
 
 def test_a_run_records_the_defaults_of_its_command_and_its_recipe() -> None:
