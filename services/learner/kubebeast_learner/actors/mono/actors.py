@@ -53,6 +53,7 @@ class MonoActors:
         self._is_batch_due = True
         """True if the blocks of the next batch have not been ordered yet."""
         self._ready: deque[Filled] = deque()
+        self._used_up: list[Filled] = []
         self._saved_statistics = _read_statistics(statistics)
         self._statistics: dict[int, tuple[Statistics, ...]] = {}
         """Newest statistics of each group of environments, by index."""
@@ -113,10 +114,12 @@ class MonoActors:
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         deadline = time.monotonic() + timeout_ms / 1000
+        self._give_back()
         if self._is_batch_due:
             self._feed.begin_batch(self._weights.version)
             self._is_batch_due = False
         while not self._fill_batch():
+            self._give_back()
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return None
@@ -235,10 +238,17 @@ class MonoActors:
             self._counts["inference_batches"] += self._layout.unroll_length
             self._counts["inference_rows"] += self._layout.unroll_length * part.group_size
 
-    def _fill_batch(self) -> bool:
-        """Adds the oldest columns to the batch; returns True if it is full. A block that is used up goes back to its
-        actor at once: all blocks together may hold too little for a batch.
+    def _give_back(self) -> None:
+        """Gives blocks that are used up back to their actors. Not during the update on them, as the actors would fill
+        them with weights that are two updates old when it is their turn; but as soon as a batch lacks unrolls, since
+        all blocks together may hold too little for it.
         """
+        for used in self._used_up:
+            self._feed.give_back(used.process, used.number)
+        self._used_up.clear()
+
+    def _fill_batch(self) -> bool:
+        """Adds the oldest columns to the batch; returns True if it is full."""
         while self._ready and self._num_filled < self._fresh_batch_size:
             ready = self._ready[0]
             room = self._fresh_batch_size - self._num_filled
@@ -249,7 +259,7 @@ class MonoActors:
             if not ready.columns:
                 self._ready.popleft()
                 self._episodes += ready.episodes
-                self._feed.give_back(ready.process, ready.number)
+                self._used_up.append(ready)
         is_full = self._num_filled == self._fresh_batch_size
         if is_full:
             self._num_filled = 0
