@@ -1,7 +1,7 @@
 """Process of `kubebeast mono`: training on one machine."""
 
 from kubebeast_learner.actors.mono.actors import MonoActors
-from kubebeast_learner.actors.mono.parts import num_processes
+from kubebeast_learner.actors.mono.parts import num_busy_processes
 from kubebeast_learner.config import MonoConfig
 from kubebeast_learner.training import run as training
 from kubebeast_learner.training.process import open_process
@@ -14,7 +14,7 @@ def train(config: MonoConfig) -> int:
         is_done = False
         while not is_done:
             with (
-                open_run(process, num_local_processes=num_processes) as run,
+                open_run(process, num_local_processes=num_busy_processes) as run,
                 MonoActors(
                     run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else ()
                 ) as actors,

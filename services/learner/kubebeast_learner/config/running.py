@@ -80,7 +80,7 @@ class RunConfig:
     """Format of the log: auto is text on a terminal and JSON lines elsewhere."""
     learner_threads: int = 0
     """Threads of one torch operation on the CPU; 0 leaves one core for every local env-server, at least 1 and at most 4
-    threads, and is 1 if the device is a GPU."""
+    threads, and is 1 if the device is a GPU or the model is small."""
     profile: bool = False
     """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
@@ -252,8 +252,9 @@ class ActorProcessesConfig(LocalEnvsConfig):
     num_actor_processes: int = 0
     """Number of processes; each runs its share of num_actors. 0 means one for every core, at most num_actors."""
     num_buffers: int = 0
-    """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
-    or more if a training batch needs more."""
+    """Unrolls in shared memory, rounded up to the same number for every environment and at least a batch; 0 means two
+    for every environment, or more if a training batch needs more. With no more than a batch, environments wait during
+    updates, and all data are from the newest weights."""
 
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)

@@ -2,6 +2,8 @@
 
 import logging
 
+import torch
+
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.loss_choice import check_loss
@@ -22,6 +24,9 @@ from kubebeast_learner.training.sizes import check_memory
 
 logger = logging.getLogger(__name__)
 
+MIN_SHARED_WEIGHTS = 500_000
+"""Smallest model whose operations several threads share by default: shorter ones gain nothing, and lose much if another
+program has the core of one thread, as the others wait for it after every operation."""
 _CLIPPING = {
     "abs_one": "; the loss clips rewards to [-1, 1]",
     "soft_asymmetric": "; the loss squeezes rewards into (-1.5, 5)",
@@ -90,6 +95,8 @@ def assemble_learner(
     if initial is not None and saved is None:
         rows = take_weights(model, initial)
         logger.info("the weights of %s, step %d, by layer:\n%s", initial.place, initial.step, table_of(rows))
+    if run.learner_threads == 0 and sum(weight.numel() for weight in model.parameters()) < MIN_SHARED_WEIGHTS:
+        torch.set_num_threads(1)
     uses_graphs = should_use_graphs(config, device)
     learner = Learner(
         model,

@@ -22,7 +22,13 @@ from kubebeast_learner.actors.mono.actor import ActorTask, Seeds
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
 from kubebeast_learner.actors.mono.feed import Feed, Filled, FreeFeed, LagFeed
-from kubebeast_learner.actors.mono.parts import Part, make_schedule, parts_of, require_whole_environments
+from kubebeast_learner.actors.mono.parts import (
+    Part,
+    make_schedule,
+    parts_of,
+    require_whole_environments,
+    waits_for_updates,
+)
 from kubebeast_learner.actors.mono.shared_memory import shared_memory
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
@@ -45,6 +51,7 @@ class MonoActors:
         )
         self._config = config
         self._folder = folder
+        self._waits_for_updates = waits_for_updates(config)
         self._fresh_batch_size = config.replay.num_fresh(config.rollout.batch_size)
         self._spec_process: SpecProcess | None = None
         self._parts: list[Part] = []
@@ -114,12 +121,13 @@ class MonoActors:
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         deadline = time.monotonic() + timeout_ms / 1000
-        self._give_back()
         if self._is_batch_due:
+            self._give_back()
             self._feed.begin_batch(self._weights.version)
             self._is_batch_due = False
         while not self._fill_batch():
-            self._give_back()
+            if not self._waits_for_updates or len(self._used_up) == sum(part.num_blocks for part in self._parts):
+                self._give_back()
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return None
@@ -239,9 +247,9 @@ class MonoActors:
             self._counts["inference_rows"] += self._layout.unroll_length * part.group_size
 
     def _give_back(self) -> None:
-        """Gives blocks that are used up back to their actors. Not during the update on them, as the actors would fill
-        them with weights that are two updates old when it is their turn; but as soon as a batch lacks unrolls, since
-        all blocks together may hold too little for it.
+        """Gives blocks that are used up back to their actors. Not during the update on them: the actors would fill
+        them with weights that are two updates old when it is their turn. But while a batch lacks unrolls, since all
+        blocks together may hold too little for it; if actors wait for updates, not before all are used up.
         """
         for used in self._used_up:
             self._feed.give_back(used.process, used.number)

@@ -61,8 +61,21 @@ def require_whole_environments(config: MonoConfig, num_agents: int) -> int:
     return num_envs
 
 
+def num_busy_processes(config: MonoConfig) -> int:
+    """Returns the number of processes that compute during updates."""
+    return 0 if waits_for_updates(config) else num_processes(config)
+
+
+def waits_for_updates(config: MonoConfig) -> bool:
+    """Returns True if all environments wait during updates, as the next batch is played with the new weights."""
+    num_unrolls = num_blocks(config) * config.actors.num_actors
+    return config.actors.lag == 0 or num_unrolls <= config.replay.num_fresh(config.rollout.batch_size)
+
+
 def num_blocks(config: MonoConfig) -> int:
-    """Returns the blocks per process: enough for num_buffers unrolls, and for a batch while every actor fills one."""
-    num_actors, batch_size = config.actors.num_actors, config.rollout.batch_size
-    wanted = config.actors.num_buffers or 2 * num_actors
-    return max(-(-wanted // num_actors), 1 + -(-batch_size // num_actors), 2)
+    """Returns the blocks per process: enough for num_buffers unrolls and for a batch; by default, also enough to play
+    the next batch during an update.
+    """
+    num_actors, num_buffers = config.actors.num_actors, config.actors.num_buffers
+    for_batch = -(-config.rollout.batch_size // num_actors)
+    return max(-(-num_buffers // num_actors), for_batch) if num_buffers else max(2, for_batch + 1)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kubebeast_learner.actors.mono.actors import MonoActors
-from kubebeast_learner.actors.mono.parts import parts_of
-from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig
+from kubebeast_learner.actors.mono.parts import num_blocks, num_busy_processes, parts_of
+from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig, RolloutConfig
 
 
 def config(num_actors: int, num_actor_processes: int) -> MonoConfig:
@@ -31,6 +31,33 @@ def test_agents_of_an_environment_are_in_one_process(
 def test_agents_that_are_no_whole_environments_are_refused(num_actors: int) -> None:
     with pytest.raises(ConfigError, match=rf"num_actors = {num_actors}: counts agents, .* multiple of the 3 of Team"):
         parts_of(config(num_actors, 1), 3, None)
+
+
+@pytest.mark.parametrize(
+    ("num_actors", "num_buffers", "batch_size", "expected"),
+    [
+        (16, 0, 16, 2),
+        (16, 0, 40, 4),
+        (16, 16, 16, 1),
+        (16, 17, 16, 2),
+        (48, 16, 16, 1),
+        (8, 16, 16, 2),
+        (16, 16, 32, 2),
+    ],
+)
+def test_blocks_hold_the_buffers_and_a_batch(num_actors: int, num_buffers: int, batch_size: int, expected: int) -> None:
+    actors = ActorProcessesConfig(num_actors=num_actors, num_buffers=num_buffers)
+    assert num_blocks(MonoConfig(actors=actors, rollout=RolloutConfig(batch_size=batch_size))) == expected
+
+
+@pytest.mark.parametrize(
+    ("num_buffers", "lag", "expected"), [(0, None, 3), (16, None, 0), (17, None, 3), (0, 0, 0), (0, 1, 3)]
+)
+def test_environments_that_wait_for_updates_leave_their_cores_to_the_learner(
+    num_buffers: int, lag: int | None, expected: int
+) -> None:
+    actors = ActorProcessesConfig(num_actors=16, num_actor_processes=3, num_buffers=num_buffers, lag=lag)
+    assert num_busy_processes(MonoConfig(actors=actors, rollout=RolloutConfig(batch_size=16))) == expected
 
 
 def test_saved_statistics_that_are_not_finite_do_not_keep_a_run_from_going_on(
