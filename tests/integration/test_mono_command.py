@@ -119,12 +119,12 @@ def test_a_killed_actor_process_is_replaced_and_training_goes_on(tmp_path: Path)
             pass
 
 
-@pytest.mark.parametrize(("num_processes", "num_buffers", "most"), [(1, 0, 1.0), (2, 4, 0.0)])
-def test_data_are_as_new_as_the_buffers_allow_if_updates_are_slow(
-    num_processes: int, num_buffers: int, most: float, tmp_path: Path
+@pytest.mark.parametrize(("num_processes", "flag", "most"), [(1, "", 1.0), (2, "--wait-for-updates", 0.0)])
+def test_data_are_at_most_one_update_old_if_updates_are_slow(
+    num_processes: int, flag: str, most: float, tmp_path: Path
 ) -> None:
     size = ["--num-actors=4", "--unroll-length=32", "--batch-size=4", f"--num-actor-processes={num_processes}"]
-    size += [f"--num-buffers={num_buffers}"]
+    size += [flag] if flag else []
     process = run(training_command("mono", tmp_path, *size, "--passes=10", "--minibatches=8", "--total-steps=5000"))
     assert process.returncode == 0, process.stderr
     lags = [float(row["policy_lag"]) for row in rows(tmp_path / "run") if row["policy_lag"]]

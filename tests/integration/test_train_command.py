@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.training_process import checkpoint_steps, command, run, training_command
+from harness.processes.training_process import checkpoint_steps, command, rows, run, training_command
 
 
 @pytest.mark.parametrize("flag", ["--num-inference-threads=2", "--inference-device=cpu,cpu:0"])
@@ -13,6 +13,15 @@ def test_threads_and_devices_of_inference_share_the_memory(flag: str, tmp_path: 
     process = run(training_command("train", tmp_path, "--total-steps=800", "--use-lstm", flag))
     assert process.returncode == 0, process.stderr
     assert checkpoint_steps(tmp_path / "run")[0] >= 800
+
+
+def test_env_servers_wait_for_updates(tmp_path: Path) -> None:
+    size = ("--num-actors=4", "--num-servers=1", "--unroll-length=64", "--batch-size=4")
+    flags = ("--passes=10", "--minibatches=8", "--total-steps=5000", "--wait-for-updates")
+    process = run(training_command("train", tmp_path, *size, *flags))
+    assert process.returncode == 0, process.stderr
+    lags = [float(row["policy_lag"]) for row in rows(tmp_path / "run") if row["policy_lag"]]
+    assert lags and max(lags) < 1.0, "without the wait it is 2 and more"
 
 
 def test_a_long_temporary_folder_falls_back_to_loopback(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Inference threads, which answer batches of rows with sampled actions."""
 
 import logging
+import threading
 from typing import TYPE_CHECKING
 
 import torch
@@ -37,12 +38,13 @@ class InferenceWorker(PoolThread):
         seed: int = 0,
         use_graphs: bool = False,
         compile: bool = False,
+        may_answer: threading.Event | None = None,
     ) -> None:
         """core_states: None for models without a recurrent core. frames: None if the pool gives whole stacks.
         seed: seed of the action sampling, different for each worker. use_graphs: runs the model by CUDA graphs; only
-        on a GPU, with both tables on it. compile: compiles the convolutions of the graphs.
+        on a GPU, with both tables on it. compile: compiles the convolutions of the graphs. may_answer: see PoolThread.
         """
-        super().__init__(pool, device)
+        super().__init__(pool, device, may_answer)
         self._weights = weights
         generator = torch.Generator(self._device).manual_seed(seed)
         self._eager = EagerRunner(self._device, generator, core_states, frames)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
 
 _POLL_MS = 100
-"""Interval in milliseconds at which an idle thread checks for a stop."""
+"""Interval in milliseconds at which a thread that waits checks for a stop."""
 
 
 class InferencePool(Protocol):
@@ -34,13 +34,16 @@ class PoolThread(threading.Thread, ABC):
     The first error ends the thread; `raise_error` and `stop` raise it.
     """
 
-    def __init__(self, pool: InferencePool, device: torch.device | str) -> None:
-        """device: that of the model."""
+    def __init__(
+        self, pool: InferencePool, device: torch.device | str, may_answer: threading.Event | None = None
+    ) -> None:
+        """device: that of the model. may_answer: batches wait while it is not set; None answers all at once."""
         super().__init__(name="inference", daemon=True)
         self.stopping = threading.Event()
         """Set by `stop`."""
         self._pool = pool
         self._device = torch.device(device)
+        self._may_answer = may_answer
         self._error: BaseException | None = None
 
     def stop(self, timeout_s: float = 10.0) -> None:
@@ -80,6 +83,8 @@ class PoolThread(threading.Thread, ABC):
         # The batch is freed with the call: the next one is gathered into its memory, which the caches still hold.
         batch = self._pool.next_inference(_POLL_MS)
         if batch is not None:
+            while not (self._may_answer is None or self._may_answer.wait(_POLL_MS / 1000) or self.stopping.is_set()):
+                pass
             with span("inference"):
                 self._answer(batch)
 

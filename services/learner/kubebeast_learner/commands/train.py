@@ -66,15 +66,16 @@ def train(config: TrainConfig) -> int:
         return launch(config.fleet.num_learners, ["train", f"--recipe={config.recipe}", *flags])
     of_rank(config, place)  # raises before the run's folder is touched
 
-    def num_servers(config: TrainConfig) -> int:
-        return share_of_fleet(config.fleet, place).num_servers
+    def num_busy_servers(config: TrainConfig) -> int:
+        waits = config.rollout.wait_for_updates and config.fleet.lag is None
+        return 0 if waits else share_of_fleet(config.fleet, place).num_servers
 
     with private_address() as private, open_process(config, place, config.ranks) as process:
         address = place.address(config.pool.address) or private
         is_done = False
         while not is_done:
             with (
-                open_run(process, num_local_processes=num_servers, monitor=_monitor(config.ranks, place)) as run,
+                open_run(process, num_local_processes=num_busy_servers, monitor=_monitor(config.ranks, place)) as run,
                 _open_actors(run, address, make_fleet=partial(_local_fleet, run)) as actors,
             ):
                 is_done = training.train(run, actors, linger=config.pool.linger)

@@ -54,7 +54,7 @@ _FRAMES: Mapping[str, object] = {
     # Three passes, as each costs a network with convolutions much; what moves stands out (docs/design/recipes.md).
     **_PASSES,
     # The environments wait during updates: after 24 gradient steps, data of the weights before are of little use.
-    "num_buffers": 16,
+    "wait_for_updates": True,
     "learning_rate": 0.0003,
     "passes": 3,
     "normalise_images": True,

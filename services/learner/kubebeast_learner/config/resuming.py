@@ -57,7 +57,7 @@ RESUMING = (
         True,
         "From the next update on. The baseline first has to adapt to a new discounting, scale or clipping of rewards.",
     ),
-    _alike("unroll_length batch_size", True, "Unfinished unrolls are repeated in any case."),
+    _alike("unroll_length batch_size wait_for_updates", True, "Unfinished unrolls are repeated in any case."),
     _alike("passes minibatches", True, "From the next update on."),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
     _alike(

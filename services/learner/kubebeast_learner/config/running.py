@@ -35,6 +35,9 @@ class RolloutConfig:
     """Transitions in an unroll (T)."""
     batch_size: int = 8
     """Unrolls in a training batch (B)."""
+    wait_for_updates: bool = False
+    """Let the environments wait during updates, so that all data are from the newest weights, for several passes over
+    each batch. Without it, the next batch is played meanwhile. A run with a lag keeps that lag."""
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "unroll_length", "batch_size")
@@ -252,9 +255,8 @@ class ActorProcessesConfig(LocalEnvsConfig):
     num_actor_processes: int = 0
     """Number of processes; each runs its share of num_actors. 0 means one for every core, at most num_actors."""
     num_buffers: int = 0
-    """Unrolls in shared memory, rounded up to the same number for every environment and at least a batch; 0 means two
-    for every environment, or more if a training batch needs more. With no more than a batch, environments wait during
-    updates, and all data are from the newest weights."""
+    """Unrolls in shared memory, rounded up to the same number for every environment; 0 means two for every environment,
+    or more if a training batch needs more."""
 
     def __post_init__(self) -> None:
         LocalEnvsConfig.__post_init__(self)

@@ -138,6 +138,28 @@ def test_rows_are_valued_as_those_of_their_task(pool: FakePool) -> None:
             np.testing.assert_allclose(reply.baseline[row], output.baseline[0, row], rtol=1e-4, atol=1e-5)
 
 
+def test_rows_wait_until_they_may_be_answered_and_get_the_weights_of_then(pool: FakePool) -> None:
+    may_answer = threading.Event()
+    worker, weights = make_worker(pool, make_mlp(A), may_answer=may_answer)
+    pool.batches.put(batch := FakeBatch(pool.replies, np.array([0], np.int32), *[np.array([False])] * 2))
+    while not pool.batches.empty():  # the worker has it
+        pass
+    weights.publish(2)
+    assert pool.replies.empty()
+    may_answer.set()
+    assert batch.replies.get(timeout=TIMEOUT_S).policy_version == 2
+    worker.stop()
+
+
+def test_a_worker_ends_while_rows_wait(pool: FakePool) -> None:
+    worker, _ = make_worker(pool, make_mlp(A), may_answer=threading.Event())
+    pool.batches.put(FakeBatch(pool.replies, np.array([0], np.int32), *[np.array([False])] * 2))
+    while not pool.batches.empty():
+        pass
+    worker.stop()
+    assert not worker.is_alive()
+
+
 def test_newly_published_weights_act_at_once(pool: FakePool) -> None:
     model = make_mlp(A)
     assert isinstance(model, ActorCritic)

@@ -68,14 +68,17 @@ def num_busy_processes(config: MonoConfig) -> int:
 
 def waits_for_updates(config: MonoConfig) -> bool:
     """Returns True if all environments wait during updates, as the next batch is played with the new weights."""
-    num_unrolls = num_blocks(config) * config.actors.num_actors
-    return config.actors.lag == 0 or num_unrolls <= config.replay.num_fresh(config.rollout.batch_size)
+    lag = config.actors.lag
+    return config.rollout.wait_for_updates if lag is None else lag == 0
 
 
 def num_blocks(config: MonoConfig) -> int:
-    """Returns the blocks per process: enough for num_buffers unrolls and for a batch; by default, also enough to play
-    the next batch during an update.
+    """Returns the blocks per process: enough for a batch if environments wait for updates; else enough for num_buffers
+    unrolls, and for a batch while every actor fills one.
     """
-    num_actors, num_buffers = config.actors.num_actors, config.actors.num_buffers
+    num_actors = config.actors.num_actors
     for_batch = -(-config.rollout.batch_size // num_actors)
-    return max(-(-num_buffers // num_actors), for_batch) if num_buffers else max(2, for_batch + 1)
+    if waits_for_updates(config):
+        return for_batch
+    wanted = config.actors.num_buffers or 2 * num_actors
+    return max(-(-wanted // num_actors), 1 + for_batch, 2)

@@ -1,6 +1,7 @@
 """Env-servers as actors: their streams, batched by the native pool for one model on one device or several."""
 
 import logging
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -62,6 +63,8 @@ class RemoteActors:
         self._fleet = fleet
         self._spec: EnvSpec | None = None
         self._workers: Sequence[PoolThread] = ()
+        self._may_play: threading.Event | None = threading.Event() if config.rollout.wait_for_updates else None
+        """Not set during an update; None if environments play meanwhile."""
         self._stream_log = StreamLog()
         self._stream_tasks: StreamTasks | None = None
         self._hint = Timer(HINT_INTERVAL_S)
@@ -106,6 +109,7 @@ class RemoteActors:
                 seed=first_seed + index,
                 use_graphs=use_graphs,
                 compile=should_compile(self._config.run.compile, model, devices[0], uses_graphs=use_graphs),
+                may_answer=self._may_play,
             )
             for index in range(num_workers)
         ]
@@ -116,12 +120,15 @@ class RemoteActors:
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         max_lag = self._config.pool.max_policy_lag
         oldest_version = self._version - max_lag if max_lag else 0
+        self._play()
         try:
             batch = self._pool.next_rollouts(timeout_ms, oldest_version)
         except ClosedError as error:
             raise ActorsError(str(error)) from error
         for worker in self._workers:
             worker.raise_error()
+        if batch is not None and self._may_play is not None:
+            self._may_play.clear()
         return None if batch is None else rollout_from_native(batch, self._model)
 
     def publish(self, version: int) -> None:
@@ -174,6 +181,7 @@ class RemoteActors:
 
     def drain(self, *, finished: bool) -> None:
         self.is_draining = True
+        self._play()
         self._pool.drain(finished)
 
     def stop(self) -> None:
@@ -181,6 +189,11 @@ class RemoteActors:
         self._stream_log.flush()
         for worker in self._workers:
             worker.stop()
+
+    def _play(self) -> None:
+        """Lets environments play that waited for an update."""
+        if self._may_play is not None:
+            self._may_play.set()
 
     @property
     def _meeting_point(self) -> str:

@@ -34,30 +34,31 @@ def test_agents_that_are_no_whole_environments_are_refused(num_actors: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("num_actors", "num_buffers", "batch_size", "expected"),
+    ("num_actors", "num_buffers", "batch_size", "waits", "expected"),
     [
-        (16, 0, 16, 2),
-        (16, 0, 40, 4),
-        (16, 16, 16, 1),
-        (16, 17, 16, 2),
-        (48, 16, 16, 1),
-        (8, 16, 16, 2),
-        (16, 16, 32, 2),
+        (16, 0, 16, False, 2),
+        (16, 0, 40, False, 4),
+        (16, 33, 16, False, 3),
+        (16, 0, 16, True, 1),
+        (48, 64, 16, True, 1),
+        (8, 0, 16, True, 2),
+        (16, 0, 40, True, 3),
     ],
 )
-def test_blocks_hold_the_buffers_and_a_batch(num_actors: int, num_buffers: int, batch_size: int, expected: int) -> None:
-    actors = ActorProcessesConfig(num_actors=num_actors, num_buffers=num_buffers)
-    assert num_blocks(MonoConfig(actors=actors, rollout=RolloutConfig(batch_size=batch_size))) == expected
-
-
-@pytest.mark.parametrize(
-    ("num_buffers", "lag", "expected"), [(0, None, 3), (16, None, 0), (17, None, 3), (0, 0, 0), (0, 1, 3)]
-)
-def test_environments_that_wait_for_updates_leave_their_cores_to_the_learner(
-    num_buffers: int, lag: int | None, expected: int
+def test_blocks_hold_a_batch_and_without_a_wait_the_next_one(
+    num_actors: int, num_buffers: int, batch_size: int, waits: bool, expected: int
 ) -> None:
-    actors = ActorProcessesConfig(num_actors=16, num_actor_processes=3, num_buffers=num_buffers, lag=lag)
-    assert num_busy_processes(MonoConfig(actors=actors, rollout=RolloutConfig(batch_size=16))) == expected
+    actors = ActorProcessesConfig(num_actors=num_actors, num_buffers=num_buffers)
+    rollout = RolloutConfig(batch_size=batch_size, wait_for_updates=waits)
+    assert num_blocks(MonoConfig(actors=actors, rollout=rollout)) == expected
+
+
+@pytest.mark.parametrize(("waits", "lag", "expected"), [(False, None, 3), (True, None, 0), (False, 0, 0), (True, 1, 3)])
+def test_environments_that_wait_for_updates_leave_their_cores_to_the_learner(
+    waits: bool, lag: int | None, expected: int
+) -> None:
+    actors = ActorProcessesConfig(num_actors=16, num_actor_processes=3, lag=lag)
+    assert num_busy_processes(MonoConfig(actors=actors, rollout=RolloutConfig(wait_for_updates=waits))) == expected
 
 
 def test_saved_statistics_that_are_not_finite_do_not_keep_a_run_from_going_on(
