@@ -272,9 +272,9 @@ class Training:
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
         size = self._config.rollout
         what = f"an update of {size.batch_size} unrolls of {size.unroll_length} transitions on {learner.device}"
-        # The next batch: none after the last, changed by a replay, or in need of this update to be repeatable.
+        # The next batch: none after the last, changed by a replay, or to be played after this update.
         is_last = turn.is_last or self._stats.step + rollout.num_fresh_transitions >= self._config.run.total_steps
-        waits = is_last or self._replay is not None or self._actors.is_repeatable
+        waits = is_last or self._replay is not None or self._actors.is_repeatable or size.wait_for_updates
         with naming_what_to_lower(what, "batch_size", "unroll_length", "the size of the model"):
             rollout = self._uploads.on_device(rollout)
             update = learner.update(rollout, self._stats.step, turn.share, None if waits else self._uploads.fetch)
