@@ -39,6 +39,7 @@ RESUMING = (
     _alike("seed", False, "It determines the initial weights and distinguishes the runs of one experiment."),
     _alike("xpid savedir", True, "They name the run: a folder that was moved or copied can be resumed."),
     _alike("init_from", True, "Only a new run reads it."),
+    _alike("stop_at_return max_hours", True, "A run that they have ended goes on if they are changed or omitted."),
     _alike("total_steps", True, "Schedules follow the new length from the current step on."),
     _alike(
         "learning_rate learning_rate_schedule learning_rate_final learning_rate_warmup_steps entropy_cost "

@@ -56,6 +56,10 @@ class RunConfig:
     older checkpoint, or a file. An existing run is resumed with its own."""
     total_steps: int = 100_000
     """Env-steps (decisions of the agent) to train for."""
+    stop_at_return: float | None = None
+    """End the run earlier if the mean return of the newest 100 episodes is at least this; of several tasks, of each."""
+    max_hours: float | None = None
+    """End the run earlier if it has trained for this many hours, those before a resume included."""
     seed: int = 1
     """Seed of the model's initialization, of action sampling and of the environments."""
     device: str = "auto"
@@ -102,7 +106,7 @@ class RunConfig:
         require_local(self, "savedir")
         require_at_least(1, self, "total_steps", "keep_checkpoints")
         require_at_least(0, self, "learner_threads")
-        require_positive(self, "checkpoint_interval_minutes", "log_interval_s")
+        require_positive(self, "checkpoint_interval_minutes", "log_interval_s", "max_hours")
         self._check_trackers()
         self._check_log_info()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")

@@ -29,6 +29,7 @@ class RunStats:
         self._total_steps = total_steps
         self._clock = clock
         self._started_at = clock()
+        self._earlier_s = 0.0
         self._waited_s = 0.0
         self._window: deque[_Totals] = deque([_Totals(self._started_at, 0, 0, 0, 0, 0.0, 0.0)])
         self._ranks: Sequence[RankStats] = ()
@@ -149,6 +150,17 @@ class RunStats:
             empty_shares=empty_shares,
         )
 
+    @property
+    def trained_s(self) -> float:
+        """Seconds of training, with those before the resume."""
+        return self._earlier_s + self._clock() - self._started_at
+
+    def lowest_mean_return(self) -> float | None:
+        """Returns the lowest mean return of a task; None if a task has fewer than RECENT_EPISODES episodes."""
+        if any(task not in self._tasks.means() for task in self._task_steps):
+            return None
+        return self._tasks.lowest_mean()
+
     def mean_of_last(self, num_episodes: int) -> dict[str, float]:
         """Returns the mean unclipped return of the newest episodes by task, at most RECENT_EPISODES of each."""
         return self._tasks.means(num_episodes)
@@ -161,6 +173,7 @@ class RunStats:
     def state_dict(self) -> dict[str, Any]:
         """Returns plain values for a checkpoint."""
         return {
+            "trained_s": self.trained_s,
             "num_updates": self.num_updates,
             "num_skipped_updates": self.num_skipped_updates,
             "num_episodes": self.num_episodes,
@@ -173,6 +186,7 @@ class RunStats:
     def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
         """Continues at `step`; rates start from here. `env_id` is the task of returns that were saved without one."""
         self.step = step
+        self._earlier_s, self._started_at = float(state.get("trained_s", 0.0)), self._clock()
         self.num_updates = state["num_updates"]
         self.num_skipped_updates = state["num_skipped_updates"]
         self.num_episodes = state["num_episodes"]

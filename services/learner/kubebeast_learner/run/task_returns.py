@@ -73,6 +73,12 @@ class TaskReturns:
         newest = {name: list(returns)[-num_episodes:] for name, returns in self._returns.items()}
         return {name: sum(returns) / len(returns) for name, returns in newest.items()}
 
+    def lowest_mean(self) -> float | None:
+        """Returns the lowest mean of a task; None without tasks, or if one has fewer than RECENT_EPISODES."""
+        if not self._returns or any(len(returns) < RECENT_EPISODES for returns in self._returns.values()):
+            return None
+        return min(self.means().values())
+
     def state_dict(self) -> dict[str, list[float]]:
         """Returns plain values for a checkpoint.
 

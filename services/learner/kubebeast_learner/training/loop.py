@@ -26,6 +26,7 @@ from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.ending import end_of
 from kubebeast_learner.run.facts import describe_run
 from kubebeast_learner.run.initial_weights import InitialWeights
 from kubebeast_learner.run.snapshot import Snapshot
@@ -95,6 +96,7 @@ class Training:
         self._replay: ReplayBuffer | None = None
         self._uploads: Uploads
         self._first_step = 0
+        self._end = self._due_end = ""
         self._has_begun = False
         self._failed_episodes = FailedEpisodes()
         self.decided: Met[TrainingConfig] | None = None
@@ -120,9 +122,9 @@ class Training:
             self._first_step = checkpoint.step
             self._saving.resume(checkpoint)
             logger.info("resuming %s at step %d of %d", place, checkpoint.step, run.total_steps)
-            if checkpoint.step >= run.total_steps:
-                text = "the run has made %d steps and total_steps is %d: nothing is left, give a larger --total-steps"
-                logger.warning(text, checkpoint.step, run.total_steps)
+            self._end = end_of(run, self._stats)
+            if self._end:
+                logger.warning("nothing is left of the run: %s; give a larger number to go on", self._end)
                 self._begin(checkpoint.env_spec)
                 self._actors.drain(finished=True)
                 return
@@ -138,8 +140,8 @@ class Training:
 
     @property
     def is_complete(self) -> bool:
-        """True if all total_steps were made."""
-        return self._stats.step >= self._config.run.total_steps
+        """True if the run has reached its end."""
+        return self._stats.step >= self._config.run.total_steps or self._end != ""
 
     def summary(self) -> str:
         """Returns a readable summary of a few lines: results and folder of the run."""
@@ -184,7 +186,7 @@ class Training:
                 self._config.run.profile and self._place.is_first, self._run_log.folder, self._actors.profile_window
             ) as profiler:
                 self._loop(learner, spec, stop, profiler)
-            self._actors.drain(finished=self._stats.step >= self._config.run.total_steps)
+            self._actors.drain(finished=self.is_complete)
         except Exception as error:
             has_diverged = isinstance(error, DivergedError)
             if has_diverged and self._saving.has_checkpoint:
@@ -208,7 +210,7 @@ class Training:
         show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
         is_last, folder = False, RunFolder(self._run_log.folder) if self._place.is_first else None
         self._turns.begin_wait()
-        while self._stats.step < run.total_steps and not is_last:
+        while not self.is_complete and not is_last:
             self._monitor.note_turn()
             with span("dequeue"), self._stats.waiting():
                 rollout = self._uploads.next(0 if self._turns.is_starving else POLL_MS)
@@ -222,6 +224,7 @@ class Training:
                 self._snapshot()
             if log.is_due():
                 self._log()
+                self._seek_end()
             if show.is_due():
                 self._progress.show(self._snapshot())
             if save.is_due():
@@ -264,10 +267,22 @@ class Training:
         if self._place.is_alone:
             self._stats.add_episodes(mine)
             return
-        ranks = gather((mine, self._stats.own_rank(self._actors.stats(), self._turns.num_empty)))
-        for episodes, _ in ranks:
+        ranks = gather((mine, self._stats.own_rank(self._actors.stats(), self._turns.num_empty), self._due_end))
+        for episodes, _, _ in ranks:
             self._stats.add_episodes(episodes)
-        self._stats.note_ranks([rank for _, rank in ranks])
+        self._stats.note_ranks([rank for _, rank, _ in ranks])
+        self._end_now(ranks[0][2])
+
+    def _seek_end(self) -> None:
+        """Ends the run if it is time. Of several ranks the first decides, and the others receive that as news."""
+        self._due_end = end_of(self._config.run, self._stats) if self._place.is_first else ""
+        if self._place.is_alone:
+            self._end_now(self._due_end)
+
+    def _end_now(self, reason: str) -> None:
+        if reason and not self.is_complete:
+            self._end = reason
+            logger.info("the run ends: %s", reason)
 
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
         size = self._config.rollout

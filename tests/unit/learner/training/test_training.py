@@ -172,8 +172,8 @@ def test_a_run_that_was_trained_to_its_end_says_that_nothing_is_left(
     assert saved is not None
     step = saved[1]["step"]
     train(ScriptedActors(Clock()), Monitor(), tmp_path, monkeypatch, step, saved)
-    expected = f"the run has made {step} steps and total_steps is {step}: nothing is left, give a larger --total-steps"
-    assert expected in caplog.messages
+    reason = f"it has made {step} steps and total_steps is {step}"
+    assert f"nothing is left of the run: {reason}; give a larger number to go on" in caplog.messages
 
 
 @pytest.mark.parametrize(("total_steps", "warns"), [(19, True), (20, False)])
