@@ -15,7 +15,7 @@ ENDLESS = "--total-steps=100000000"
         ("mono", ["--stop-at-return=12"], "the mean return of the newest 100 episodes is"),
         ("train", ["--stop-at-return=12"], "the mean return of the newest 100 episodes is"),
         ("train", ["--stop-at-return=12", "--num-learners=2"], "the mean return of the newest 100 episodes is"),
-        ("mono", ["--max-hours=0.001"], "it has trained for"),
+        ("mono", ["--max-hours=0.005"], "it has trained for"),
     ],
 )
 def test_a_run_ends_early_and_once(name: str, flags: list[str], reason: str, tmp_path: Path) -> None:
