@@ -45,6 +45,18 @@ def test_a_tracker_of_ones_own_receives_the_run(tmp_path: Path) -> None:
     assert rows[-1]["step"] >= 2000 and rows[-1]["sps"] > 0
 
 
+def test_a_callback_of_ones_own_sees_checkpoints_and_ends_the_run(tmp_path: Path) -> None:
+    flags = ["--env=CartPole-v1", "--recipe=torchbeast", "--total-steps=100000000", "--progress=none"]
+    options = '{"my_callback:Patience": {"episodes": 5}}'
+    calling = ["--callback=my_callback:Patience", f"--callback-options={options}"]
+    trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, *calling)
+    assert trained.returncode == 0, trained.stderr
+    assert "the run ends: on_episode of my_callback:Patience has returned a true value" in trained.stderr
+    (step, place) = (tmp_path / "run" / "checkpoints.txt").read_text().split()
+    assert Path(place) == tmp_path / "run" / f"checkpoint-{int(step):012d}.pt"
+    assert Path(place).exists()
+
+
 def test_an_environment_of_ones_own_trains_and_is_evaluated_with_its_arguments(tmp_path: Path) -> None:
     flags = ["--env=maze_env:Maze-v0", '--env-kwargs={"size": 5}', "--recipe=auto", "--total-steps=500"]
     trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, "--progress=none")

@@ -52,6 +52,18 @@ class UpdateStats:
     skipped: bool
     """True if the loss or the gradient was not finite; nothing was changed."""
 
+    def numbers(self) -> dict[str, float]:
+        """Returns the numbers of the update by their names in logs.csv, and `version`."""
+        return {
+            "total_loss": self.total_loss,
+            **self.parts,
+            "grad_norm": self.grad_norm,
+            "policy_lag": self.policy_lag,
+            "learning_rate": self.learning_rate,
+            "entropy_cost": self.entropy_cost,
+            "version": self.version,
+        }
+
 
 class Learner:
     """The owner of the float32 weights, the optimizer and the version of the weights. Not thread-safe.

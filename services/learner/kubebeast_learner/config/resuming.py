@@ -81,14 +81,23 @@ RESUMING = (
     ),
     _alike(
         "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress tracker "
-        "tracker_options log_info log_level log_format profile http_address trace_endpoint trace_interval_s linger",
+        "tracker_options callback callback_options log_info log_level log_format profile http_address trace_endpoint "
+        "trace_interval_s linger",
         True,
         "They control files, logs and monitoring.",
     ),
 )
 """All settings of the commands that train, each once."""
 
-_JSON = ("env_kwargs", "model_options", "encoder_options", "loss_options", "optimizer_options", "tracker_options")
+_JSON = (
+    "env_kwargs",
+    "model_options",
+    "encoder_options",
+    "loss_options",
+    "optimizer_options",
+    "tracker_options",
+    "callback_options",
+)
 FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
 """Settings that a resumed run keeps."""
 

@@ -78,6 +78,11 @@ class RunConfig:
     """Trackers of your own, module:Class each, which receive the rows of logs.csv as the run goes on."""
     tracker_options: JsonObject = "{}"
     """JSON object: for each module:Class of tracker, an object with the arguments of its class, by name."""
+    callback: tuple[str, ...] = ()
+    """Callbacks of your own, module:Class each, which the learner calls at updates, ends of episodes, checkpoints and
+    at its end."""
+    callback_options: JsonObject = "{}"
+    """JSON object: for each module:Class of callback, an object with the arguments of its class, by name."""
     log_info: tuple[str, ...] = ()
     """Keys of numbers in the environments' info, e.g. success; achievements/wood is in a nested mapping. The mean over
     the last steps of the newest 100 episodes is logged as info/KEY."""
@@ -107,7 +112,8 @@ class RunConfig:
         require_at_least(1, self, "total_steps", "keep_checkpoints")
         require_at_least(0, self, "learner_threads")
         require_positive(self, "checkpoint_interval_minutes", "log_interval_s", "max_hours")
-        self._check_trackers()
+        _check_classes("tracker", self.tracker, self.tracker_options)
+        _check_classes("callback", self.callback, self.callback_options)
         self._check_log_info()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
         require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
@@ -115,19 +121,20 @@ class RunConfig:
         reason = f"must be printable and of at most {MAX_RUN_BYTES} bytes, it becomes a folder"
         require(is_tellable, "xpid", self.xpid, reason)
 
-    def _check_trackers(self) -> None:
-        for name in self.tracker:
-            require(":" in name, "tracker", name, "must be module:Class")
-        for name, options in parse_object("tracker_options", self.tracker_options).items():
-            require(name in self.tracker, "tracker_options", name, "tracker names no such class")
-            require(isinstance(options, dict), "tracker_options", options, f"must be a JSON object, that of {name}")
-
     def _check_log_info(self) -> None:
         require(len(self.log_info) <= MAX_LOG_INFO, "log_info", self.log_info, f"must have at most {MAX_LOG_INFO} keys")
         for key in self.log_info:
             reason = f"must have 1 to {MAX_INFO_CHARACTERS} printable ASCII characters"
             require(is_key(key), "log_info", key, reason)
             require(self.log_info.count(key) == 1, "log_info", key, "is given twice")
+
+
+def _check_classes(setting: str, names: tuple[str, ...], options: str) -> None:
+    for name in names:
+        require(":" in name, setting, name, "must be module:Class")
+    for name, of_class in parse_object(f"{setting}_options", options).items():
+        require(name in names, f"{setting}_options", name, f"{setting} names no such class")
+        require(isinstance(of_class, dict), f"{setting}_options", of_class, f"must be a JSON object, that of {name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

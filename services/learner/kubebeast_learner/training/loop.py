@@ -9,6 +9,7 @@ import logging
 import math
 import shlex
 import threading
+from collections.abc import Sequence
 
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.spec.env_spec import EnvSpec
@@ -25,6 +26,7 @@ from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
+from kubebeast_learner.run.callbacks import CallbackError, Callbacks
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.ending import end_of
 from kubebeast_learner.run.facts import describe_run
@@ -70,12 +72,16 @@ class Training:
         monitor: Monitor,
         place: Place = ALONE,
         patience_s: float = math.inf,
+        callbacks: Callbacks | None = None,
     ) -> None:
-        """Only the first rank saves. `patience_s` is the longest wait of the other ranks for one without a batch."""
+        """Only the first rank saves and has callbacks. `patience_s` is the longest wait of the other ranks for one
+        without a batch.
+        """
         self._config = config
         self._actors = actors
         self._store = store
         self._run_log = run_log
+        self._callbacks = callbacks or Callbacks()
         self._progress = progress
         self._monitor = monitor
         self._tasks = config.tasks.tasks
@@ -87,6 +93,7 @@ class Training:
             actors=actors,
             stats=self._stats,
             monitor=monitor,
+            callbacks=self._callbacks,
             is_enabled=place.is_first and not config.run.disable_checkpoint,
         )
         self._place = place
@@ -188,14 +195,22 @@ class Training:
                 self._loop(learner, spec, stop, profiler)
             self._actors.drain(finished=self.is_complete)
         except Exception as error:
-            has_diverged = isinstance(error, DivergedError)
-            if has_diverged and self._saving.has_checkpoint:
+            self._fail(error, learner, spec)
+            raise
+        self._saving.save_last(learner, spec, stop, is_complete=self.is_complete)
+        self._callbacks.on_end(self._stats.step, "")
+        self._actors.stop()
+
+    def _fail(self, error: Exception, learner: Learner, spec: EnvSpec) -> None:
+        """Saves a checkpoint after an error; if the training has diverged and there are checkpoints, none is added."""
+        try:
+            if isinstance(error, DivergedError) and self._saving.has_checkpoint:
                 logger.error("no checkpoint of a training that has diverged: those from before stay")
             else:
                 self._saving.save(learner, spec, failing=True)
-            raise
-        self._saving.save_last(learner, spec, stop, is_complete=self.is_complete)
-        self._actors.stop()
+            self._callbacks.on_end(self._stats.step, f"{type(error).__name__}: {error}")
+        except CallbackError as another:
+            logger.error("%s", another)
 
     def _begin(self, spec: EnvSpec) -> None:
         """Begins the run: from here on it is in the folder, in TensorBoard, and the latest."""
@@ -265,17 +280,17 @@ class Training:
         ended = self._actors.take_episodes()
         mine = [Episode(each.env_id, each.episode_return, each.length, each.info) for each in ended]
         if self._place.is_alone:
-            self._stats.add_episodes(mine)
+            self._add_episodes(mine)
             return
         ranks = gather((mine, self._stats.own_rank(self._actors.stats(), self._turns.num_empty), self._due_end))
         for episodes, _, _ in ranks:
-            self._stats.add_episodes(episodes)
+            self._add_episodes(episodes)
         self._stats.note_ranks([rank for _, rank, _ in ranks])
         self._end_now(ranks[0][2])
 
     def _seek_end(self) -> None:
         """Ends the run if it is time. Of several ranks the first decides, and the others receive that as news."""
-        self._due_end = end_of(self._config.run, self._stats) if self._place.is_first else ""
+        self._due_end = (self._callbacks.end or end_of(self._config.run, self._stats)) if self._place.is_first else ""
         if self._place.is_alone:
             self._end_now(self._due_end)
 
@@ -283,6 +298,11 @@ class Training:
         if reason and not self.is_complete:
             self._end = reason
             logger.info("the run ends: %s", reason)
+
+    def _add_episodes(self, episodes: Sequence[Episode]) -> None:
+        self._stats.add_episodes(episodes)
+        for episode in episodes:
+            self._callbacks.on_episode(self._stats.step, episode)
 
     def _train_on(self, rollout: Rollout, learner: Learner, turn: Turn) -> None:
         size = self._config.rollout
@@ -299,6 +319,9 @@ class Training:
             with learner.phases.measure("publish"):
                 self._actors.publish(update.version)
         self._stats.add_update(update, turn.task_steps)
+        self._callbacks.on_update(self._stats.step, update.numbers())
+        if self._callbacks.end:
+            self._seek_end()
         self._monitor.note_update()
 
     def _snapshot(self) -> Snapshot:

@@ -23,6 +23,7 @@ from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.ranks.devices import choose_device
 from kubebeast_learner.ranks.group import RankLostError, first_ranks
+from kubebeast_learner.run.callbacks import CallbackError, Callbacks, load_callbacks
 from kubebeast_learner.run.checkpoint import CheckpointError, CheckpointStore
 from kubebeast_learner.run.initial_weights import InitialWeights, read_initial
 from kubebeast_learner.run.own_trackers import load_trackers
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 FAILURES = (
-    *(ActorsError, CheckpointError, DivergedError, ModelSpecError),
+    *(ActorsError, CallbackError, CheckpointError, DivergedError, ModelSpecError),
     *(NotEnoughMemoryError, OSError, RankLostError, RunFolderError),
 )
 """Errors that end a run with one line in its log."""
@@ -62,6 +63,7 @@ class Run(Generic[ConfigT]):
     store: CheckpointStore
     saved: tuple[str, Checkpoint] | None
     """Path and state of the checkpoint to resume; None for a new run."""
+    callbacks: Callbacks
     initial: InitialWeights | None
     """Weights that a new run begins with; None if no setting names them."""
     monitor: Monitor
@@ -90,11 +92,12 @@ def open_run(
         monitor: Receives the state of the training.
 
     Raises:
-        ConfigError: If the folder of the run cannot be written, or if a tracker cannot be made.
+        ConfigError: If the folder of the run cannot be written, or if a tracker or a callback cannot be made.
         EndedError: If the run cannot be resumed, or if a signal ended the wait for its folder.
     """
     config, place = process.config, process.place
     folder = config.run.savedir / config.run.xpid
+    make_callbacks = load_callbacks(config.run)
     open_log: OpenLog = partial(RankLog, config.run.savedir, config.run.xpid)
     if place.is_first:
         open_log = partial(RunLog, config.run.savedir, config.run.xpid, load_trackers(config.run))
@@ -115,7 +118,8 @@ def open_run(
         cores = num_cores() // place.num_local_ranks - num_local_processes(config)
         torch.set_num_threads(config.run.learner_threads or num_threads(device, cores))
         _settle(config, saved)
-        run = Run(process, config, log, store, saved, initial, monitor or Monitor())
+        callbacks = make_callbacks(log.folder) if place.is_first else Callbacks()
+        run = Run(process, config, log, store, saved, callbacks, initial, monitor or Monitor())
         run.monitor.num_crashes = log.num_crashes
         yield run
         log.successful = True
@@ -145,6 +149,7 @@ def train(run: Run[ConfigT], actors: Actors, *, linger: bool = False) -> bool:
             monitor=run.monitor,
             place=place,
             patience_s=run.process.patience_s,
+            callbacks=run.callbacks,
         )
         training.run(stop, run.saved, run.initial)
         if training.decided is not None:

@@ -14,6 +14,7 @@ from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.models.finite import not_finite_in
+from kubebeast_learner.run.callbacks import Callbacks
 from kubebeast_learner.run.checkpoint import CheckpointStore, rng_state
 from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.run.stats import RunStats
@@ -37,11 +38,12 @@ class Saving:
         actors: Actors,
         stats: RunStats,
         monitor: Monitor,
+        callbacks: Callbacks,
         is_enabled: bool,
     ) -> None:
         self._config, self._store, self._run_log = config, store, run_log
         self._actors, self._stats, self._monitor = actors, stats, monitor
-        self._is_enabled = is_enabled
+        self._callbacks, self._is_enabled = callbacks, is_enabled
         self._saved_step = 0
         self._task_configs: Mapping[str, EnvConfig] = {}
 
@@ -86,6 +88,7 @@ class Saving:
             self._saved_step = checkpoint.step
             self._stats.note_checkpoint(written.num_bytes)
             logger.info("saved %s", written.place)
+            self._callbacks.on_checkpoint(checkpoint.step, written.place)
 
     def save_last(self, learner: Learner, spec: EnvSpec, stop: threading.Event, *, is_complete: bool) -> None:
         """Saves the final checkpoint. If the run is complete, it waits for room on a full volume until `stop`.
