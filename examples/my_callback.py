@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Patience:
-    """Ends a run whose best return is older than a number of episodes, and lists its checkpoints in a file."""
+    """Ends a run if a number of episodes brings no better return, and lists its checkpoints in a file."""
 
     def __init__(self, folder: Path, episodes: int = 500) -> None:
         self._list = folder / "checkpoints.txt"
