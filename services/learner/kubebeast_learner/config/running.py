@@ -36,8 +36,9 @@ class RolloutConfig:
     batch_size: int = 8
     """Unrolls in a training batch (B)."""
     wait_for_updates: bool = False
-    """Let the environments wait during updates, so that all data are from the newest weights, for several passes over
-    each batch. Without it, the next batch is played meanwhile. A run with a lag keeps that lag."""
+    """Let the environments wait during updates, so that data are from the newest weights, for several passes over each
+    batch; env-servers that are ahead of others begin their next unrolls before it is full. Without it, the next batch
+    is played meanwhile. A run with a lag keeps that lag."""
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "unroll_length", "batch_size")

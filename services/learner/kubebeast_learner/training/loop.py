@@ -177,8 +177,10 @@ class Training:
         spec, learner = met.spec, assemble_learner(self._config, met.spec, saved, self._place, met.model, initial)
         run, batch = self._config.run, self._config.steps_per_batch
         if run.total_steps < batch:
-            text = "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update"
-            logger.warning(f"{text} is all", run.total_steps, batch)
+            text = (
+                "total_steps = %d is less than one batch, unroll_length * batch_size = %d env-steps: one update is all"
+            )
+            logger.warning(text, run.total_steps, batch)
         seed = self._place.seed(run.seed) + learner.version  # a resumed run must not repeat its earlier draws
         self._replay = make_replay(self._config.replay, self._config.rollout.batch_size, seed)
         self._empty = empty_rollout(learner.model, spec.observation)
