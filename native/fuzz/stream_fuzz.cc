@@ -45,6 +45,7 @@ PoolOptions Options(Script& script) {
   const std::size_t choice = script.Below(6);
   options.min_partial_steps = 1 + choice % 3;
   options.keep_surplus = choice >= 3;
+  options.episode_options = choice % 2 == 1;
   // With a timeout of 0 a batch is due as soon as a row waits: runs do not depend on the clock.
   options.inference = {.min_rows = 1, .max_rows = 1 + script.Below(8), .timeout = std::chrono::milliseconds(0)};
   options.max_streams = kMaxStreams;
@@ -125,6 +126,7 @@ class Life {
     if (choice == 14) Drain();
     if (choice == 15) Close();
     if (choice < 14) learner_.Publish();
+    if (choice < 7) Require(pool_->episode_options.Push({R"({"n":1})"}).ok(), "options are an object");
   }
 
   template <typename Action>
@@ -181,6 +183,7 @@ class Life {
     pool_->registry.Close();
     pool_->batcher.Close();
     pool_->rollouts.Close();
+    pool_->episode_options.Close();
     for (const auto& stream : pool_->registry.streams()) stream->Close();
   }
 

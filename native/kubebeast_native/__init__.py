@@ -1,6 +1,7 @@
 """The native actor pool of KubeBeast's learner, and an env-server's call to it."""
 
 from kubebeast_native._core import (
+    OPTIONS_MINOR,
     PROTOCOL_MINOR,
     PROTOCOL_VERSION,
     ActCall,
@@ -18,6 +19,7 @@ from kubebeast_native._core import (
 )
 
 __all__ = [
+    "OPTIONS_MINOR",
     "PROTOCOL_MINOR",
     "PROTOCOL_VERSION",
     "ActCall",

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 PROTOCOL_VERSION: int
 PROTOCOL_MINOR: int
+OPTIONS_MINOR: int
+"""From this minor version on, an env-server takes options of episodes."""
 
 class ClosedError(RuntimeError):
     """The pool was closed or has failed; the message is the first error of a native thread, if there was one."""
@@ -84,6 +86,9 @@ class Episode:
     @property
     def step(self) -> int:
         """Step of the stream at which the episode ended."""
+    @property
+    def options(self) -> str:
+        """Options with which the episode began, a JSON object; "" without any."""
 
 class StreamEvent:
     """A stream that joined, left or was refused. Properties that the peer has not sent are empty."""
@@ -114,6 +119,9 @@ class StreamEvent:
     @property
     def env_config(self) -> str:
         """joined: Hello.env_config, as in EnvSpec."""
+    @property
+    def protocol_minor(self) -> int:
+        """Minor version of the contract that the peer implements."""
 
 class StreamInfo:
     """An accepted stream at one moment. Texts are as the peer sent them."""
@@ -321,6 +329,10 @@ class RolloutBatch:
     def task(self) -> NDArray[np.int64]:
         """int64 [B]: index in `task_shares` of the unroll's env_id; 0 without shares."""
     @property
+    def origin(self) -> NDArray[np.int64]:
+        """int64 [3, B]: number of the unroll's stream in this pool, place of its environment in the stream, and number
+        of the unroll in the stream. Row T of an unroll is row 0 of the next number of the same environment."""
+    @property
     def num_transitions(self) -> int:
         """Number of valid transitions, which are the env-steps of this batch."""
 
@@ -363,6 +375,7 @@ class ActorPool:
         task_shares: Sequence[tuple[str, float]] = (),
         keep_surplus: bool = False,
         log_info: Sequence[str] = (),
+        episode_options: bool = False,
     ) -> None:
         """Creates a pool that is not started.
 
@@ -410,6 +423,8 @@ class ActorPool:
                 otherwise it is refused with RESOURCE_EXHAUSTED.
             log_info: Keys of numbers in the environments' info that come with each Episode: at most 32, of 1 to 100
                 printable ASCII characters.
+            episode_options: If True, environments are reset with the options of `push_episode_options`, unless their
+                env-servers implement a minor version before 7. While there are none, they keep their own.
 
         Raises:
             ValueError: An argument, which the message names, cannot be used.
@@ -469,6 +484,15 @@ class ActorPool:
 
         Unrolls that began with weights older than min_policy_version are dropped and counted; 0 drops none.
         """
+    def push_episode_options(self, texts: Sequence[str]) -> None:
+        """Adds the options of coming episodes, in their order. Never blocks. Only with `episode_options`.
+
+        Raises ValueError for a text that is no JSON object of at most 4096 printable ASCII characters, as far as its
+        characters show; none is added then.
+        """
+    def wait_options_room(self, timeout_ms: int) -> int | None:
+        """Blocks until at least half of the places for options are free, and returns their number; None after the
+        timeout. There is a place for each environment, and at least 32. Raises ClosedError."""
     def take_episodes(self) -> list[Episode]:
         """Returns the episodes that ended since the last call, at most the newest 65 536."""
     def take_stream_events(self) -> list[StreamEvent]:
@@ -492,13 +516,14 @@ class ActorPool:
         steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
         rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
         inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
-        inference_dropped, inference_busy_us, episodes.
+        inference_dropped, inference_busy_us, episodes, options_sent, options_repeated.
         connections_: TCP connections without a stream, or that were shut down. blocked: they waited in vain, as their
         host has too many offenses. closed: by the peer, before its first byte. silent: without data for
         handshake_timeout_ms. plaintext, tls: without TLS although it is on, with TLS although it is off. garbage:
         neither TLS nor HTTP/2. no_call: without a call for handshake_timeout_ms. bytes, calls: more than a stream
         needs. crowded: too many others without a stream.
         inference_busy_us: microseconds of all threads between next_inference and the reply.
+        options_sent, options_repeated: resets with further options, and those for which none were ready.
         In every result, steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
     def histograms(self) -> dict[str, Histogram]:

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import grpc
@@ -181,6 +181,8 @@ class FaultyEnvServer:
         fits = welcome.protocol_version == PROTOCOL_VERSION and len(welcome.compression) == 4
         if self._fault != "W5" and (not fits or pb.COMPRESSION_LZ4 in welcome.compression[1:]):
             raise ValueError
+        if self._fault != "W5 options" and not self._are_options(welcome.episode_options):
+            raise ValueError
         if self._fault != "W5 run" and welcome.run_id != RUN:
             raise ValueError
         traced = False
@@ -218,9 +220,14 @@ class FaultyEnvServer:
         raise ValueError
 
     def _are_legal(self, actions: pb.Actions) -> bool:
+        if not self._are_options(actions.episode_options) or (self._fault == "W8" and actions.episode_options):
+            return False
         if actions.step != self._step or len(actions.leaves) != 1 or len(actions.leaves[0]) != 8 * NUM_ENVS:
             return False
         return set(np.frombuffer(actions.leaves[0], "<i8")) <= {0, 1, 2}
+
+    def _are_options(self, entries: Iterable[pb.EpisodeOptions]) -> bool:
+        return all(entry.env < NUM_ENVS and entry.options.startswith("{") for entry in entries)
 
     def _hello(self) -> pb.Hello:
         is_again = self._num_streams > 1

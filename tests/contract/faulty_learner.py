@@ -150,6 +150,8 @@ class FaultyLearner:
                 welcome.run_id = f"run-{id(context)}"
             case "W6":
                 welcome.log_info.append("")
+            case "W7":
+                welcome.episode_options.add(env=0, options="[]")
         return pb.ActResponse(welcome=welcome)
 
     def _actions(self, hello: pb.Hello, observations: pb.Observations, values: np.random.Generator) -> pb.ActResponse:
@@ -165,6 +167,8 @@ class FaultyLearner:
                 actions.leaves[1] = np.full(2 * hello.num_envs, np.nan, "<f4").tobytes()
             case "A5":
                 actions.leaves[0] = np.full(hello.num_envs, 2, "<i8").tobytes()
+            case "A7":
+                actions.episode_options.add(env=0, options="{}")
         return pb.ActResponse(actions=actions)
 
     def _next(self, received: "queue.SimpleQueue[bytes | None]", timeout_s: float) -> bytes | None:

@@ -15,6 +15,8 @@ FAULTS = {
     "H11": "UNAVAILABLE",
     "W5": "welcome of another major version",
     "W5 run": "welcome of another run",
+    "W5 options": "welcome with options that are no object",
+    "W8": "play with options of episodes",
     **dict.fromkeys(("O1", "O3", "O4", "O5", "O6", "O7", "O8", "O9", "O10", "O11", "R1", "R2", "R3"), "play"),
     "O2": "one step at a time",
     "T2": "one step at a time",

@@ -23,7 +23,7 @@ from tests.contract.faulty_learner import (
 )
 
 FAULTS = {
-    **dict.fromkeys(("W1", "W2", "W3", "W4", "W6", "A1", "A2", "A3", "A4", "A5"), "play"),
+    **dict.fromkeys(("W1", "W2", "W3", "W4", "W6", "W7", "A1", "A2", "A3", "A4", "A5", "A7"), "play"),
     "V1": "fields of newer versions",
     "V3": "play as an env-server of minor version 99",
     "T4": "a slow stream",

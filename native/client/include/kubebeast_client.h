@@ -122,6 +122,11 @@ KUBEBEAST_API kubebeast_code kubebeast_report_episode(kubebeast_stream* stream, 
 /* Sets a number of the running episode, e.g. "success", before its end. */
 KUBEBEAST_API kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32_t env, const char* key, double value);
 
+/* Returns the options of the environment's next episode, such as its level, that the learner has chosen: a JSON object;
+ * "" without any; NULL if there is no such environment. Valid until the thread's next call of this function. A program
+ * with levels calls kubebeast_wait_until_connected before its first start, and this function before each. */
+KUBEBEAST_API const char* kubebeast_next_options(kubebeast_stream* stream, uint32_t env);
+
 /* Ends the stream as planned: sends a Bye and blocks until the learner has received it; KUBEBEAST_PENDING if it may not
  * have after timeout_ms. Wakes all waiters. detail may be NULL. */
 KUBEBEAST_API kubebeast_code kubebeast_close(kubebeast_stream* stream, int32_t reason, const char* detail,

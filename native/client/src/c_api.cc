@@ -208,6 +208,15 @@ kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32_t env, const 
   });
 }
 
+const char* kubebeast_next_options(kubebeast_stream* stream, uint32_t env) {
+  thread_local std::string options;
+  const kubebeast_code code = PostPlace(stream, env, [&](client::Environment& environment) {
+    options = environment.NextOptions();
+    return client::Status{};
+  });
+  return code == KUBEBEAST_OK ? options.c_str() : nullptr;
+}
+
 kubebeast_code kubebeast_wait(kubebeast_stream* stream, uint32_t env, uint32_t timeout_ms, void* const* leaves) {
   return PostPlace(stream, env, [&](client::Environment& environment) {
     const auto deadline = timeout_ms == 0 ? client::Clock::time_point::min()

@@ -15,7 +15,7 @@ TEST(CApiTest, AProgramInCPlaysToItsPlannedEnd) {
   std::promise<std::vector<v1::Observations>> played;
   std::promise<std::optional<v1::Bye>> said;
   const FakeLearner learner([&](FakeStream& stream) {
-    stream.Welcome(6, false, "run", {"depth", "steps"});
+    stream.Welcome(7, false, "run", {"depth", "steps"}, {"{\"n\":0}"});
     played.set_value(stream.Answer(6, 3));
     said.set_value(stream.AnswerAll());
     return grpc::Status::OK;

@@ -53,6 +53,8 @@ Status Environment::ReportEpisode(double episode_return, std::uint64_t length) {
 
 Status Environment::SetInfo(std::string_view key, double value) { return player_->SetInfo(env_, key, value); }
 
+std::string Environment::NextOptions() const { return player_->NextOptions(env_); }
+
 Stream::Stream(const Options& options) : player_(std::make_shared<internal::Player>(options)) {}
 
 Stream::~Stream() { Close(); }

@@ -1,5 +1,7 @@
 #include "incoming.h"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,18 +20,24 @@ constexpr std::uint32_t kNumPayloads = 3;
 constexpr std::uint32_t kWelcomeTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);
 
-constexpr std::uint32_t kNumWelcomeFields = 5;
+constexpr std::uint32_t kNumWelcomeFields = 6;
 constexpr std::uint32_t kRunIdTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kPackedCompressionTag = Tag(2, WireType::kBytes);
 constexpr std::uint32_t kCompressionTag = Tag(2, WireType::kVarint);
 constexpr std::uint32_t kVersionTag = Tag(3, WireType::kVarint);
 constexpr std::uint32_t kMinorTag = Tag(4, WireType::kVarint);
 constexpr std::uint32_t kLogInfoTag = Tag(5, WireType::kBytes);
+constexpr std::uint32_t kWelcomeOptionsTag = Tag(6, WireType::kBytes);
 
-constexpr std::uint32_t kNumActionsFields = 3;
+constexpr std::uint32_t kNumActionsFields = 4;
 constexpr std::uint32_t kStepTag = Tag(1, WireType::kVarint);
 constexpr std::uint32_t kLeafTag = Tag(2, WireType::kBytes);
 constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);
+constexpr std::uint32_t kActionsOptionsTag = Tag(4, WireType::kBytes);
+
+constexpr std::uint32_t kNumOptionsFields = 2;
+constexpr std::uint32_t kEnvTag = Tag(1, WireType::kVarint);
+constexpr std::uint32_t kOptionsTag = Tag(2, WireType::kBytes);
 
 absl::Status ReadVarint(CodedInputStream* in, std::uint64_t* value) {
   return in->ReadVarint64(value) ? absl::OkStatus() : Malformed("message");
@@ -50,7 +58,28 @@ absl::Status ReadPacked(CodedInputStream* in, std::vector<std::uint64_t>* values
   return status;
 }
 
-absl::StatusOr<Response> DecodeWelcome(CodedInputStream* in) {
+absl::Status ReadEpisodeOptions(CodedInputStream* in, std::size_t num_envs, std::vector<EpisodeOptions>* entries) {
+  std::uint64_t env = 0;
+  std::string text;
+  absl::Status status = ForEachSubmessageField(in, "episode_options", [&](std::uint32_t tag) -> absl::Status {
+    if (tag == kEnvTag) return ReadVarint(in, &env);
+    if (tag == kOptionsTag) return ReadText(in, &text);
+    return SkipUnknownField(in, tag, kNumOptionsFields, "episode_options");
+  });
+  if (status.ok()) status = ValidateOptions(text);
+  if (!status.ok()) return status;
+  if (env >= num_envs) {
+    return absl::InvalidArgumentError(absl::StrCat("episode_options.env: ", env, ", expected less than ", num_envs));
+  }
+  const auto is_same = [env](const EpisodeOptions& entry) { return entry.env == env; };
+  if (std::any_of(entries->begin(), entries->end(), is_same)) {
+    return absl::InvalidArgumentError(absl::StrCat("episode_options.env: ", env, " is there twice"));
+  }
+  entries->push_back({static_cast<std::uint32_t>(env), std::make_shared<const std::string>(std::move(text))});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Response> DecodeWelcome(CodedInputStream* in, std::size_t num_envs) {
   Welcome welcome;
   absl::Status status = ForEachSubmessageField(in, "welcome", [&](std::uint32_t tag) -> absl::Status {
     switch (tag) {
@@ -66,6 +95,8 @@ absl::StatusOr<Response> DecodeWelcome(CodedInputStream* in) {
         return ReadVarint(in, &welcome.protocol_minor);
       case kLogInfoTag:
         return ReadText(in, &welcome.log_info.emplace_back());
+      case kWelcomeOptionsTag:
+        return ReadEpisodeOptions(in, num_envs, &welcome.episode_options);
       default:
         return SkipUnknownField(in, tag, kNumWelcomeFields, "welcome");
     }
@@ -96,6 +127,7 @@ absl::StatusOr<Response> DecodeActions(CodedInputStream* in, ActionMemory* memor
     if (tag == kStepTag) return ReadVarint(in, &actions.step);
     if (tag == kLeafTag) return ReadActionLeaf(in, num_leaves++, memory);
     if (tag == kTracedTag) return ReadVarint(in, &traced);
+    if (tag == kActionsOptionsTag) return ReadEpisodeOptions(in, memory->num_envs(), &actions.episode_options);
     return SkipUnknownField(in, tag, kNumActionsFields, "actions");
   });
   if (!status.ok()) return status;
@@ -137,7 +169,7 @@ absl::StatusOr<Response> DecodeResponse(grpc::ByteBuffer* message, ActionMemory*
   absl::Status status = ForEachField(&in, "message", [&](std::uint32_t tag) -> absl::Status {
     if (tag != kWelcomeTag && tag != kActionsTag) return SkipUnknownField(&in, tag, kNumPayloads, "message");
     if (response.has_value()) return absl::InvalidArgumentError("message: more than one payload");
-    auto payload = tag == kWelcomeTag ? DecodeWelcome(&in) : DecodeActions(&in, actions);
+    auto payload = tag == kWelcomeTag ? DecodeWelcome(&in, actions->num_envs()) : DecodeActions(&in, actions);
     if (!payload.ok()) return payload.status();
     response = *std::move(payload);
     return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensors/tensor_spec.h"
+#include "wire/learner_texts.h"
 
 namespace kubebeast::client {
 
@@ -22,11 +23,13 @@ struct Welcome {
   std::uint64_t protocol_version = 0;
   std::uint64_t protocol_minor = 0;
   std::vector<std::string> log_info;
+  std::vector<EpisodeOptions> episode_options;
 };
 
 struct Actions {
   std::uint64_t step = 0;
   bool traced = false;
+  std::vector<EpisodeOptions> episode_options;
 };
 
 using Response = std::variant<Welcome, Actions>;
@@ -42,6 +45,7 @@ class ActionMemory {
     return {views_.data() + env * leaves_.size(), leaves_.size()};
   }
 
+  std::size_t num_envs() const { return num_envs_; }
   std::size_t num_leaves() const { return leaves_.size(); }
   std::size_t leaf_bytes(std::size_t leaf) const { return num_envs_ * leaves_[leaf].frame_bytes(); }
   std::uint8_t* data(std::size_t leaf) { return reinterpret_cast<std::uint8_t*>(data_[leaf].get()); }

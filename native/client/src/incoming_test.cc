@@ -89,6 +89,43 @@ TEST_F(IncomingTest, RefusesActionsThatDoNotFitTheSpecs) {
   EXPECT_EQ(Error(infinite), "actions.leaves[1]: element 1 is inf, which is not finite as a float32");
 }
 
+void Add(v1::ActResponse& response, std::uint32_t env, const std::string& options) {
+  v1::EpisodeOptions& entry = *response.mutable_actions()->add_episode_options();
+  entry.set_env(env);
+  entry.set_options(options);
+}
+
+TEST_F(IncomingTest, ReadsOptionsOfEpisodes) {
+  v1::ActResponse response = Valid();
+  Add(response, 1, R"({"rooms":3})");
+  Add(response, 0, "{}");
+  const auto decoded = Decode(response);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const auto& entries = std::get<Actions>(*decoded).episode_options;
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].env, 1U);
+  EXPECT_EQ(*entries[0].options, R"({"rooms":3})");
+}
+
+TEST_F(IncomingTest, RefusesOptionsThatBreakTheContract) {
+  v1::ActResponse unknown = Valid();
+  Add(unknown, 2, "{}");
+  EXPECT_EQ(Error(unknown), "episode_options.env: 2, expected less than 2");
+  v1::ActResponse twice = Valid();
+  Add(twice, 1, "{}");
+  Add(twice, 1, "{}");
+  EXPECT_EQ(Error(twice), "episode_options.env: 1 is there twice");
+  v1::ActResponse list = Valid();
+  Add(list, 0, "[1]");
+  EXPECT_EQ(Error(list), R"(episode_options: "[1]", expected a JSON object in printable ASCII characters)");
+  v1::ActResponse long_text = Valid();
+  Add(long_text, 0, "{" + std::string(4096, ' ') + "}");
+  EXPECT_EQ(Error(long_text), "episode_options: 4098 characters, expected at most 4096");
+  v1::ActResponse welcome;
+  welcome.mutable_welcome()->add_episode_options()->set_env(7);
+  EXPECT_EQ(Error(welcome), R"(episode_options: "", expected a JSON object in printable ASCII characters)");
+}
+
 TEST_F(IncomingTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(Decode("").ok());
   EXPECT_FALSE(Decode("\xff\xff\xff").ok());

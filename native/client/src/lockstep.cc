@@ -144,6 +144,18 @@ Status Lockstep::SetInfo(std::uint32_t env, std::string_view key, double value) 
   return {};
 }
 
+void Lockstep::SetOptions(const std::vector<EpisodeOptions>& entries) {
+  for (const EpisodeOptions& entry : entries) envs_[entry.env].options = entry.options;
+}
+
+void Lockstep::ForgetOptions() {
+  for (Env& env : envs_) env.options = nullptr;
+}
+
+std::string Lockstep::options(std::uint32_t env) const {
+  return env >= envs_.size() || envs_[env].options == nullptr ? "" : *envs_[env].options;
+}
+
 const StepRows& Lockstep::rows() {
   rows_.episodes.clear();
   for (const Env& env : envs_) {

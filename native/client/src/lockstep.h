@@ -13,6 +13,7 @@
 
 #include "kubebeast/client.h"
 #include "tensors/tensor_spec.h"
+#include "wire/learner_texts.h"
 
 namespace kubebeast::client {
 
@@ -55,6 +56,13 @@ class Lockstep {
   // Sets a number of the running episode, or of the next one that is reported.
   Status SetInfo(std::uint32_t env, std::string_view key, double value);
 
+  // Takes the options of the next episodes of these environments, which exist.
+  void SetOptions(const std::vector<EpisodeOptions>& entries);
+  // Drops the options of all environments.
+  void ForgetOptions();
+  // Returns the options of the environment's next episode; "" without any.
+  std::string options(std::uint32_t env) const;
+
   // Returns true if each environment has given its row, and the step is not sent yet.
   bool complete() const { return num_posted_ == envs_.size(); }
   // Returns the rows, if complete; valid until the next Post.
@@ -85,6 +93,7 @@ class Lockstep {
     std::uint64_t length = 0;
     Info info;
     std::optional<Episode> finished;
+    OptionsText options;  // null without any
   };
 
   Status CheckRow(const Env& env, Row row, float reward) const;

@@ -56,6 +56,11 @@ Status Player::SetInfo(std::uint32_t env, std::string_view key, double value) {
   return final_.ok() ? parts_->lockstep.SetInfo(env, key, value) : final_;
 }
 
+std::string Player::NextOptions(std::uint32_t env) {
+  const MutexLock lock(mutex_);
+  return parts_ == nullptr ? "" : parts_->lockstep.options(env);
+}
+
 Reply Player::Wait(std::uint32_t env, Clock::time_point deadline) {
   const MutexLock lock(mutex_);
   MoveUntil({Goal::Kind::kReply, env}, deadline);

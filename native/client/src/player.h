@@ -34,6 +34,7 @@ class Player {
   Status Post(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);
   Status Report(std::uint32_t env, double episode_return, std::uint64_t length);
   Status SetInfo(std::uint32_t env, std::string_view key, double value);
+  std::string NextOptions(std::uint32_t env);
   Reply Wait(std::uint32_t env, Clock::time_point deadline);
   Status WaitUntilConnected(Clock::time_point deadline);
   Status status();

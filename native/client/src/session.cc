@@ -6,7 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "wire/log_info.h"
+#include "wire/learner_texts.h"
 
 namespace kubebeast::client {
 namespace {
@@ -123,6 +123,8 @@ absl::Status Session::OnWelcome(const Welcome& welcome) {
   if (chosen.size() != settings_.offered.size() || chosen.size() != welcome.compression.size()) {
     return absl::InvalidArgumentError("welcome.compression is not what was offered");
   }
+  lockstep_.ForgetOptions();
+  lockstep_.SetOptions(welcome.episode_options);
   run_id_ = welcome.run_id;
   learner_minor_ = welcome.protocol_minor;
   encoder_ = std::make_unique<ObservationsEncoder>(settings_.spec.observation, std::move(chosen), learner_minor_,
@@ -138,6 +140,7 @@ absl::Status Session::OnActions(const Actions& actions) {
     return absl::InvalidArgumentError(absl::StrCat("actions.step is ", actions.step, ", expected ", step_));
   }
   awaiting_actions_ = false;
+  lockstep_.SetOptions(actions.episode_options);
   ++step_;
   traced_ = actions.traced;
   if (traced_) acted_at_ = Clock::now();

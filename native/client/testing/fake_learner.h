@@ -37,8 +37,8 @@ class FakeStream {
   void Write(const v1::ActResponse& response) { stream_->Write(response); }
 
   // Reads the Hello and accepts it. Returns false at the end of the stream.
-  bool Welcome(std::uint32_t minor = 6, bool lz4 = false, const std::string& run_id = "run",
-               const std::vector<std::string>& log_info = {}) {
+  bool Welcome(std::uint32_t minor = 7, bool lz4 = false, const std::string& run_id = "run",
+               const std::vector<std::string>& log_info = {}, const std::vector<std::string>& options = {}) {
     const auto request = Read();
     if (!request.has_value()) return false;
     hello_ = request->hello();
@@ -48,12 +48,21 @@ class FakeStream {
     welcome.set_protocol_version(1);
     welcome.set_protocol_minor(minor);
     for (const std::string& key : log_info) welcome.add_log_info(key);
+    for (std::size_t env = 0; env < options.size(); ++env) Add(welcome, static_cast<std::uint32_t>(env), options[env]);
     for (int i = 0; i < hello_.observation_size(); ++i) {
       const bool offered = lz4 && hello_.offered_compression(i) == v1::COMPRESSION_LZ4;
       welcome.add_compression(offered ? v1::COMPRESSION_LZ4 : v1::COMPRESSION_NONE);
     }
     Write(response);
     return true;
+  }
+
+  // Adds the options of an environment's next episode to a Welcome or to Actions.
+  template <typename Message>
+  static void Add(Message& message, std::uint32_t env, const std::string& options) {
+    v1::EpisodeOptions& entry = *message.add_episode_options();
+    entry.set_env(env);
+    entry.set_options(options);
   }
 
   // Returns an answer to `step`: the action of environment i is choice + i.

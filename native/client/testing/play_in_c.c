@@ -32,6 +32,8 @@ int64_t play_in_c(const char* address, int num_steps) {
 
   kubebeast_code code = kubebeast_open(&options, &stream);
   if (code == KUBEBEAST_OK) code = kubebeast_wait_until_connected(stream, 60000);
+  if (code == KUBEBEAST_OK && kubebeast_next_options(stream, 1) != NULL) code = KUBEBEAST_INTERNAL;
+  if (code == KUBEBEAST_OK && strcmp(kubebeast_next_options(stream, 0), "{\"n\":0}") != 0) code = KUBEBEAST_INTERNAL;
   if (code == KUBEBEAST_OK) code = kubebeast_start(stream, 0, leaves);
   for (int step = 0; code == KUBEBEAST_OK && step < num_steps; ++step) {
     code = kubebeast_wait(stream, 0, 60000, choices);

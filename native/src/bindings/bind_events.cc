@@ -30,7 +30,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("length", &Episode::length)
       .def_readonly("info", &Episode::info)
       .def_readonly("instance_id", &Episode::instance_id)
-      .def_readonly("step", &Episode::step);
+      .def_readonly("step", &Episode::step)
+      .def_readonly("options", &Episode::options);
 
   py::class_<StreamEvent>(module, "StreamEvent")
       .def_property_readonly("kind",
@@ -42,7 +43,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("peer", &StreamEvent::peer)
       .def_readonly("reason", &StreamEvent::reason)
       .def_property_readonly("detail", [](const StreamEvent& event) { return AsText(event.detail); })
-      .def_readonly("env_config", &StreamEvent::env_config);
+      .def_readonly("env_config", &StreamEvent::env_config)
+      .def_readonly("protocol_minor", &StreamEvent::protocol_minor);
 
   py::class_<StreamInfo>(module, "StreamInfo")
       .def_readonly("env_server_id", &StreamInfo::env_server_id)

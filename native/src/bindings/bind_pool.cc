@@ -46,7 +46,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::optional<EnvSpec> expected, std::string tls_cert, std::string tls_key, std::string tls_ca,
                     std::int64_t tls_refresh_s, std::string token_file, std::int64_t max_offences,
                     std::string opening_env, const std::vector<std::pair<std::string, double>>& task_shares,
-                    bool keep_surplus, std::vector<std::string> log_info) {
+                    bool keep_surplus, std::vector<std::string> log_info, bool episode_options) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -72,6 +72,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.max_offences = Count("max_offences", max_offences);
   options.opening_env = std::move(opening_env);
   options.log_info = std::move(log_info);
+  options.episode_options = episode_options;
   for (const auto& [env_id, weight] : task_shares) options.tasks.push_back({env_id, weight});
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
@@ -145,6 +146,18 @@ void BindMethods(py::class_<ActorPool, PoolHolder>& pool) {
             });
           },
           py::arg("timeout_ms"), py::arg("min_policy_version") = 0)
+      .def(
+          "push_episode_options",
+          [](ActorPool& self, const std::vector<std::string>& texts) {
+            ThrowIfError(WithoutGil([&] { return self.PushEpisodeOptions(texts); }));
+          },
+          py::arg("texts"))
+      .def(
+          "wait_options_room",
+          [timeout](ActorPool& self, std::int64_t timeout_ms) {
+            return OrNone([&self, wait = timeout(timeout_ms)] { return self.WaitOptionsRoom(wait); });
+          },
+          py::arg("timeout_ms"))
       .def("take_episodes", &ActorPool::TakeEpisodes)
       .def("take_stream_events", &ActorPool::TakeStreamEvents)
       .def("trace_next_step", &ActorPool::TraceNextStep)
@@ -176,7 +189,7 @@ void BindPool(const py::module_& module) {
            py::arg("expected") = py::none(), py::arg("tls_cert") = "", py::arg("tls_key") = "", py::arg("tls_ca") = "",
            py::arg("tls_refresh_s") = 10, py::arg("token_file") = "", py::arg("max_offences") = 20,
            py::arg("opening_env") = "", py::arg("task_shares") = py::tuple(), py::arg("keep_surplus") = false,
-           py::arg("log_info") = py::tuple());
+           py::arg("log_info") = py::tuple(), py::arg("episode_options") = false);
   BindMethods(pool);
 }
 

@@ -25,6 +25,7 @@ void BindRollouts(const py::module_& module) {
       .def_property_readonly("valid", view(&RolloutBatch::valid))
       .def_property_readonly("core_state", view(&RolloutBatch::core_state))
       .def_property_readonly("task", view(&RolloutBatch::task))
+      .def_property_readonly("origin", view(&RolloutBatch::origin))
       .def_readonly("num_transitions", &RolloutBatch::num_transitions);
 }
 

@@ -38,6 +38,7 @@ PYBIND11_MODULE(_core, module) {
   kubebeast::SkipDeadlockDetection();
   module.attr("PROTOCOL_VERSION") = kubebeast::kProtocolVersion;
   module.attr("PROTOCOL_MINOR") = kubebeast::kProtocolMinor;
+  module.attr("OPTIONS_MINOR") = kubebeast::kOptionsMinor;
   kubebeast::BindSpec(module);
   kubebeast::BindInference(module);
   kubebeast::BindRollouts(module);

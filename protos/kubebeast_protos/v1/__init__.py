@@ -3,8 +3,11 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 6
+PROTOCOL_MINOR = 7
 """Minor version: which additions of the contract this side knows."""
+
+OPTIONS_MINOR = 7
+"""From this minor version on an env-server takes options of episodes."""
 
 INFO_MINOR = 6
 """From this minor version on a learner takes Episode.info and Episode.exact_return."""

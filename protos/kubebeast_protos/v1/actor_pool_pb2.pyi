@@ -109,18 +109,28 @@ class Hello(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ..., run: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor", "log_info")
+    __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor", "log_info", "episode_options")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     LOG_INFO_FIELD_NUMBER: _ClassVar[int]
+    EPISODE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     compression: _containers.RepeatedScalarFieldContainer[Compression]
     protocol_version: int
     protocol_minor: int
     log_info: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ..., log_info: _Optional[_Iterable[str]] = ...) -> None: ...
+    episode_options: _containers.RepeatedCompositeFieldContainer[EpisodeOptions]
+    def __init__(self, run_id: _Optional[str] = ..., compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_version: _Optional[int] = ..., protocol_minor: _Optional[int] = ..., log_info: _Optional[_Iterable[str]] = ..., episode_options: _Optional[_Iterable[_Union[EpisodeOptions, _Mapping]]] = ...) -> None: ...
+
+class EpisodeOptions(_message.Message):
+    __slots__ = ("env", "options")
+    ENV_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    env: int
+    options: str
+    def __init__(self, env: _Optional[int] = ..., options: _Optional[str] = ...) -> None: ...
 
 class Observations(_message.Message):
     __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted", "env_us")
@@ -159,14 +169,16 @@ class Episode(_message.Message):
     def __init__(self, env: _Optional[int] = ..., episode_return: _Optional[float] = ..., length: _Optional[int] = ..., info: _Optional[_Iterable[float]] = ..., exact_return: _Optional[float] = ...) -> None: ...
 
 class Actions(_message.Message):
-    __slots__ = ("step", "leaves", "traced")
+    __slots__ = ("step", "leaves", "traced", "episode_options")
     STEP_FIELD_NUMBER: _ClassVar[int]
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     TRACED_FIELD_NUMBER: _ClassVar[int]
+    EPISODE_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     step: int
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
     traced: bool
-    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., traced: bool = ...) -> None: ...
+    episode_options: _containers.RepeatedCompositeFieldContainer[EpisodeOptions]
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., traced: bool = ..., episode_options: _Optional[_Iterable[_Union[EpisodeOptions, _Mapping]]] = ...) -> None: ...
 
 class Bye(_message.Message):
     __slots__ = ("reason", "detail")

@@ -49,6 +49,7 @@ in the Hello, which is sent before that is known.
   minor 4: the row absent.
   minor 5: Hello.run.
   minor 6: Welcome.log_info, Episode.info, Episode.exact_return.
+  minor 7: Welcome.episode_options, Actions.episode_options.
 """
 
 import abc

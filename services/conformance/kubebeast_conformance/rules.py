@@ -115,10 +115,23 @@ RULES = (
     Rule(
         "W5",
         "env-server",
-        "If a Welcome breaks W1, W2 or W3, or names another run than the Hello, the env-server ends the stream and "
+        "If a Welcome breaks W1, W2, W3 or W7, or names another run than the Hello, the env-server ends the stream and "
         "sends no Observations.",
     ),
     Rule("W6", "learner", "log_info has at most 32 entries, of 1 to 100 printable ASCII characters each."),
+    Rule(
+        "W7",
+        "learner",
+        "episode_options has at most one entry per environment, with env below B. options is a JSON object of at most "
+        "4096 printable ASCII characters.",
+    ),
+    Rule(
+        "W8",
+        "env-server",
+        "An environment is reset with the newest options that the learner has sent for it. If the environments take "
+        "none, the env-server ends the stream after the Welcome.",
+        unseen="the options that resets receive",
+    ),
     Rule("O1", "env-server", "step counts 0, 1, 2, ... on a stream."),
     Rule(
         "O2",
@@ -180,7 +193,13 @@ RULES = (
     Rule(
         "A6",
         "env-server",
-        "If Actions break one of A1 to A4, or bytes are not a message, the env-server ends the stream and sends no "
+        "If Actions break one of A1 to A4 or A7, as far as the message shows, or bytes are not a message, the "
+        "env-server ends the stream and sends no Observations.",
+    ),
+    Rule(
+        "A7",
+        "learner",
+        "episode_options is as in W7, and only for environments with a final or interrupted row in the answered "
         "Observations.",
     ),
     Rule(
@@ -317,8 +336,8 @@ RULES = (
     Rule(
         "V4",
         "learner",
-        "The learner does not set traced (2) and log_info (6) and does not send an End (1) for an env-server of an "
-        "older minor version.",
+        "The learner does not set traced (2), log_info (6) and episode_options (7) and does not send an End (1) for an "
+        "env-server of an older minor version.",
         unseen="the End of a learner that dials",
     ),
 )

@@ -73,6 +73,16 @@ def test_eleven_unrolls_overlap_by_one_row_and_carry_the_memory() -> None:
             torch.testing.assert_close(rollout.policy_logits[t], output.policy_logits[0])
 
 
+def test_origins_number_the_unrolls_of_each_environment() -> None:
+    rollouts = rollouts_of(ScriptedEnv(), make_lstm(), 3)
+    origins = [rollout.origin.tolist() for rollout in rollouts if rollout.origin is not None]
+    (environments,) = {tuple(envs) for _, envs, _ in origins}
+
+    assert sorted(environments) == list(range(NUM_ENVS))
+    assert [streams for streams, _, _ in origins] == [[1] * NUM_ENVS] * 3
+    assert [numbers for _, _, numbers in origins] == [[number] * NUM_ENVS for number in range(3)]
+
+
 def test_the_frames_of_an_interleaved_stack_come_last() -> None:
     pool = native_client.make_pool()
     pool.start()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import kubebeast_native as native
 from kubebeast_common.spec.leaves import Leaf
-from kubebeast_envserver.rows.rows import StepRows
+from kubebeast_envserver.rows.rows import StepRows, WithoutOptions
 from tests.unit.native.native_client import NUM_LOGITS, PATIENCE_MS, Client, T, next_batch, outputs, roll
 from tests.unit.native.native_host import hosted
 
@@ -64,7 +64,7 @@ def test_a_reply_keeps_no_reference_to_its_arguments(pool: native.ActorPool, cli
     assert [sys.getrefcount(value) for value in values] == before
 
 
-class LargeEnv:
+class LargeEnv(WithoutOptions):
     """One endless episode of one environment; every row is LARGE_ROW_BYTES of its number."""
 
     def __init__(self) -> None:

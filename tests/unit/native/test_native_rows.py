@@ -11,6 +11,7 @@ from tests.unit.native.native_client import (
     CORE_STATE_SIZE,
     NUM_ENVS,
     NUM_LOGITS,
+    PATIENCE_MS,
     Client,
     make_pool,
     next_batch,
@@ -21,7 +22,7 @@ from tests.unit.native.native_client import (
 @pytest.fixture
 def pool() -> Iterator[native.ActorPool]:
     """A pool with batches of two streams, or of one stream if it is alone."""
-    pool = make_pool(unroll_length=0, batch_size=1, min_inference_rows=2 * NUM_ENVS)
+    pool = make_pool(unroll_length=0, batch_size=1, min_inference_rows=2 * NUM_ENVS, inference_timeout_ms=PATIENCE_MS)
     pool.start()
     pool.open(NUM_LOGITS, CORE_STATE_SIZE)
     yield pool

@@ -288,6 +288,9 @@ class KUBEBEAST_EXPORT Environment {
   // "level/score" the user gives the same text. Of several values for one key only the last one is sent. Returns kOk;
   // kMisuse if no episode is under way, or if the value is not finite; kLost after a lost connection.
   Status SetInfo(std::string_view key, double value);
+  // Returns the options of the next episode, such as its level, that the learner has chosen: a JSON object; "" without
+  // any. A program with levels calls Stream::WaitUntilConnected before its first Start, and this function before each.
+  std::string NextOptions() const;
 
  private:
   friend class Stream;

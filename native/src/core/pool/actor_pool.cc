@@ -13,7 +13,7 @@
 #include "stream/actor_stream.h"
 #include "sync/thread.h"
 #include "wire/handshake_codec.h"
-#include "wire/log_info.h"
+#include "wire/learner_texts.h"
 
 namespace kubebeast {
 namespace {
@@ -300,6 +300,7 @@ void ActorPool::End(std::chrono::milliseconds grace) {
   context_->registry.Close();
   context_->batcher.Close();
   context_->rollouts.Close();
+  context_->episode_options.Close();
   for (const auto& stream : context_->registry.streams()) stream->Close();
   const Clock::time_point deadline = Clock::now() + grace;
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + grace);

@@ -73,6 +73,15 @@ class ActorPool {
   // Drops unrolls that began with weights older than min_policy_version; 0 drops none. Returns FailedPrecondition
   // without rollouts.
   absl::StatusOr<RolloutBatch> NextRollouts(std::chrono::milliseconds timeout, std::int64_t min_policy_version = 0);
+  // Adds the options of coming episodes, in their order; only with PoolOptions::episode_options. Never blocks. Returns
+  // InvalidArgument for the first text that a message must not hold; none is added then.
+  absl::Status PushEpisodeOptions(const std::vector<std::string>& texts) {
+    return context_->episode_options.Push(texts);
+  }
+  // Blocks until at least half of the places for options are free, and returns their number.
+  absl::StatusOr<std::size_t> WaitOptionsRoom(std::chrono::milliseconds timeout) {
+    return context_->episode_options.WaitForRoom(Clock::now() + timeout);
+  }
   std::deque<Episode> TakeEpisodes() { return context_->episodes.Take(); }
   std::deque<StreamEvent> TakeStreamEvents() { return context_->events.Take(); }
   // Traces the next stream that sends Actions; the trace is available after the answer to that step.

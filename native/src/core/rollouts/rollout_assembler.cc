@@ -5,8 +5,9 @@
 
 namespace kubebeast {
 
-RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs)
-    : shape_(std::move(shape)), num_envs_(num_envs) {}
+RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs,
+                                   std::int64_t stream)
+    : shape_(std::move(shape)), num_envs_(num_envs), stream_(stream) {}
 
 RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const ObservationRows> observation) {
   Added added;
@@ -53,6 +54,8 @@ std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
 
 void RolloutAssembler::StartUnroll(std::vector<VectorStep> history) {
   started_ = std::make_shared<Unroll>();
+  started_->stream = stream_;
+  started_->number = num_started_++;
   started_->steps = std::move(history);
   started_->steps.reserve(shape_->history() + shape_->unroll_length + 1);
 }

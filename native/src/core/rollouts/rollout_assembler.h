@@ -15,7 +15,8 @@ namespace kubebeast {
 // SetOutputs, beginning with AddStep. Not thread-safe.
 class RolloutAssembler {
  public:
-  RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs);
+  // stream: number of the stream, for its unrolls.
+  RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs, std::int64_t stream = 0);
 
   struct Added {
     std::size_t num_steps = 0;               // valid transitions that this step ends, over all environments
@@ -44,6 +45,8 @@ class RolloutAssembler {
 
   std::shared_ptr<const UnrollShape> shape_;
   std::uint32_t num_envs_;
+  std::int64_t stream_;
+  std::int64_t num_started_ = 0;     // unrolls
   std::shared_ptr<Unroll> started_;  // has no steps before the first AddStep
 };
 

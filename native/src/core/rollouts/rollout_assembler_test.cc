@@ -25,6 +25,7 @@ struct Column {
   std::vector<std::int64_t> versions;
   std::vector<bool> valid;
   float core_state = 0;
+  std::array<std::int64_t, 3> origin;
   std::size_t num_transitions = 0;
 };
 
@@ -52,6 +53,7 @@ Column Unpack(const std::shared_ptr<const Unroll>& unroll, std::uint32_t env, co
   }
   column.core_state = batch.core_state.as<float>()[0];
   column.num_transitions = batch.num_transitions;
+  std::copy_n(batch.origin.as<std::int64_t>(), 3, column.origin.begin());
   return column;
 }
 
@@ -123,6 +125,16 @@ TEST_F(RolloutAssemblerTest, ConsecutiveUnrollsOverlapByOneRow) {
       EXPECT_EQ(column.last_choices.front(), previous->last_choices.back());
     }
     previous = column;
+  }
+}
+
+TEST_F(RolloutAssemblerTest, OriginsFollowAnEnvironmentFromUnrollToUnroll) {
+  assembler_ = RolloutAssembler(shape_, kEnvs, 7);
+  for (std::int64_t number = 0; number < 3; ++number) {
+    const auto finished = Run(number == 0 ? kT + 1 : kT);
+    for (std::uint32_t env = 0; env < kEnvs; ++env) {
+      EXPECT_EQ(Unpack(finished, env, *shape_).origin, (std::array<std::int64_t, 3>{7, env, number}));
+    }
   }
 }
 

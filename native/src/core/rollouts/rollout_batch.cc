@@ -10,6 +10,8 @@
 namespace kubebeast {
 namespace {
 
+constexpr std::int64_t kOriginRows = 3;
+
 std::vector<std::int64_t> Prepend(std::size_t steps, std::size_t columns, std::vector<std::int64_t> shape) {
   shape.insert(shape.begin(), {static_cast<std::int64_t>(steps), static_cast<std::int64_t>(columns)});
   return shape;
@@ -41,6 +43,7 @@ RolloutBatch Allocate(std::size_t batch_size, const UnrollShape& shape, BufferPo
   batch.core_state = buffers.Allocate(
       DType::kFloat32, {static_cast<std::int64_t>(batch_size), static_cast<std::int64_t>(shape.core_state_size)});
   batch.task = buffers.Allocate(DType::kInt64, {static_cast<std::int64_t>(batch_size)});
+  batch.origin = buffers.Allocate(DType::kInt64, {kOriginRows, static_cast<std::int64_t>(batch_size)});
   return batch;
 }
 
@@ -193,6 +196,10 @@ RolloutBatch GatherRollouts(const std::vector<FinishedUnroll>& unrolls, const Un
   for (std::size_t column = 0; column < unrolls.size(); ++column) {
     batch.task.as<std::int64_t>()[column] = static_cast<std::int64_t>(unrolls[column].task);
     batch.num_transitions += unrolls[column].num_valid;
+    std::int64_t* const origin = batch.origin.as<std::int64_t>() + column;
+    origin[0] = unrolls[column].unroll->stream;
+    origin[unrolls.size()] = unrolls[column].env;
+    origin[2 * unrolls.size()] = unrolls[column].unroll->number;
   }
   return batch;
 }

@@ -39,6 +39,7 @@ struct RolloutBatch {
   Array valid;                      // bool [T, B]
   Array core_state;                 // float32 [B, core_state_size]
   Array task;                       // int64 [B]
+  Array origin;                     // int64 [3, B]: stream, environment of the stream, number of the unroll
   std::size_t num_transitions = 0;  // number of valid transitions
 };
 

@@ -74,6 +74,8 @@ struct Unroll {
   std::size_t origin = 0;         // index of step 0
   End end = End::kNone;
   std::vector<float> core_state;  // [B, core_state_size] before step 0
+  std::int64_t stream = 0;        // number of the stream in its pool
+  std::int64_t number = 0;        // number of the unroll in its stream
 
   std::size_t length() const { return steps.size() - origin - 1; }
   std::uint32_t num_envs() const { return steps.back().observation->num_envs(); }

@@ -87,6 +87,10 @@ class Stats {
   Value inference_flush_timeout{*this, "inference_flush_timeout"};
   Value inference_dropped{*this, "inference_dropped"};  // batches that were never answered
 
+  // Options of episodes. Those that were due while the queue of options was empty are the newest ones again.
+  Value options_sent{*this, "options_sent"};
+  Value options_repeated{*this, "options_repeated"};
+
   Value episodes{*this, "episodes"};
 
   Histograms histograms;

@@ -87,7 +87,8 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   }
   const bool traced = pool_->trace_request.Take();
   std::string reply =
-      codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor);
+      codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor,
+                            options_.has_value() ? options_->Next() : std::vector<EpisodeOptions>());
   assembler_->SetOutputs(std::move(outputs), first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Read the clock before Send: the peer may have answered by the time it returns.
@@ -186,7 +187,7 @@ absl::Status ActorStream::Accept() {
   transport_->Admit(MaxStepBytes(hello_, pool_->options.wire));
   LeaveReserve();
   producer_ = pool_->rollouts.Join(task_, slots_.size());
-  ++pool_->stats->streams_accepted;
+  number_ = ++pool_->stats->streams_accepted;
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
   interruptions_.emplace(hello_.num_envs);
@@ -202,12 +203,16 @@ void ActorStream::LeaveReserve() {
 
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   shape_ = std::move(shape);
-  assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()));
+  assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()), number_);
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   const bool knows_info = hello_.protocol_minor >= kInfoMinor;
+  if (pool_->options.episode_options && hello_.protocol_minor >= kOptionsMinor) {
+    options_.emplace(pool_->episode_options, *pool_->stats, hello_.num_envs);
+  }
   exchange_.Send(EncodeWelcome(pool_->options.run_id, hello_.compression,
-                               knows_info ? pool_->options.log_info : std::vector<std::string>()));
+                               knows_info ? pool_->options.log_info : std::vector<std::string>(),
+                               options_.has_value() ? options_->Begin() : std::vector<EpisodeOptions>()));
 }
 
 absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> observation) {
@@ -226,8 +231,10 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
   for (const EpisodeEnd& episode : observation->episodes) {
     pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
-                         hello_.instance_id, observation->step});
+                         hello_.instance_id, observation->step,
+                         options_.has_value() ? options_->of(episode.env) : std::string()});
   }
+  if (options_.has_value()) options_->Note(*observation);
   stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
   received_ = std::move(observation);
   phase_ = Phase::kActions;

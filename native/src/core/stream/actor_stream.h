@@ -14,6 +14,7 @@
 #include "calls/transport.h"
 #include "inference/inference_batch.h"
 #include "inference/step_trace.h"
+#include "options/stream_options.h"
 #include "rollouts/rollout_assembler.h"
 #include "stats/stream_clock.h"
 #include "stream/end_cause.h"
@@ -118,8 +119,9 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   // Deadline of the peer for its Hello, its next step or taking the status; of the model, after which the stream reads.
   Clock::time_point deadline_ ABSL_GUARDED_BY(mutex_);
 
-  Hello hello_ ABSL_GUARDED_BY(mutex_);           // empty until received
-  std::size_t task_ ABSL_GUARDED_BY(mutex_) = 0;  // set by acceptance
+  Hello hello_ ABSL_GUARDED_BY(mutex_);              // empty until received
+  std::size_t task_ ABSL_GUARDED_BY(mutex_) = 0;     // set by acceptance
+  std::int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;  // among the accepted streams of the pool
   std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);               // set by a valid Hello
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);         // set by Welcome
@@ -127,6 +129,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   RolloutQueue::Producer producer_ ABSL_GUARDED_BY(mutex_) = 0;              // set by acceptance
   std::shared_ptr<const ObservationRows> received_ ABSL_GUARDED_BY(mutex_);  // a step that is not yet part of an unroll
   std::optional<Interruptions> interruptions_ ABSL_GUARDED_BY(mutex_);       // set by acceptance
+  std::optional<StreamOptions> options_ ABSL_GUARDED_BY(mutex_);             // set by Welcome if its peer takes options
   StreamClock clock_ ABSL_GUARDED_BY(mutex_);
   StreamTrace trace_ ABSL_GUARDED_BY(mutex_);
   std::size_t num_steps_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -60,7 +60,7 @@ void ActorStream::ReportEnd(const EndCause& cause, const absl::Status& status) {
 
 void ActorStream::Report(StreamEvent::Kind kind, std::string reason, std::string detail, std::string env_config) {
   pool_->events.Add({kind, hello_.env_server_id, hello_.instance_id, hello_.spec.env_id, slots_.size(), peer_,
-                     std::move(reason), std::move(detail), std::move(env_config)});
+                     std::move(reason), std::move(detail), std::move(env_config), hello_.protocol_minor});
 }
 
 }  // namespace kubebeast

@@ -22,6 +22,7 @@
 #include "inference/dynamic_batcher.h"
 #include "inference/inference_batch.h"
 #include "inference/step_trace.h"
+#include "options/options_queue.h"
 #include "rollouts/rollout_queue.h"
 #include "stats/recent.h"
 #include "stats/stats.h"
@@ -57,6 +58,7 @@ struct PoolOptions {
   std::string opening_env;            // if empty, any
   std::vector<TaskShare> tasks;       // if empty, every env_id is one task
   std::vector<std::string> log_info;  // keys of the environments' info that come with every episode
+  bool episode_options = false;       // environments are reset with options out of a queue
   std::size_t max_offences = 20;      // per host; 0: any number
   TlsOptions tls;
   std::string token_file;
@@ -81,6 +83,7 @@ struct PoolContext {
         registry({options.max_streams, options.max_envs}, options.expected, options.opening_env),
         batcher(options.inference),
         rollouts(options.rollout_capacity(), options.min_partial_steps, stats, tasks.weights()),
+        episode_options(stats),
         token(options.token_file),
         door({.patience = options.handshake_timeout, .tls = options.tls.enabled()},
              {.on_refusal = [this](const std::string& peer,
@@ -107,6 +110,7 @@ struct PoolContext {
   StreamRegistry registry;
   DynamicBatcher<PendingStep> batcher;
   RolloutQueue rollouts;
+  OptionsQueue episode_options;
   const BearerToken token;
   std::optional<grpc::ResourceQuota> transport_memory;  // of all connections, either way; nullopt: unbounded
   Offences offences{options.max_offences, kOffenceForgivenEvery};

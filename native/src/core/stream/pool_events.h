@@ -19,6 +19,7 @@ struct Episode {
   std::vector<double> info;  // for each key in PoolOptions::log_info, NaN without a number; or empty
   std::string instance_id;   // of the stream
   std::uint64_t step = 0;    // of the stream, at which the episode ended
+  std::string options;       // with which it began; empty without any
 };
 
 inline constexpr std::size_t kMaxEpisodes = 65536;
@@ -34,7 +35,8 @@ struct StreamEvent {
   std::string peer;
   std::string reason;
   std::string detail;
-  std::string env_config;  // only in kJoined
+  std::string env_config;            // only in kJoined
+  std::uint32_t protocol_minor = 0;  // that of the peer
 };
 
 inline constexpr std::size_t kMaxStreamEvents = 4096;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,6 +115,7 @@ class TestActor : public TestMessages {
     const auto response = Read();
     if (!response.has_value() || !response->has_welcome()) return false;
     num_info_ = response->welcome().log_info_size();
+    Take(response->welcome().episode_options());
     return true;
   }
 
@@ -133,9 +135,13 @@ class TestActor : public TestMessages {
       std::memcpy(&choice, response->actions().leaves(0).data() + env * sizeof(choice), sizeof(choice));
       EXPECT_EQ(choice, ChoiceFor(FrameValue(first_env_ + env, static_cast<std::int64_t>(step_))));
     }
+    Take(response->actions().episode_options());
     ++step_;
     return true;
   }
+
+  // Returns the newest options of an environment; "" without any.
+  const std::string& options(std::uint32_t env) { return options_[env]; }
 
   void SendBye(v1::Bye::Reason reason) {
     v1::ActRequest request;
@@ -177,7 +183,12 @@ class TestActor : public TestMessages {
     return arguments;
   }
 
+  void Take(const google::protobuf::RepeatedPtrField<v1::EpisodeOptions>& entries) {
+    for (const v1::EpisodeOptions& entry : entries) options_[entry.env()] = entry.options();
+  }
+
   std::uint64_t step_ = 0;
+  std::map<std::uint32_t, std::string> options_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::ActorPool::Stub> stub_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ActRequest, v1::ActResponse>> stream_;

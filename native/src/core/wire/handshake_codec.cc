@@ -149,7 +149,8 @@ std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits) {
 }
 
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression,
-                          const std::vector<std::string>& log_info) {
+                          const std::vector<std::string>& log_info,
+                          const std::vector<EpisodeOptions>& episode_options) {
   v1::ActResponse response;
   v1::Welcome& welcome = *response.mutable_welcome();
   welcome.set_run_id(std::string(run_id));
@@ -157,6 +158,11 @@ std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression
   welcome.set_protocol_minor(kProtocolMinor);
   for (const Compression entry : compression) welcome.add_compression(static_cast<v1::Compression>(entry));
   for (const std::string& key : log_info) welcome.add_log_info(key);
+  for (const EpisodeOptions& entry : episode_options) {
+    v1::EpisodeOptions& message = *welcome.add_episode_options();
+    message.set_env(entry.env);
+    message.set_options(*entry.options);
+  }
   return response.SerializeAsString();
 }
 

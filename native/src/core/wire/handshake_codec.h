@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "tensors/tensor_spec.h"
+#include "wire/learner_texts.h"
 #include "wire/protocol.h"
 
 namespace kubebeast {
@@ -39,7 +40,8 @@ std::uint64_t MaxStepBytes(const Hello& hello, const WireLimits& limits);
 
 // Returns the serialized ActResponse with a Welcome.
 std::string EncodeWelcome(std::string_view run_id, const std::vector<Compression>& compression,
-                          const std::vector<std::string>& log_info);
+                          const std::vector<std::string>& log_info,
+                          const std::vector<EpisodeOptions>& episode_options = {});
 
 // Returns the serialized ActResponse with an End of that status, which must not be OK.
 std::string EncodeEnd(const absl::Status& status);

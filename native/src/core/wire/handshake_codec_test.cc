@@ -76,9 +76,10 @@ TEST(HandshakeCodecTest, TakesMissingAndUnknownOffersAsNone) {
 }
 
 TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {
+  const auto options = std::make_shared<const std::string>(R"({"rooms":3})");
   v1::ActResponse response;
-  ASSERT_TRUE(response.ParseFromString(
-      EncodeWelcome("pong-1", {Compression::kLz4, Compression::kNone}, {"success", "achievements/wood"})));
+  ASSERT_TRUE(response.ParseFromString(EncodeWelcome("pong-1", {Compression::kLz4, Compression::kNone},
+                                                     {"success", "achievements/wood"}, {{2, options}})));
   EXPECT_EQ(response.welcome().run_id(), "pong-1");
   EXPECT_EQ(response.welcome().protocol_version(), kProtocolVersion);
   EXPECT_EQ(response.welcome().protocol_minor(), kProtocolMinor);
@@ -87,6 +88,9 @@ TEST(HandshakeCodecTest, EncodesAWelcomeThatTheStockParserReads) {
   EXPECT_EQ(response.welcome().compression(1), v1::COMPRESSION_NONE);
   ASSERT_EQ(response.welcome().log_info_size(), 2);
   EXPECT_EQ(response.welcome().log_info(1), "achievements/wood");
+  ASSERT_EQ(response.welcome().episode_options_size(), 1);
+  EXPECT_EQ(response.welcome().episode_options(0).env(), 2U);
+  EXPECT_EQ(response.welcome().episode_options(0).options(), *options);
 }
 
 TEST(HandshakeCodecTest, RefusesAnotherMajorVersion) {

@@ -22,14 +22,32 @@ constexpr std::uint32_t kNumPayloads = 3;
 constexpr std::uint32_t kHelloTag = Tag(1, WireType::kBytes);
 constexpr std::uint32_t kObservationsTag = Tag(2, WireType::kBytes);
 constexpr std::uint32_t kByeTag = Tag(3, WireType::kBytes);
-constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);      // field of ActResponse
-constexpr std::uint32_t kActionStepTag = Tag(1, WireType::kVarint);  // field of Actions
-constexpr std::uint32_t kActionLeafTag = Tag(2, WireType::kBytes);   // field of Actions
-constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);      // field of Actions
+constexpr std::uint32_t kActionsTag = Tag(2, WireType::kBytes);         // field of ActResponse
+constexpr std::uint32_t kActionStepTag = Tag(1, WireType::kVarint);     // field of Actions
+constexpr std::uint32_t kActionLeafTag = Tag(2, WireType::kBytes);      // field of Actions
+constexpr std::uint32_t kTracedTag = Tag(3, WireType::kVarint);         // field of Actions
+constexpr std::uint32_t kEpisodeOptionsTag = Tag(4, WireType::kBytes);  // field of Actions
+constexpr std::uint32_t kOptionsEnvTag = Tag(1, WireType::kVarint);     // field of EpisodeOptions
+constexpr std::uint32_t kOptionsTextTag = Tag(2, WireType::kBytes);     // field of EpisodeOptions
 constexpr std::size_t kTagBytes = 1;
 
 constexpr int kMaxByeBytes = 4096;
 constexpr int kMaxByeCharacters = 200;
+
+std::size_t BytesOf(const EpisodeOptions& entry) {
+  return kTagBytes + CodedOutputStream::VarintSize32(entry.env) + kTagBytes +
+         CodedOutputStream::VarintSize64(entry.options->size()) + entry.options->size();
+}
+
+std::uint8_t* Write(const EpisodeOptions& entry, std::uint8_t* out) {
+  out = CodedOutputStream::WriteTagToArray(kEpisodeOptionsTag, out);
+  out = CodedOutputStream::WriteVarint64ToArray(BytesOf(entry), out);
+  out = CodedOutputStream::WriteTagToArray(kOptionsEnvTag, out);
+  out = CodedOutputStream::WriteVarint32ToArray(entry.env, out);
+  out = CodedOutputStream::WriteTagToArray(kOptionsTextTag, out);
+  out = CodedOutputStream::WriteVarint64ToArray(entry.options->size(), out);
+  return CodedOutputStream::WriteRawToArray(entry.options->data(), static_cast<int>(entry.options->size()), out);
+}
 
 // UTF-8 continuation bytes are 0b10xxxxxx: every other byte starts a character.
 bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
@@ -96,12 +114,15 @@ absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputS
   return *std::move(request);
 }
 
-std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,
-                                       bool traced) const {
+std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves, bool traced,
+                                       const std::vector<EpisodeOptions>& episode_options) const {
   std::size_t actions_size = kTagBytes + CodedOutputStream::VarintSize64(step) + (traced ? kTagBytes + 1 : 0);
   for (const LeafSpec& leaf : spec_.action) {
     const std::size_t leaf_bytes = num_envs_ * leaf.row_bytes();
     actions_size += kTagBytes + CodedOutputStream::VarintSize64(leaf_bytes) + leaf_bytes;
+  }
+  for (const EpisodeOptions& entry : episode_options) {
+    actions_size += kTagBytes + CodedOutputStream::VarintSize64(BytesOf(entry)) + BytesOf(entry);
   }
 
   std::string message(kTagBytes + CodedOutputStream::VarintSize64(actions_size) + actions_size, '\0');
@@ -118,8 +139,9 @@ std::string StreamCodec::EncodeActions(std::uint64_t step, const std::vector<con
   }
   if (traced) {
     out = CodedOutputStream::WriteTagToArray(kTracedTag, out);
-    CodedOutputStream::WriteVarint64ToArray(1, out);
+    out = CodedOutputStream::WriteVarint64ToArray(1, out);
   }
+  for (const EpisodeOptions& entry : episode_options) out = Write(entry, out);
   return message;
 }
 

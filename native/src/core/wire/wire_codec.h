@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "tensors/tensor_spec.h"
+#include "wire/learner_texts.h"
 #include "wire/observation_decoder.h"
 #include "wire/observation_rows.h"
 #include "wire/protocol.h"
@@ -39,9 +40,10 @@ class StreamCodec {
   absl::StatusOr<Request> Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size);
 
   // Returns the serialized ActResponse with the Actions of `step`. leaves[i] is [num_envs, *shape] of action leaf i,
-  // contiguous. traced: requests env_us in the next Observations.
-  std::string EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves,
-                            bool traced = false) const;
+  // contiguous. traced: requests env_us in the next Observations. episode_options: of environments that the next step
+  // resets.
+  std::string EncodeActions(std::uint64_t step, const std::vector<const std::uint8_t*>& leaves, bool traced = false,
+                            const std::vector<EpisodeOptions>& episode_options = {}) const;
 
   // Returns the step number that the next Observations message must carry.
   std::uint64_t next_step() const { return expected_.step; }

@@ -172,6 +172,24 @@ TEST(StreamCodecTest, EncodesActionsThatTheStockParserReads) {
   }
 }
 
+TEST(StreamCodecTest, EncodesOptionsOfAnyLength) {
+  const std::vector<std::int64_t> actions = {5, 0, 3};
+  const auto* data = reinterpret_cast<const std::uint8_t*>(actions.data());
+  for (const bool traced : {false, true}) {
+    const auto small = std::make_shared<const std::string>("{}");
+    const auto large = std::make_shared<const std::string>("{" + std::string(4094, ' ') + "}");
+    v1::ActResponse response;
+    ASSERT_TRUE(response.ParseFromString(TestCodec().EncodeActions(300, {data}, traced, {{0, large}, {300, small}})));
+    EXPECT_EQ(response.actions().traced(), traced);
+    EXPECT_EQ(response.actions().leaves_size(), 1);
+    ASSERT_EQ(response.actions().episode_options_size(), 2);
+    EXPECT_EQ(response.actions().episode_options(0).env(), 0U);
+    EXPECT_EQ(response.actions().episode_options(0).options(), *large);
+    EXPECT_EQ(response.actions().episode_options(1).env(), 300U);
+    EXPECT_EQ(response.actions().episode_options(1).options(), "{}");
+  }
+}
+
 TEST(StreamCodecTest, EncodesThatAStepIsTraced) {
   const std::vector<std::int64_t> actions = {5, 0, 3};
   const auto* data = reinterpret_cast<const std::uint8_t*>(actions.data());

@@ -1,10 +1,12 @@
 """Checker of the messages of a learner, one at a time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from kubebeast_common.spec.episode_options import from_text
 from kubebeast_common.spec.limits import MAX_LOG_INFO
 from kubebeast_common.spec.log_info import is_key
 from kubebeast_conformance.contract.leaves import check_elements, dtype_of, frame_elements
@@ -63,6 +65,7 @@ class LearnerStream:
         require(len(keys) <= MAX_LOG_INFO, "W6", "welcome.log_info", f"{len(keys)} entries")
         for i, key in enumerate(keys):
             require(is_key(key), "W6", f"welcome.log_info[{i}]", f"{key!r}")
+        self._check_options(welcome.episode_options, "W7", "welcome.episode_options", set(range(self._hello.num_envs)))
 
     def _check_no_end(self, response: pb.ActResponse) -> None:
         minor = self._hello.protocol_minor
@@ -79,6 +82,22 @@ class LearnerStream:
         for i, (spec, data) in enumerate(zip(self._hello.action, actions.leaves, strict=True)):
             self._check_leaf(spec, data, f"actions.leaves[{i}]")
         self._check_masks(actions, observations)
+        flags = zip(observations.terminated, observations.truncated, observations.is_first, strict=True)
+        over = {env for env, (terminated, truncated, first) in enumerate(flags) if (terminated or truncated) > first}
+        self._check_options(actions.episode_options, "A7", "actions.episode_options", over)
+
+    def _check_options(self, entries: Sequence[pb.EpisodeOptions], rule: str, place: str, envs: set[int]) -> None:
+        """Checks options of episodes, which may be for these environments."""
+        minor, left = self._hello.protocol_minor, set(envs)
+        known = minor >= ADDITIONS["Actions.episode_options"]
+        require(not entries or known, "V4", place, f"in minor {minor}")
+        for i, entry in enumerate(entries):
+            require(entry.env in left, rule, f"{place}[{i}].env", f"{entry.env}, expected one of {sorted(left)}")
+            left.remove(entry.env)
+            try:
+                from_text(entry.options)
+            except ValueError as error:
+                raise ViolationError(rule, f"{place}[{i}].options", str(error)) from error
 
     def _check_leaf(self, spec: pb.LeafSpec, data: bytes, place: str) -> None:
         dtype = dtype_of(spec)

@@ -6,6 +6,7 @@ import numpy as np
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.leaves import dtype_of
+from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_conformance.env_server.subject import EnvServer
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
@@ -47,6 +48,13 @@ def not_finite(hello: pb.Hello, actions: pb.Actions) -> pb.ActResponse:
     raise SkippedError("it has no actions of floats")
 
 
+def options_of_no_environment(hello: pb.Hello, actions: pb.Actions) -> pb.ActResponse:
+    if hello.protocol_minor < ADDITIONS["Actions.episode_options"]:
+        raise SkippedError("it does not know options of episodes")
+    actions.episode_options.add(env=hello.num_envs, options="{}")
+    return pb.ActResponse(actions=actions)
+
+
 def garbage(hello: pb.Hello, actions: pb.Actions) -> bytes:
     return b"\xff" * 20
 
@@ -72,5 +80,14 @@ def _title(change: Change) -> str:
 
 CHECKS = tuple(
     Check(f"actions: {_title(change)}", ("A6",), ends_where(change))
-    for change in (of_another_step, without_a_leaf, too_short, beyond_the_categories, not_finite, garbage, no_payload)
+    for change in (
+        of_another_step,
+        without_a_leaf,
+        too_short,
+        beyond_the_categories,
+        not_finite,
+        options_of_no_environment,
+        garbage,
+        no_payload,
+    )
 )

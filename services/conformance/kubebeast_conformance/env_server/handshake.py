@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract import answers
+from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_conformance.contract.violation import require
 from kubebeast_conformance.env_server.subject import EnvServer
 from kubebeast_protos.v1 import PROTOCOL_VERSION
@@ -49,6 +50,14 @@ def of_another_run(welcome: pb.Welcome) -> None:
     welcome.run_id += "-other"
 
 
+def options_of_no_environment(welcome: pb.Welcome) -> None:
+    welcome.episode_options.add(env=1 << 31, options="{}")
+
+
+def options_that_are_no_object(welcome: pb.Welcome) -> None:
+    welcome.episode_options.add(env=0, options="[1]")
+
+
 def ends_where(change: Callable[[pb.Welcome], None]) -> Callable[[EnvServer], None]:
     def run(subject: EnvServer) -> None:
         stream = subject.fresh_stream()
@@ -56,6 +65,15 @@ def ends_where(change: Callable[[pb.Welcome], None]) -> Callable[[EnvServer], No
         change(welcome)
         stream.send(pb.ActResponse(welcome=welcome))
         stream.expect_end("W5", "after a Welcome that breaks the contract")
+
+    return run
+
+
+def ends_with_options(change: Callable[[pb.Welcome], None]) -> Callable[[EnvServer], None]:
+    def run(subject: EnvServer) -> None:
+        if subject.fresh_stream().hello.protocol_minor < ADDITIONS["Welcome.episode_options"]:
+            raise SkippedError("it does not know options of episodes")
+        ends_where(change)(subject)
 
     return run
 
@@ -84,5 +102,7 @@ CHECKS = (
     Check("welcome with a compression too many", ("W5",), ends_where(too_many_compressions)),
     Check("welcome with a compression that was not offered", ("W5",), ends_where(compression_not_offered)),
     Check("welcome of another run", ("W5",), ends_in_another_run),
+    Check("welcome with options of no environment", ("W5",), ends_with_options(options_of_no_environment)),
+    Check("welcome with options that are no object", ("W5",), ends_with_options(options_that_are_no_object)),
     Check("actions in place of the welcome", ("W5",), ends_without_welcome),
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract import answers
+from kubebeast_conformance.contract.rows import ADDITIONS
 from kubebeast_conformance.env_server.stream import PlayedStream
 from kubebeast_conformance.env_server.subject import EnvServer
 from kubebeast_conformance.wire.inbox import Ended
@@ -39,6 +40,16 @@ def plays_with(minor: int) -> Callable[[EnvServer], None]:
         stream.play(subject.options.num_steps)
 
     return run
+
+
+def plays_with_options(subject: EnvServer) -> None:
+    stream = subject.fresh_stream()
+    if stream.hello.protocol_minor < ADDITIONS["Actions.episode_options"]:
+        raise SkippedError("it does not know options of episodes")
+    stream.welcome(with_options=True)
+    if has_refused(stream):
+        raise SkippedError("its environments take no options")
+    stream.play(subject.options.num_steps, "W8")
 
 
 def has_refused(stream: PlayedStream) -> bool:
@@ -78,6 +89,7 @@ def skips_unknown_fields(subject: EnvServer) -> None:
 CHECKS = (
     Check("play", ROWS, plays),
     Check("play without compression", ROWS, plays_uncompressed),
+    Check("play with options of episodes", ("W8", *ROWS), plays_with_options),
     *(
         Check(f"play with a learner of minor version {minor}", ("V2", *ROWS), plays_with(minor))
         for minor in range(PROTOCOL_MINOR)

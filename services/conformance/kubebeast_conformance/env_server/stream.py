@@ -39,16 +39,17 @@ class PlayedStream:
         self.hello = pb.Hello()
         self._values = np.random.default_rng(0)
         self._observations = pb.Observations()
-        self._traced = False
+        self._traced = self._with_options = False
 
     def introduce(self) -> pb.Hello:
         """Waits for the Hello and returns it."""
         self.hello = self.checker.open(self.call.inbox.get_due_message(self.patience_s, "H1", "no Hello"))
         return self.hello
 
-    def welcome(self, minor: int = PROTOCOL_MINOR, *, lz4: bool = True) -> None:
-        """Sends a Welcome."""
-        message = answers.welcome(self.hello, minor, lz4=lz4)
+    def welcome(self, minor: int = PROTOCOL_MINOR, *, lz4: bool = True, with_options: bool = False) -> None:
+        """Sends a Welcome. with_options: it and all later Actions have options of episodes."""
+        self._with_options = with_options
+        message = answers.welcome(self.hello, minor, lz4=lz4, with_options=with_options)
         self.checker.welcome(minor, list(message.compression), len(message.log_info))
         self.send(pb.ActResponse(welcome=message))
 
@@ -65,17 +66,19 @@ class PlayedStream:
     def actions(self, *, traced: bool = False) -> pb.Actions:
         """Returns Actions for the newest Observations."""
         self._traced = traced
-        return answers.actions(self.hello, self._observations, self._values, traced=traced)
+        return answers.actions(
+            self.hello, self._observations, self._values, traced=traced, with_options=self._with_options
+        )
 
     def act(self, *, traced: bool = False) -> None:
         self.send(pb.ActResponse(actions=self.actions(traced=traced)))
 
-    def play(self, num_steps: int) -> None:
-        """Exchanges Observations and Actions; the last Observations stay unanswered."""
-        self.observe()
+    def play(self, num_steps: int, rule: str = "O2") -> None:
+        """Exchanges Observations and Actions; the last Observations stay unanswered. Without any, `rule` is broken."""
+        self.observe(rule)
         for _ in range(num_steps):
             self.act()
-            self.observe()
+            self.observe(rule)
 
     def send(self, response: pb.ActResponse | bytes) -> None:
         self.call.send(response if isinstance(response, bytes) else response.SerializeToString())

@@ -12,7 +12,7 @@ from kubebeast_conformance.wire.unknown_fields import with_unknown_fields
 from kubebeast_protos.v1 import PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-ACTIONS = ("A1", "A2", "A3", "A4", "A5")
+ACTIONS = ("A1", "A2", "A3", "A4", "A5", "A7")
 NEWER_MINOR = 99
 FEW_STEPS = 30
 
@@ -119,7 +119,7 @@ def wants_a_token(subject: Learner) -> None:
 
 
 CHECKS = (
-    Check("play", ("C1", "W1", "W2", "W3", "W4", "W6", *ACTIONS), plays),
+    Check("play", ("C1", "W1", "W2", "W3", "W4", "W6", "W7", *ACTIONS), plays),
     Check("play for the learner's run by its name", ("W1", "W4"), plays_its_run),
     Check("play without compression", ("W3", *ACTIONS), plays_without_compression),
     *(

@@ -1,4 +1,4 @@
-#include "wire/log_info.h"
+#include "wire/learner_texts.h"
 
 #include <algorithm>
 
@@ -23,6 +23,19 @@ absl::Status ValidateLogInfo(const std::vector<std::string>& log_info) {
     if (std::count(log_info.begin(), log_info.end(), key) > 1) {
       return absl::InvalidArgumentError(absl::StrCat("log_info: \"", key, "\" is given twice"));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateOptions(absl::string_view text) {
+  if (text.size() > kMaxOptionsCharacters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("episode_options: ", text.size(), " characters, expected at most ", kMaxOptionsCharacters));
+  }
+  const bool is_object = text.size() >= 2 && text.front() == '{' && text.back() == '}';
+  if (!is_object || !std::all_of(text.begin(), text.end(), absl::ascii_isprint)) {
+    return absl::InvalidArgumentError(absl::StrCat("episode_options: \"", absl::Utf8SafeCHexEscape(text),
+                                                   "\", expected a JSON object in printable ASCII characters"));
   }
   return absl::OkStatus();
 }
