@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kubebeast_runs.storage.storage import Storage, StoredFile
+from kubebeast_runs.storage.storage import Files, StoredFile
 
 _NAME = re.compile(r"checkpoint-(\d+)\.pt")
 
@@ -22,7 +22,7 @@ class SavedCheckpoint(NamedTuple):
         return self.file.name == name_of(self.step)
 
 
-def list_checkpoints(storage: Storage) -> list[SavedCheckpoint]:
+def list_checkpoints(storage: Files) -> list[SavedCheckpoint]:
     """Returns the checkpoints, newest (highest step) first. Raises OSError if the storage cannot be listed."""
     return sorted(_checkpoints(storage.files()), key=lambda saved: saved.step, reverse=True)
 

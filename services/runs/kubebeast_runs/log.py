@@ -29,20 +29,24 @@ from kubebeast_common.volume import is_full
 from kubebeast_runs.files.append_file import AppendFile
 from kubebeast_runs.files.table_file import Value
 from kubebeast_runs.files.write_failures import OUT_LOG, WriteFailures
-from kubebeast_runs.folder import LATEST
+from kubebeast_runs.folder import read_meta
 from kubebeast_runs.lock import lock_run
+from kubebeast_runs.names import CONFIG, LATEST, META
+from kubebeast_runs.trackers.calls import Calls, DirectCalls, QueuedCalls
 from kubebeast_runs.trackers.csv_table import CsvTracker
 from kubebeast_runs.trackers.own import MakeTracker
+from kubebeast_runs.trackers.services.service_tracker import OUTPUT
 from kubebeast_runs.trackers.tensorboard import TensorBoardTracker
-from kubebeast_runs.trackers.tracker import Tracker
+from kubebeast_runs.trackers.tracker import PatientTracker, Tracker
+from kubebeast_runs.weights import NAME as WEIGHTS
 
 logger = logging.getLogger(__name__)
 
 # An explicit list, as SLURM_JWT is a credential.
 _SLURM_NAMES = ("JOB_ID", "JOB_NAME", "JOB_NODELIST", "ARRAY_JOB_ID", "ARRAY_TASK_ID", "PROCID", "NTASKS", "SUBMIT_DIR")
-_FILES = (OUT_LOG, "meta.json", "config.yaml", LATEST)
+_FILES = (OUT_LOG, META, CONFIG, LATEST)
 """Files of a run that are no tracker's."""
-_OUTPUT = ("actors.log", "env-servers*.log")
+_OUTPUT = ("actors.log", "env-servers*.log", OUTPUT)
 """Patterns of the output files of the run's other processes."""
 _MAX_QUOTE = 4000
 """Bytes at the end of such a file that are logged before it is removed."""
@@ -63,7 +67,7 @@ class RunLog:
     def __init__(self, savedir: Path, xpid: str, own: Sequence[MakeTracker] = ()) -> None:
         """Creates and locks the folder. own: makes trackers beside those of logs.csv and TensorBoard.
 
-        Raises OSError if it cannot be created, ConfigError if another process trains the same run, and the errors of
+        Raises OSError if it cannot be created, BusyError if another process trains the same run, and the errors of
         `own`.
         """
         self.folder = savedir / xpid
@@ -75,18 +79,26 @@ class RunLog:
         except OSError:
             self._remove_new_folders()
             raise
+        added: list[PatientTracker] = []
         try:
-            added = [make(self.folder) for make in own]
-            self._trackers: list[Tracker] = [CsvTracker(self.folder), TensorBoardTracker(self.folder), *added]
+            files: list[Tracker] = [CsvTracker(self.folder), TensorBoardTracker(self.folder)]
+            for make in own:
+                added.append(make(self.folder))
         except Exception:  # a user's tracker may raise anything
+            for tracker in added:
+                tracker.abandon()
             self._remove_new_folders()
             self._lock.close()
             raise
-        self._meta_before = _read_meta(self.folder / "meta.json")
+        self._meta_before = read_meta(self.folder)
         """meta.json of the process before; empty if the run is new."""
         self.num_crashes = _crashes_before(self._meta_before)
         """Earlier processes of the run that were killed or failed."""
-        self.failures = WriteFailures(self.folder, [*(tracker.name for tracker in self._trackers), *_FILES])
+        self.failures = WriteFailures(self.folder, [*(each.name for each in [*files, *added]), *_FILES])
+        self._trackers: list[Calls] = [
+            *(DirectCalls(tracker, self.failures) for tracker in files),
+            *(QueuedCalls(tracker, self.failures) for tracker in added),
+        ]
         self._handler = _OutLog(self.folder / OUT_LOG, self.failures)
         self._handler.setFormatter(logging.Formatter("[%(levelname)s:%(process)d %(name)s %(asctime)s] %(message)s"))
         logging.getLogger().addHandler(self._handler)
@@ -114,11 +126,10 @@ class RunLog:
             "xpid": self.folder.name,
         }
         for tracker in self._trackers:
-            with self.failures.tolerating(tracker.name):
-                tracker.begin(self._meta)
+            tracker.begin(self._meta)
         text = yaml.safe_dump(dict(settings), sort_keys=False)
-        config = self.folder / "config.yaml"
-        self._unwritten["config.yaml"] = lambda: write_atomically(config, text.encode())
+        config = self.folder / CONFIG
+        self._unwritten[CONFIG] = lambda: write_atomically(config, text.encode())
         self._unwritten[LATEST] = lambda: _point_latest(self.folder)
         self._write_meta(self._meta)
 
@@ -133,10 +144,19 @@ class RunLog:
         step = values["step"]
         assert isinstance(step, int)
         for tracker in self._trackers:
-            with self.failures.tolerating(tracker.name):
-                tracker.log(step, others)
+            tracker.log(step, others)
         self._write_unwritten()
         self.failures.report()
+
+    def note_checkpoint(self, step: int) -> None:
+        """Passes the newest weights to every tracker, after a checkpoint was saved at `step`.
+
+        If the run is in a bucket, the weights are there and not in the folder, and trackers receive none.
+        """
+        if not (self.folder / WEIGHTS).is_file():
+            return
+        for tracker in self._trackers:
+            tracker.artifact(step, self.folder / WEIGHTS)
 
     def __enter__(self) -> Self:
         return self
@@ -148,9 +168,10 @@ class RunLog:
         elif self._meta_before:
             self._write_meta(self._meta_before)
         for tracker in self._trackers:
-            with self.failures.tolerating(tracker.name):
-                tracker.end(successful=self.successful and error_type is None)
-        self.failures.report()
+            tracker.end(successful=self.successful and error_type is None)
+        for tracker in self._trackers:
+            tracker.wait()
+        self.failures.conclude()
         logging.getLogger().removeHandler(self._handler)
         self._handler.close()
         if not self._meta:
@@ -162,7 +183,7 @@ class RunLog:
 
     def _write_meta(self, meta: Mapping[str, Any]) -> None:
         text = json.dumps(meta, indent=4, sort_keys=True) + "\n"
-        self._unwritten["meta.json"] = lambda: write_atomically(self.folder / "meta.json", text.encode())
+        self._unwritten[META] = lambda: write_atomically(self.folder / META, text.encode())
         self._write_unwritten()
 
     def _write_unwritten(self) -> None:
@@ -223,15 +244,6 @@ def default_xpid() -> str:
 
 def _now() -> str:
     return datetime.datetime.now().isoformat(sep=" ")
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    """Returns an empty one if there is none, or none that can be read."""
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return meta if isinstance(meta, dict) else {}
 
 
 def _crashes_before(meta: Mapping[str, Any]) -> int:

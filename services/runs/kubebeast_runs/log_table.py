@@ -12,7 +12,7 @@ import math
 import statistics
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -88,7 +88,22 @@ def read_log(folder: Path) -> LogTable:
 
 def read_table(path: Path) -> LogTable:
     """Reads a table; damaged rows are left out, with a warning. Raises OSError if there is no such file."""
-    return _table(*_rows(path))
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        return parse_table(file, str(path))
+
+
+def parse_table(lines: Iterable[str], place: str) -> LogTable:
+    """Reads a table from its lines, which end as in the file, as read_table does. place: name of the file, for it."""
+    return _table(*_rows(lines, place))
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Returns the rows of a table that have a step, as texts by column, also those that were undone.
+
+    Raises OSError if there is no such file.
+    """
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        return _rows(file, str(path))[0]
 
 
 def _table(rows: list[dict[str, str]], summaries: list[_Summary]) -> LogTable:
@@ -116,7 +131,7 @@ def _table(rows: list[dict[str, str]], summaries: list[_Summary]) -> LogTable:
     )
 
 
-def _rows(path: Path) -> tuple[list[dict[str, str]], list[_Summary]]:
+def _rows(lines: Iterable[str], place: str) -> tuple[list[dict[str, str]], list[_Summary]]:
     """Returns the rows that have a step, and summaries of their new episodes instead of lists of any size.
 
     A line "# name,name,..." names the columns from there on.
@@ -125,8 +140,8 @@ def _rows(path: Path) -> tuple[list[dict[str, str]], list[_Summary]]:
     summaries: list[_Summary] = []
     names: list[str] = []
     num_damaged = 0
-    with open(path, newline="", encoding="utf-8", errors="replace") as file, _fields_of_any_size():
-        for line in file:
+    with _fields_of_any_size():
+        for line in lines:
             if not line.endswith("\n"):  # the last line may be incomplete
                 continue
             fields = _fields(line)
@@ -140,7 +155,7 @@ def _rows(path: Path) -> tuple[list[dict[str, str]], list[_Summary]]:
             else:
                 num_damaged += 1
     if num_damaged:
-        logger.warning("%s: %d damaged rows left out", path, num_damaged)
+        logger.warning("%s: %d damaged rows left out", place, num_damaged)
     return rows, summaries
 
 

@@ -26,6 +26,8 @@ class RankLog:
 
     def log(self, values: Mapping[str, Value]) -> None: ...
 
+    def note_checkpoint(self, step: int) -> None: ...
+
     def __enter__(self) -> Self:
         return self
 

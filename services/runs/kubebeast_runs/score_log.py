@@ -1,4 +1,4 @@
-"""Writer of the scores of a run's played checkpoints: eval.csv in its folder, and TensorBoard."""
+"""Writer of the scores of a run's played checkpoints: eval.csv or eval-<name>.csv in its folder, and TensorBoard."""
 
 import contextlib
 import math
@@ -11,7 +11,9 @@ from kubebeast_runs.files.events import EventFile
 from kubebeast_runs.files.table_file import TableFile, Value
 from kubebeast_runs.files.write_failures import WriteFailures
 from kubebeast_runs.lock import lock_run
-from kubebeast_runs.scores import NAME, read_scores
+from kubebeast_runs.parts import evaluation
+from kubebeast_runs.scores import read_scores
+from kubebeast_runs.storage.local import LocalStorage
 
 MAX_UNWRITTEN = 10_000
 """Maximum number of rows, the newest ones, that are kept while they cannot be written."""
@@ -23,18 +25,20 @@ class ScoreLog:
     Rows that cannot be written are kept and retried; TensorBoard's numbers are dropped.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Opens the table and continues after its last row.
+    def __init__(self, folder: Path, evaluator: str = "") -> None:
+        """Opens the table of an evaluator, "" for the one without a name, and continues after its last row.
 
-        Raises OSError if the folder takes no file, and ConfigError if another process plays the run.
+        Raises OSError if the folder takes no file, and ConfigError if another process of this name plays the run.
         """
-        self._lock = lock_run(folder, "follows")
-        self._table = TableFile(folder / NAME)
+        part = evaluation(evaluator)
+        self._name, self._events_name = part.first_file, f"tensorboard/{part.name}"
+        self._lock = lock_run(folder, part)
+        self._table = TableFile(folder / self._name)
         # A separate folder: of two event files in one, TensorBoard keeps reading only the one that began last.
-        self._events = EventFile(folder / "tensorboard" / "eval")
+        self._events = EventFile(folder / self._events_name)
         self._unwritten: deque[Mapping[str, Value]] = deque(maxlen=MAX_UNWRITTEN)
-        self.failures = WriteFailures(folder, (NAME, "tensorboard/eval"))
-        steps = read_scores(folder).steps
+        self.failures = WriteFailures(folder, (self._name, self._events_name))
+        steps = read_scores(LocalStorage(folder), evaluator).steps
         self.newest_step = int(steps[-1]) if steps else None
         """Env-steps of the checkpoint that was played last."""
 
@@ -48,13 +52,13 @@ class ScoreLog:
         self._unwritten.append({"step": step, **numbers, **facts})
         self.newest_step = step
         finite = {f"eval/{name}": number for name, number in numbers.items() if math.isfinite(number)}
-        with self.failures.tolerating("tensorboard/eval"):
+        with self.failures.tolerating(self._events_name):
             self._events.add(finite, step)
         self.write()
 
     def write(self) -> None:
         """Writes the pending rows, if possible."""
-        with self.failures.tolerating(NAME):
+        with self.failures.tolerating(self._name):
             while self._unwritten:
                 self._table.append(self._unwritten[0])
                 self._unwritten.popleft()
@@ -65,7 +69,7 @@ class ScoreLog:
 
     def __exit__(self, *error: object) -> None:
         self.write()
-        for name, close in {NAME: self._table.close, "tensorboard/eval": self._events.close}.items():
+        for name, close in {self._name: self._table.close, self._events_name: self._events.close}.items():
             with self.failures.tolerating(name):
                 close()
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Weights of a run as safetensors: the part that can be read without PyTorch.
 
 The metadata are text: `step`, and as JSON `env_spec` (EnvSpec.to_plain), `settings` (the model's and a few that playing
-needs) and `env_statistics` (the statistics of the environments' wrappers).
+needs), `task_configs` (EnvConfig.to_plain by task) and `env_statistics` (the statistics of the environments' wrappers).
 """
 
 import json

@@ -201,23 +201,23 @@ def test_latest_names_the_run_that_began_last(tmp_path: Path) -> None:
     with RunLog(tmp_path, "never"):
         pass
     assert (tmp_path / "latest").read_text() == "two\n"
-    assert folder_of(tmp_path, "latest") == tmp_path / "two"
+    assert folder_of(str(tmp_path), "latest") == tmp_path / "two"
 
 
 def test_latest_takes_the_place_of_the_link_of_older_versions_which_is_followed_until_then(tmp_path: Path) -> None:
     write(tmp_path, {"step": 1})
     (tmp_path / "latest").unlink()
     (tmp_path / "latest").symlink_to("run")
-    assert folder_of(tmp_path, "latest").resolve() == tmp_path / "run"
+    assert folder_of(str(tmp_path), "latest").resolve() == tmp_path / "run"
     with RunLog(tmp_path, "two") as log:
         log.record({})
-    assert folder_of(tmp_path, "latest") == tmp_path / "two" and (tmp_path / "run" / "meta.json").is_file()
+    assert folder_of(str(tmp_path), "latest") == tmp_path / "two" and (tmp_path / "run" / "meta.json").is_file()
 
 
 @pytest.mark.parametrize("content", ["", "..", "../other", "latest", "a/b"])
 def test_latest_names_nothing_outside_of_savedir(tmp_path: Path, content: str) -> None:
     (tmp_path / "latest").write_text(content)
-    assert folder_of(tmp_path, "latest") == tmp_path / "latest"
+    assert folder_of(str(tmp_path), "latest") == tmp_path / "latest"
 
 
 @pytest.mark.parametrize("savedir", ["", "a/b"])
@@ -245,7 +245,7 @@ def test_a_run_that_does_not_start_leaves_the_one_before_as_it_was(tmp_path: Pat
     with RunLog(tmp_path, "run"):
         pass
     assert {name: (folder / name).read_text() for name in before} == before
-    assert folder_of(tmp_path, "latest") == tmp_path / "other"
+    assert folder_of(str(tmp_path), "latest") == tmp_path / "other"
 
 
 HOLDER = """

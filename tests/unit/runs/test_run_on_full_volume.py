@@ -62,7 +62,7 @@ def test_whole_files_are_written_once_there_is_room(
         log.log({"step": 2})
         assert json.loads((log.folder / "meta.json").read_text())["environment"] == {"env": "Pong"}
     assert (log.folder / "config.yaml").read_text() == "unroll_length: 20\n"
-    assert folder_of(tmp_path, "latest") == log.folder
+    assert folder_of(str(tmp_path), "latest") == log.folder
 
 
 def test_a_lock_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ def test_tensorboard_holds_what_logs_csv_holds(tmp_path: Path) -> None:
         ("loss/logit_penalty", "losses/logit_penalty"),
         ("info/found/wood", "info/found/wood"),
         ("info/rank0", "info/rank0"),
+        ("curriculum/mean_return", "curriculum/mean_return"),
         ("something_new", "run/something_new"),
     ],
 )

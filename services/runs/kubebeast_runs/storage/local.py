@@ -1,10 +1,11 @@
 """A folder on this machine, or on a volume that it mounts, as a storage."""
 
 from collections.abc import Callable, Sequence
-from io import RawIOBase
+from contextlib import AbstractContextManager
+from io import FileIO, RawIOBase
 from pathlib import Path
 
-from kubebeast_common.atomic_file import SUFFIX, write_atomically
+from kubebeast_common.atomic_file import SUFFIX, create_atomically
 from kubebeast_runs.storage.storage import StoredFile
 
 
@@ -26,9 +27,9 @@ class LocalStorage:
     def open(self, name: str) -> RawIOBase:
         return open(self._folder / name, "rb", buffering=0)
 
-    def write(self, name: str, content: bytes | memoryview) -> None:
+    def create(self, name: str) -> AbstractContextManager[FileIO]:
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._folder / name, content)
+        return create_atomically(self._folder / name)
 
     def delete(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)

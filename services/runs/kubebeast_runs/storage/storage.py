@@ -1,7 +1,8 @@
-"""The interface of a storage."""
+"""The interfaces of a storage: to read, and to write too."""
 
 from collections.abc import Callable, Sequence
-from io import BufferedIOBase, RawIOBase
+from contextlib import AbstractContextManager
+from io import BufferedIOBase, FileIO, RawIOBase
 from typing import NamedTuple, Protocol
 
 
@@ -16,8 +17,8 @@ class StoredFile(NamedTuple):
     """Differs if the file was replaced by another one of the same name."""
 
 
-class Storage(Protocol):
-    """Files of one run by name, in a folder or below a prefix of a bucket. For one thread; others may change the files.
+class Files(Protocol):
+    """Files of one run by name, in a folder or a bucket. For one thread; others may change the files.
 
     All methods may raise OSError.
     """
@@ -31,8 +32,14 @@ class Storage(Protocol):
     def open(self, name: str) -> RawIOBase | BufferedIOBase:
         """Opens a file for reading; the result is seekable."""
 
-    def write(self, name: str, content: bytes | memoryview) -> None:
-        """Writes a file, durably at return. A crash at any moment leaves the file of before, or the new one."""
+
+class Storage(Files, Protocol):
+    """Files that the process of the run also writes."""
+
+    def create(self, name: str) -> AbstractContextManager[FileIO]:
+        """Opens a file for writing from its begin to its end. It replaces the one of before, durably, at the end of
+        the context; a crash at any moment, or an error in the context, leaves the one of before.
+        """
 
     def delete(self, name: str) -> None:
         """Deletes a file, if there is one."""

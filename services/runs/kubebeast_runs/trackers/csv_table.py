@@ -21,5 +21,7 @@ class CsvTracker:
     def log(self, step: int, values: Mapping[str, Value]) -> None:
         self._table.append({"step": step, **values})
 
+    def artifact(self, step: int, path: Path) -> None: ...
+
     def end(self, *, successful: bool) -> None:
         self._table.close()

@@ -1,6 +1,9 @@
-"""Groups of the columns of logs.csv in TensorBoard: the part of a tag before the slash names its group."""
+"""Groups of the columns of logs.csv in TensorBoard and services: the part of a tag before the slash names its group."""
 
+import math
 from collections.abc import Mapping
+
+from kubebeast_runs.files.table_file import Value
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "charts": ("mean_episode_return", "mean_episode_step", "episodes", "sps", "learning_rate"),
@@ -13,7 +16,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("learner_queue_size", "starved_ratio"),
         *("steps_in_flight", "steps_dropped_partial", "steps_dropped_stale"),
     ),
-    "checkpoints": ("checkpoint_age_s", "checkpoint_failures"),
+    "checkpoints": ("checkpoint_age_s", "checkpoint_failures", "node_notices"),
 }
 OTHERS = "run"
 """Group of the columns that no other group has."""
@@ -21,9 +24,9 @@ _GROUP_OF = {column: group for group, columns in GROUPS.items() for column in co
 
 
 def tag_of(column: str) -> str:
-    """Returns the tag of a column, e.g. losses/pg_loss; info/..., tasks/... and ranks/... have groups of their own."""
+    """Returns the tag of a column, e.g. losses/pg_loss. Infos, curriculum, tasks and ranks have groups of their own."""
     name, slash, part = column.partition("/")
-    if slash and name == "info":
+    if slash and name in ("info", "curriculum"):
         return column
     if slash and name == "loss":
         return f"losses/{part}"
@@ -31,3 +34,9 @@ def tag_of(column: str) -> str:
         group = "ranks" if part.removeprefix("rank").isdigit() else "tasks"
         return f"{group}/{name}/{part}"
     return f"{_GROUP_OF.get(column, OTHERS)}/{column}"
+
+
+def tagged_numbers(values: Mapping[str, Value]) -> dict[str, float]:
+    """Returns the finite numbers of a row by their tags."""
+    numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+    return {tag_of(name): value for name, value in numbers.items() if math.isfinite(value)}

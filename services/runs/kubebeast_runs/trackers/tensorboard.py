@@ -1,13 +1,12 @@
 """The tracker that writes event files for TensorBoard."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kubebeast_runs.files.events import EventFile
 from kubebeast_runs.files.table_file import Value
-from kubebeast_runs.trackers.tags import tag_of
+from kubebeast_runs.trackers.tags import tagged_numbers
 
 
 class TensorBoardTracker:
@@ -23,8 +22,9 @@ class TensorBoardTracker:
         self._events = EventFile(self._folder, meta["args"])
 
     def log(self, step: int, values: Mapping[str, Value]) -> None:
-        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-        self._events.add({tag_of(name): value for name, value in numbers.items() if math.isfinite(value)}, step)
+        self._events.add(tagged_numbers(values), step)
+
+    def artifact(self, step: int, path: Path) -> None: ...
 
     def end(self, *, successful: bool) -> None:
         self._events.close()
