@@ -54,26 +54,41 @@ def read_file(path: Path, names: Collection[str]) -> dict[str, object]:
 
     names are the known settings. Raises ConfigError for an unreadable file and for an unknown setting.
     """
+    content, typed = _load("config", path, names)
+    return {name: typed[name] if isinstance(value, dict) else value for name, value in content.items()}
+
+
+def read_typed_file(setting: str, path: Path, names: Collection[str]) -> dict[str, Any]:
+    """Reads `name: value` lines of YAML with typed scalars. `setting` names the file.
+
+    names are the known names. Raises ConfigError for an unreadable file and for an unknown name.
+    """
+    return _load(setting, path, names)[1]
+
+
+def _load(setting: str, path: Path, names: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the content of a file with scalars as texts, and with typed ones."""
     import yaml  # not imported by processes that read no file
 
+    place = f"{setting} = {str(path)!r}"
     try:
         text = path.read_text(encoding="utf-8")
         content = yaml.load(text, Loader=yaml.BaseLoader)
         typed = yaml.load(text, Loader=_typed_loader())
     except OSError as error:
-        raise ConfigError(f"config = {str(path)!r}: {error.strerror}") from error
+        raise ConfigError(f"{place}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config = {str(path)!r}: not YAML: {error}") from error
+        raise ConfigError(f"{place}: not YAML: {error}") from error
     if content in (None, ""):
-        return {}
+        return {}, {}
     if not isinstance(content, dict):
-        raise ConfigError(f"config = {str(path)!r}: must hold lines of the form name: value")
+        raise ConfigError(f"{place}: must hold lines of the form name: value")
     for name, value in content.items():
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(f"{name} = {value!r}: file {path}: there is no such setting{hint}")
-    return {name: typed[name] if isinstance(value, dict) else value for name, value in content.items()}
+    return content, typed
 
 
 def _typed_loader() -> Any:

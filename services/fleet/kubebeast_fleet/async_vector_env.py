@@ -7,9 +7,9 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from kubebeast_common.spec.spaces import Batch
 from kubebeast_fleet.options import FleetOptions
 from kubebeast_fleet.playing import Playing
-from kubebeast_fleet.spaces import Batch
 from kubebeast_native import Episode, StreamInfo
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.spaces import Array
 from kubebeast_fleet.fleet import Fleet
-from kubebeast_fleet.spaces import Array
 from kubebeast_native import EnvSpec, InferenceBatch
 
 

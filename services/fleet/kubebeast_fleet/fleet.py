@@ -2,12 +2,17 @@
 
 import logging
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kubebeast_common.access.addresses import bindable, is_local
 from kubebeast_common.access.tls_files import TlsFiles, read_pem
 from kubebeast_common.access.token_file import authorization
+from kubebeast_common.pool.options_feed import OptionsFeed
 from kubebeast_common.pool.stream_log import StreamLog
+from kubebeast_common.spec.episode_options import to_text
 from kubebeast_fleet.errors import FleetTimeoutError
 from kubebeast_native import ActorPool, EnvSpec, InferenceBatch
 
@@ -37,6 +42,7 @@ class Fleet:
         fleet_timeout_s: float = 300.0,
         step_timeout_s: float = 60.0,
         max_envs_per_stream: int = 1024,
+        next_options: Callable[[], Mapping[str, Any]] | None = None,
         tls_cert: str = "",
         tls_key: str = "",
         tls_ca: str = "",
@@ -70,35 +76,50 @@ class Fleet:
             keep_surplus=True,
             step_timeout_ms=round(step_timeout_s * 1000),
             opening_env=env_id,
+            episode_options=next_options is not None,
             tls_cert=tls_cert,
             tls_key=tls_key,
             tls_ca=tls_ca,
             token_file=token_file,
         )
+        self._feed = None if next_options is None else OptionsFeed(self.pool, partial(_drawn, next_options))
         self.pool.start()
         if not is_local(address):
             _warn_about_access(self.pool.address, tls=bool(tls_cert), locked=bool(token_file or tls_ca))
 
     def spec(self) -> EnvSpec:
-        """Blocks until the first env-server, returns its spec, and accepts streams. Raises FleetTimeoutError."""
+        """Blocks until the first env-server, returns its spec, and accepts streams.
+
+        Raises FleetTimeoutError, and the errors of next_options.
+        """
         logger.info("waiting for env-servers on %s", self.pool.address)
         deadline = time.monotonic() + self._timeout_s
         while (spec := self.pool.wait_env_spec(_POLL_MS)) is None:
             self._look_after(deadline)
+        if self._feed is not None:
+            self._feed.fill()
+            self._feed.start()
         self.pool.open(num_logits=0, core_state_size=0)
         return spec
 
     def next_batch(self) -> InferenceBatch:
-        """Blocks for the next rows, those of whole streams. Raises FleetTimeoutError, and ClosedError after `close`."""
+        """Blocks for the next rows, those of whole streams.
+
+        Raises FleetTimeoutError, ClosedError after `close`, and the first error of next_options.
+        """
         deadline = time.monotonic() + self._timeout_s
         while (batch := self.pool.next_inference(_POLL_MS)) is None:
             self._look_after(deadline)
+        if self._feed is not None:
+            self._feed.raise_error()
         if time.monotonic() >= self._tell_at:
             self._tell()
         return batch
 
     def close(self) -> None:
         """Ends all streams. Their env-servers keep dialing until the address is listened on again. Idempotent."""
+        if self._feed is not None:
+            self._feed.stop()
         self.pool.close()
         self._tell()
         self._log.flush()
@@ -119,6 +140,13 @@ class Fleet:
     def _tell(self) -> None:
         self._log.tell(self.pool.take_stream_events())
         self._tell_at = time.monotonic() + _TELL_INTERVAL_S
+
+
+def _drawn(next_options: Callable[[], Mapping[str, Any]], count: int) -> list[str]:
+    """Returns the texts of further options. Raises the errors of next_options, and ValueError for a value without
+    one.
+    """
+    return [to_text(next_options()) for _ in range(count)]
 
 
 def _absolute(path: str) -> str:

@@ -1,6 +1,7 @@
 """Options of a fleet: access control, limits and timeouts."""
 
-from typing import TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
 
 
 class FleetOptions(TypedDict, total=False):
@@ -14,6 +15,9 @@ class FleetOptions(TypedDict, total=False):
     """Maximum seconds per step of an env-server, after which its environments are lost; default 60."""
     max_envs_per_stream: int
     """Maximum number of environments of a stream; default 1024. With 1, each environment steps by itself."""
+    next_options: Callable[[], Mapping[str, Any]]
+    """Returns the options of an episode that will begin soon, such as its level; called by a thread of the fleet, about
+    one episode ahead. Episodes come back with them (`take_episodes`). Default: resets have no options."""
     tls_cert: str
     """PEM file of the own certificate and the intermediate certificates; default: no TLS."""
     tls_key: str

@@ -4,10 +4,10 @@ from typing import Any
 
 from kubebeast_common.http_endpoint import HttpEndpoint
 from kubebeast_common.metrics import Values
+from kubebeast_common.spec.spaces import Array, Batch, action_leaves, action_space, observation_batch, observation_space
 from kubebeast_fleet.exchange import Exchange
 from kubebeast_fleet.fleet import Fleet
 from kubebeast_fleet.metrics import make_registry
-from kubebeast_fleet.spaces import Array, Batch, action_leaves, action_space, observation_batch, observation_space
 from kubebeast_native import Episode, StreamInfo
 
 

@@ -8,9 +8,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from kubebeast_common.spec.spaces import Batch
 from kubebeast_fleet.options import FleetOptions
 from kubebeast_fleet.playing import Playing
-from kubebeast_fleet.spaces import Batch
 from kubebeast_native import Episode, StreamInfo
 
 

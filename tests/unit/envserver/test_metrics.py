@@ -13,7 +13,7 @@ from kubebeast_common.access.tls_files import TlsError
 from kubebeast_common.histogram import LENGTH_BOUNDS, NUM_NEWEST, SECONDS_BOUNDS, LengthHistogram, Newest
 from kubebeast_envserver.faults.watched_env import WatchedEnv
 from kubebeast_envserver.metrics import ENVSERVER, make_registry
-from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, WithoutOptions
 from kubebeast_envserver.rows.stream_status import (
     CONNECT_OUTCOMES,
     EPISODE_ENDS,
@@ -138,7 +138,7 @@ def test_names_of_any_script_fit_into_shared_memory() -> None:
     assert (status.run_id, status.instance_id) == ("𝄞" * 253, "0123456789abcdef" * 2 + "-12")
 
 
-class Film:
+class Film(WithoutOptions):
     """A HostedEnv of two environments that plays the given rows, then fails."""
 
     def __init__(self, *rows: StepRows) -> None:

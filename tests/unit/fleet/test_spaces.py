@@ -7,9 +7,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 
+from kubebeast_common.spec.spaces import action_leaves, action_space, observation_batch, observation_space
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.spaces import leaves_of
-from kubebeast_fleet.spaces import action_leaves, action_space, observation_batch, observation_space
 from kubebeast_native import LeafSpec
 
 BOUNDED = spaces.Box(-2.0, 3.0, (2,), np.float32)

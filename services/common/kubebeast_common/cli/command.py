@@ -13,8 +13,11 @@ GROUP = "kubebeast.commands"
 SETTINGS_GROUP = "kubebeast.settings"
 """Group of entry points; each is a configuration class of another program that reads KUBEBEAST_* variables."""
 PROVIDERS: Mapping[str, Sequence[str]] = {
-    "kubebeast-learner": ("train", "mono", "learner", "tune", "eval", "render", "export", "check-env"),
+    "kubebeast-learner": (
+        *("train", "mono", "learner", "tune", "eval", "render", "export", "publish", "export-data", "check-env"),
+    ),
     "kubebeast-observe": ("plot", "report", "top", "fleet"),
+    "kubebeast-sweep": ("sweep",),
 }
 """Commands by the package that provides them, in the order of the overview."""
 

@@ -30,8 +30,13 @@ MISSING_PACKAGES = {
     "./services/envserver in KubeBeast's own folder installs it, kubebeast learner trains without",
     "kubebeast_native": "the package kubebeast-native is missing: pip install ./native in KubeBeast's own folder "
     "builds it, kubebeast mono trains without",
+    "kubebeast_observe": "the package kubebeast-observe is missing: pip install './services/observe[plot]' in "
+    "KubeBeast's own folder installs it",
+    "huggingface_hub": "the package huggingface_hub is missing: pip install 'kubebeast-learner[hub]', or "
+    "'./services/learner[hub]' in KubeBeast's own folder",
     "kubernetes": "the package kubernetes is missing: pip install kubernetes",
     "matplotlib": "the package matplotlib is missing: pip install matplotlib",
+    "minari": "the package minari is missing: pip install 'minari[hdf5]'",
     "numpy": "the package numpy is missing: pip install numpy",
     "urllib3": "the package kubernetes is missing: pip install kubernetes",
     "opentelemetry": "--trace-endpoint needs OpenTelemetry: pip install opentelemetry-sdk "

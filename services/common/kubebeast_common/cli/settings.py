@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import tyro
 
 from kubebeast_common.access.addresses import absolute_socket
+from kubebeast_common.access.places import absolute
 from kubebeast_common.settings import ConfigError
 
 SectionT = TypeVar("SectionT")
@@ -85,7 +86,8 @@ def with_settings(config: SectionT, settings: Mapping[str, Any]) -> SectionT:
 
 
 def made_absolute(config: SectionT) -> SectionT:
-    """Returns a configuration with absolute paths in all sections, and with the home folder in place of ~.
+    """Returns a configuration with absolute paths in all sections, and with the home folder in place of ~; a savedir
+    may be a URL.
 
     Environments, models and losses may change the working directory.
     """
@@ -101,6 +103,8 @@ def _absolute(name: str, value: Any) -> Any:
         return made_absolute(value)
     if isinstance(value, Path):
         return value.expanduser().absolute()
+    if name == "savedir":
+        return absolute(value)
     return absolute_socket(value) if name == "address" else value
 
 

@@ -95,6 +95,13 @@ STREAMS = (
         "env_interruptions",
     ),
     Row(COUNTER, "kubebeast_actor_restarts", "Restarts of local actor processes.", "restarts"),
+    Row(COUNTER, "kubebeast_episode_options", "Options of episodes sent to env-servers.", "options_sent"),
+    Row(
+        COUNTER,
+        "kubebeast_episode_options_repeated",
+        "Episodes that began with earlier options, as the curriculum had not chosen others in time.",
+        "options_repeated",
+    ),
     Row(COUNTER, "kubebeast_received_messages", "Messages from env-servers.", "messages_received"),
     Row(COUNTER, "kubebeast_received_bytes", "Bytes of messages from env-servers.", "bytes_received"),
     Row(COUNTER, "kubebeast_sent_bytes", "Bytes of messages to env-servers.", "bytes_sent"),

@@ -1,14 +1,13 @@
 """Configuration of an environment in addition to its id, sent in Hello.env_config and reused by evaluation."""
 
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-MAX_DEPTH = 32
-"""Maximum nesting of objects and arrays, because code that copies and writes them recurses."""
+from kubebeast_common.spec import peer_json
+
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 """module:Name"""
 
@@ -59,7 +58,7 @@ def parse_wrappers(text: str) -> tuple[Wrapper, ...]:
     """
     if not text.strip().startswith("["):
         return tuple(Wrapper.from_plain(name.strip()) for name in text.split(",")) if text.strip() else ()
-    return _wrappers(_loaded(text))
+    return _wrappers(peer_json.load(text))
 
 
 def format_wrappers(wrappers: Sequence[Wrapper]) -> str:
@@ -101,10 +100,7 @@ class EnvConfig:
 
     def to_json(self) -> str:
         """Returns canonical JSON: equal configurations give equal text. Raises ValueError if arguments are not JSON."""
-        try:
-            return json.dumps(self.to_plain(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        except (TypeError, RecursionError) as error:
-            raise ValueError(str(error)) from error
+        return peer_json.dump(self.to_plain())
 
     @classmethod
     def from_plain(cls, value: object) -> "EnvConfig":
@@ -123,45 +119,10 @@ class EnvConfig:
     @classmethod
     def from_json(cls, text: str) -> "EnvConfig":
         """Parses JSON from another process. Raises ValueError with the reason."""
-        return cls.from_plain(_loaded(text))
+        return cls.from_plain(peer_json.load(text))
 
 
 def _wrappers(entries: object) -> tuple[Wrapper, ...]:
     if not isinstance(entries, list):
         raise ValueError(f"wrappers are {entries!r}, not a list")
     return tuple(map(Wrapper.from_plain, entries))
-
-
-def _loaded(text: str) -> object:
-    try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    if _is_deeper(value, MAX_DEPTH):
-        raise ValueError(f"nested too deeply: at most {MAX_DEPTH} objects and arrays inside each other")
-    return value
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _finite(number: str) -> float:
-    """Parses a number. Raises ValueError if it is too large for a float, which Python would read as infinite."""
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is no finite number")
-    return value
-
-
-def _is_deeper(value: object, depth: int) -> bool:
-    level = [value]
-    for _ in range(depth):
-        level = [child for parent in level for child in _children(parent)]
-    return any(isinstance(parent, dict | list) for parent in level)
-
-
-def _children(parent: object) -> Iterable[object]:
-    if isinstance(parent, dict):
-        return parent.values()
-    return parent if isinstance(parent, list) else ()

@@ -22,6 +22,8 @@ MAX_LOG_INFO = 32
 """Number of keys of the environments' info that a learner logs."""
 MAX_INFO_CHARACTERS = 100
 """Length of such a key in printable ASCII."""
+MAX_OPTIONS_CHARACTERS = 4096
+"""Length of the options of an episode in printable ASCII."""
 MAX_CATEGORIES = 1 << 20
 """Total categories of an observation's leaves, which take a row of weights each, and of an action's choices, which take
 a logit each."""

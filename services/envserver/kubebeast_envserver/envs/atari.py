@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.rows.episodes import EpisodeCounter, info_of_one
-from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, WithoutOptions, checked_rewards
 
 if TYPE_CHECKING:
     from kubebeast_envserver.envs.atari_py_games import AtariPyGames
@@ -103,7 +103,7 @@ def settings_for(preset: str, env_kwargs: dict[str, Any], evaluation: bool) -> A
     return replace(settings, episodic_life=False) if evaluation else settings
 
 
-class AtariEnv:
+class AtariEnv(WithoutOptions):
     """B games as a HostedEnv; observations hold the newest frame only.
 
     With episodic_life, the row of a lost life is terminated and the game continues in the next row, which is_first: the
@@ -111,6 +111,7 @@ class AtariEnv:
     restart the game, and its life_loss_info would not press FIRE.
     """
 
+    kind = "Atari games"
     num_agents = 1
 
     def __init__(self, game: str, num_envs: int, settings: AtariSettings, seed: int | None) -> None:

@@ -12,14 +12,14 @@ from gymnasium import Space
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.user_code import describe, raise_if_interrupt
-from kubebeast_envserver.envs.wrapping import make_env
+from kubebeast_envserver.envs.wrapping import kind_without_options, make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck
 from kubebeast_envserver.faults.guarded_env import Spaces
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
 from kubebeast_envserver.faults.made_env import make_with_processes
 from kubebeast_envserver.rows.action_mask import ActionMask
 from kubebeast_envserver.rows.row_builder import RowBuilder
-from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, Step, StepRows
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, OptionsError, Step, StepRows
 from kubebeast_envserver.rows.running_statistics import Statistics
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.rows.texts import without_texts
@@ -69,6 +69,7 @@ class GymnasiumEnv:
         first = made.env
         self.render_mode, self.render_fps = render_options(first.metadata)
         self.num_envs = num_envs
+        self._without_options = kind_without_options(first)
         spaces = _spaces_of(first, env_id)
         sent = without_texts(spaces[0])
         self._builder = RowBuilder(sent, spaces[1], num_envs)
@@ -80,6 +81,11 @@ class GymnasiumEnv:
     def reset(self) -> StepRows:
         self._builder.reset()
         return self._rows(self._envs.reset())
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        if self._without_options:
+            raise OptionsError(self._without_options)
+        self._envs.set_options(options)
 
     def step(self, actions: list[Array]) -> StepRows:
         return self._rows(self._envs.step(self._builder.split(actions), self._builder.over.tolist()))

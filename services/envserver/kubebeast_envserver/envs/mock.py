@@ -1,5 +1,8 @@
 """Atari-like environments with almost no cost of a step, for benchmarks and tests of the code around them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from kubebeast_common.spec.leaves import Leaf
@@ -35,6 +38,9 @@ class MockEnv:
         self._decisions = np.arange(self.num_envs) * self._episode_length // self.num_envs
         self._episodes.reset()
         return self._rows(np.ones(self.num_envs, np.bool_))
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        """Does nothing: with any options, the film is the same."""
 
     def step(self, actions: list[Array]) -> StepRows:
         is_first = self._decisions == self._episode_length

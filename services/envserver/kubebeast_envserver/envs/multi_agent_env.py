@@ -16,17 +16,19 @@ from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
 from kubebeast_envserver.faults.made_env import make_with_processes
 from kubebeast_envserver.rows.row_builder import RowBuilder
-from kubebeast_envserver.rows.rows import Array, Step, StepRows
+from kubebeast_envserver.rows.rows import Array, Step, StepRows, WithoutOptions
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.rows.texts import without_texts
 
 
-class MultiAgentEnv:
+class MultiAgentEnv(WithoutOptions):
     """Environments of one id with the PREFIX of joint_env as a HostedEnv: B rows, num_agents for each environment.
 
     An agent that does not play is absent. If no agent of an environment plays any more, the next step resets it. An
     environment that fails is interrupted with all its agents, which are absent until it is created again.
     """
+
+    kind = "environments of several agents"
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter, info_of_one
 from kubebeast_envserver.rows.limits import check_limits
-from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, checked_rewards
+from kubebeast_envserver.rows.rows import Array, EnvironmentFailure, StepRows, WithoutOptions, checked_rewards
 from kubebeast_envserver.rows.running_statistics import Statistics, not_finite_in, read, write
 from kubebeast_envserver.rows.spaces import flatten
 from kubebeast_envserver.rows.texts import without_texts
@@ -54,9 +54,10 @@ def make_vec(env_id: str, num_envs: int, env_kwargs: dict[str, Any]) -> VectorEn
         raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
 
 
-class VectorEnvRows:
+class VectorEnvRows(WithoutOptions):
     """B environments of one VectorEnv. They fail together: an exception or invalid value of one ends all of them."""
 
+    kind = "environments of gymnasium.make_vec"
     num_agents = 1
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], seed: int | None) -> None:

@@ -1,5 +1,6 @@
 """One gymnasium environment by its id, in the wrappers of the user."""
 
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -66,6 +67,21 @@ def wrapped(env: EnvT, wrappers: Sequence[Wrapper], kind: type[Any]) -> EnvT:
     for wrapper in wrappers:
         env = _wrapped(env, wrapper, kind)
     return env
+
+
+def kind_without_options(env: Env) -> str:
+    """Returns the kind of an environment with resets that take no options, in the plural; "" if they do."""
+    plain = env.unwrapped
+    if isinstance(plain, dm_environment.DmEnvironment):
+        return "environments of dm_env"
+    if type(plain).__name__ == "GymV21CompatibilityV0":
+        return "environments of gym before 0.26"
+    try:
+        parameters = inspect.signature(plain.reset).parameters
+    except (TypeError, ValueError):  # C code without a signature
+        return ""
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return "" if takes_any or "options" in parameters else f"{type(plain).__name__} environments"
 
 
 def _made(module: str, name: str, env_kwargs: dict[str, Any]) -> Env:

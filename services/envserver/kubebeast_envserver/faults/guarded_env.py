@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium
@@ -35,7 +36,9 @@ class Env(Protocol):
     @property
     def action_space(self) -> gymnasium.Space[Any]: ...
 
-    def reset(self, *, seed: int | None = None) -> Any: ...
+    @property
+    def reset(self) -> Callable[..., Any]:
+        """Takes `seed` by name, and, if it takes options, `options`."""
 
     def step(self, action: Any, /) -> Any: ...
 
@@ -89,6 +92,8 @@ class GuardedEnv(Generic[StepT]):
         self._processes = made.processes if made else None
         """Processes that the environment has started; None without an environment."""
         self._was_reset = False
+        self.options: Mapping[str, Any] | None = None
+        """Options of all later resets; None calls them without."""
         self._num_steps = 0
         """Steps since the last failure."""
         self.retry_at = 0.0
@@ -130,7 +135,7 @@ class GuardedEnv(Generic[StepT]):
         try:
             if problem := self._note_statistics(self._env):
                 raise EnvCheckError("observation", f"{problem}: it saw a number too large for them")
-            result = self._first_reset(seed) if not self._was_reset else self._env.reset(seed=seed)
+            result = self._first_reset(seed) if not self._was_reset else self._reset(self._env, seed)
             self._status.reset_seconds.observe(time.monotonic() - began)
             return self._check.check_reset(result)
         except EnvCheckError as error:
@@ -194,7 +199,11 @@ class GuardedEnv(Generic[StepT]):
         assert self._env is not None and self._processes is not None
         self._was_reset = True
         with self._processes.adding():  # some start their simulator here
-            return self._env.reset(seed=seed)
+            return self._reset(self._env, seed)
+
+    def _reset(self, env: Env, seed: int | None) -> Any:
+        # A copy, as the environment may change it.
+        return env.reset(seed=seed) if self.options is None else env.reset(seed=seed, options=deepcopy(self.options))
 
     def _made(self) -> Env:
         if self._num_failures:

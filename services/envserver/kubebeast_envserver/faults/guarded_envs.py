@@ -1,8 +1,8 @@
 """Environments of a vector, stepped one after the other, each guarded separately."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class GuardedEnvs(Generic[StepT]):
     def reset(self) -> list[StepT | None]:
         """Returns a first row of each environment; None if it cannot be created again or reset."""
         return [env.reset() for env in self._envs]
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        """Sets the options of all later resets of some environments, by index."""
+        for index, of_one in options.items():
+            self._envs[index].options = of_one
 
     def step(self, actions: Iterable[object], over: Iterable[bool]) -> list[StepT | None]:
         """Returns a row of each environment, a first one if marked in `over`; None if it failed or is broken."""

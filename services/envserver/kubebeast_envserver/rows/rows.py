@@ -1,6 +1,6 @@
 """Rows: the results of one step of a vector of environments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -68,6 +68,14 @@ class StepRows:
             raise EnvironmentFailure(f"environment {env} failed: {reason}")
 
 
+class OptionsError(Exception):
+    """Error of environments that take no options at a reset, although some are chosen."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind`: kind of the environments, in the plural."""
+        super().__init__(f"{kind} take no options at a reset")
+
+
 class HostedEnv(Protocol):
     """B environments in lock-step with NEXT_STEP autoreset; not thread-safe."""
 
@@ -87,6 +95,11 @@ class HostedEnv(Protocol):
             EnvironmentFailure: The environments failed together, or all are quarantined.
         """
 
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        """Sets the options of all later resets of some environments, by index. Raises OptionsError if they take none,
+        which names their kind.
+        """
+
     def step(self, actions: list[Array]) -> StepRows:
         """Steps every environment. The action after a final or interrupted row is ignored: that step resets.
 
@@ -103,6 +116,16 @@ class HostedEnv(Protocol):
     def close(self) -> None: ...
 
 
+class WithoutOptions:
+    """Base class of a HostedEnv with resets that take no options."""
+
+    kind = "these environments"
+    """Kind of its environments, in the plural."""
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        raise OptionsError(self.kind)
+
+
 class WrappedEnv:
     """Base class of a HostedEnv around another one."""
 
@@ -117,6 +140,9 @@ class WrappedEnv:
     def wrapped(self) -> HostedEnv:
         """The inner HostedEnv."""
         return self._env
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        self._env.set_options(options)
 
     def close(self) -> None:
         self._env.close()

@@ -5,13 +5,14 @@ Messages of the learner are not trusted.
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import lz4.block
 import numpy as np
 
+from kubebeast_common.spec.episode_options import from_text
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_common.spec.limits import MAX_LOG_INFO
 from kubebeast_common.text import printable
@@ -70,6 +71,21 @@ def check_welcome(welcome: pb.Welcome, offered: Sequence[pb.Compression]) -> lis
     if len(welcome.log_info) > MAX_LOG_INFO:
         raise ProtocolError(f"Welcome.log_info has {len(welcome.log_info)} entries, at most {MAX_LOG_INFO} are sent")
     return chosen
+
+
+def decode_options(entries: Iterable[pb.EpisodeOptions], num_envs: int) -> dict[int, dict[str, Any]]:
+    """Returns the options of the next episodes by environment. Raises ProtocolError if an entry breaks the contract."""
+    options: dict[int, dict[str, Any]] = {}
+    for entry in entries:
+        if entry.env >= num_envs:
+            raise ProtocolError(f"episode_options.env is {entry.env}, there are {num_envs} environments")
+        if entry.env in options:
+            raise ProtocolError(f"episode_options.env is {entry.env} twice")
+        try:
+            options[entry.env] = from_text(entry.options)
+        except ValueError as error:
+            raise ProtocolError(f"episode_options of environment {entry.env}: {error}") from error
+    return options
 
 
 def encode_observations(

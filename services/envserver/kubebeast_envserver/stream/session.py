@@ -5,7 +5,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -14,7 +14,7 @@ from kubebeast_common import log
 from kubebeast_common.spec.limits import MAX_RUN_BYTES
 from kubebeast_common.text import printable
 from kubebeast_envserver.rows.episodes import InfoNumbers
-from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, StepRows
+from kubebeast_envserver.rows.rows import EnvironmentFailure, HostedEnv, OptionsError, StepRows
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.stream.codec import (
     ActionLayout,
@@ -22,6 +22,7 @@ from kubebeast_envserver.stream.codec import (
     VersionError,
     check_welcome,
     decode_actions,
+    decode_options,
     encode_observations,
     leaf_spec,
     make_bye,
@@ -147,6 +148,7 @@ class Session:
                     f"the learner's protocol version {PROTOCOL_VERSION}.{self._learner_minor} knows no agents that are "
                     f"absent, which takes {PROTOCOL_VERSION}.{ABSENT_MINOR}: update the learner"
                 )
+            self._take_options(welcome.episode_options)
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
             self._status.connected = 1
@@ -174,10 +176,27 @@ class Session:
             if received is None:
                 return
             actions = decode_actions(received, step, self._action_layouts)
+            if received.episode_options:
+                self._take_options(received.episode_options)
             began = time.monotonic()
             rows = env.step(actions)
             env_us = math.ceil((time.monotonic() - began) * 1e6) if received.traced else 0
             step += 1
+
+    def _take_options(self, entries: Sequence[pb.EpisodeOptions]) -> None:
+        """Sets the options of the next episodes. Raises ProtocolError, and RefusedError if the environments take
+        none.
+        """
+        options = decode_options(entries, self._env.num_envs)
+        if not options:
+            return
+        try:
+            self._env.set_options(options)
+        except OptionsError as error:
+            raise RefusedError(
+                f"{error}, but the learner has a curriculum, which chooses the options of each episode: train without "
+                "--curriculum"
+            ) from error
 
     def _receive_actions(self) -> pb.Actions | None:
         """Blocks for Actions; returns None if the stream ended. With Actions, a shutdown waits for the rows that

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_common.spec.leaves import Leaf
-from kubebeast_envserver.rows.rows import StepRows
+from kubebeast_envserver.rows.rows import StepRows, WithoutOptions
 
 NUM_ENVS, NUM_ACTIONS = 2, 3
 OBSERVATION, ACTION = Leaf("", "float32", (3,)), Leaf("", "int64", (), num_categories=NUM_ACTIONS)
 
 
-class ScriptedEnv:
+class ScriptedEnv(WithoutOptions):
     """Row n holds the number n everywhere; environment i ends an episode at every row n with n % (5 + i) == 0, n > 0.
 
     Environment 0 terminates, environment 1 is truncated. The reward of a row is its number, 0 on a first row.

@@ -73,6 +73,8 @@ class EnvPoolRows(VectorEnvRows):
     next one, and `episodes` are still whole games.
     """
 
+    kind = "environments of EnvPool"
+
     def __init__(self, envs: Any, frame_stack: int, *, episodic_life: bool) -> None:
         """`envs` is a GymnasiumEnvPool with its seeds set, and with single frames if `frame_stack` is above 1.
 

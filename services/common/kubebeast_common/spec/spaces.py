@@ -1,4 +1,4 @@
-"""Conversion of wire leaves to gymnasium spaces, and of batches of leaves to those of a vector environment.
+"""Conversion of leaves to gymnasium spaces, and of batches of leaves to those of a vector environment; needs gymnasium.
 
 Env-servers flatten their spaces, and spaces here are flat, too: one leaf is its own space, several are a Dict by path.
 Each element of a MultiDiscrete is a leaf, so an action with only such leaves becomes a MultiDiscrete again.
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from kubebeast_native import LeafSpec
+from kubebeast_common.spec.leaves import LeafSpec
 
 Array = NDArray[Any]
 Batch = Array | dict[str, Array]
@@ -35,6 +35,13 @@ def action_space(leaves: Sequence[LeafSpec]) -> Space:
     if _is_multi_discrete(leaves):
         return spaces.MultiDiscrete([leaf.num_categories for leaf in leaves])
     return _joined(leaves, [_action_leaf(leaf) for leaf in leaves])
+
+
+def action_batch(leaves: Sequence[LeafSpec], arrays: Sequence[Array]) -> Batch:
+    """Returns arrays [N, *shape], one per leaf, in the structure of `action_space`; inverts `action_leaves`."""
+    if _is_multi_discrete(leaves):
+        return np.stack(arrays, axis=-1)
+    return observation_batch(leaves, arrays)
 
 
 def action_leaves(leaves: Sequence[LeafSpec], actions: Any, num_rows: int) -> list[Array]:
