@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import tyro
 
+from kubebeast_common.access.places import require_place
 from kubebeast_common.settings import require, require_at_least, require_local, require_positive
 
 
@@ -17,14 +18,17 @@ class PlotConfig:
     runs: tyro.conf.Positional[tuple[str, ...]]
     """Runs to draw: folders, or names under savedir, in which ? and * are wildcards, e.g. pong-seed?. Runs that differ
     only in their seed share a line."""
-    savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs, or the URL of a bucket: s3://, gs:// or az://."""
     out: Path = Path("plot.png")
     """Image to write; png, svg or pdf by its suffix."""
     csv: bool = False
     """Write the curves beside the image, at most 200 rows per run."""
     returns: Literal["training", "eval"] = "training"
     """Draw the returns of training, or the scores of kubebeast eval --follow."""
+    evaluator: str = ""
+    """Name of the evaluator (eval --follow) to draw if returns is eval; empty is the one without a name, or the only
+    one."""
     threshold: float | None = None
     """Return to mark, and to count the steps to."""
     bin_steps: int | None = None
@@ -38,11 +42,14 @@ class PlotConfig:
     """Print one JSON line instead of the table."""
 
     def __post_init__(self) -> None:
-        require_local(self, "savedir", "out")
+        require_place("savedir", self.savedir)
+        require_local(self, "out")
         require(len(self.runs) > 0, "runs", self.runs, "name at least one")
         require_positive(self, "x_max", "bin_steps")
         reason = "is for the returns of training, eval has a score for each checkpoint"
         require(self.bin_steps is None or self.returns == "training", "bin_steps", self.bin_steps, reason)
+        reason = "names scores, which returns = 'eval' draws"
+        require(not self.evaluator or self.returns == "eval", "evaluator", self.evaluator, reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,15 +58,16 @@ class ReportConfig:
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """Run to report on: a folder, or a name under savedir; latest is the run that started last."""
-    savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs, or the URL of a bucket: s3://, gs:// or az://."""
     out: Path | None = None
-    """HTML page to write; None is report.html in the run's folder."""
+    """HTML page to write; None is report.html in the run's folder, or NAME-report.html here if it is in a bucket."""
     text: bool = False
     """Print the report as text instead, without pictures."""
 
     def __post_init__(self) -> None:
-        require_local(self, "savedir", "out")
+        require_place("savedir", self.savedir)
+        require_local(self, "out")
         require(self.run != "", "run", self.run, "must be named")
         if self.out is not None:
             require(self.out.suffix in (".html", ".htm"), "out", str(self.out), "must end in .html")

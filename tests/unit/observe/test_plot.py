@@ -122,7 +122,7 @@ def test_steps_that_a_killed_run_had_to_repeat_cost_time(tmp_path: Path) -> None
 
 def test_a_clock_that_is_set_back_makes_no_negative_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "run", log_of((3600, 10, 1.0), (3605, 20, 2.0), (8, 30, 3.0), (13, 40, 4.0)))
-    assert run(PlotConfig(runs=("run",), savedir=tmp_path, out=tmp_path / "plot.png")) == 0
+    assert run(PlotConfig(runs=("run",), savedir=str(tmp_path), out=tmp_path / "plot.png")) == 0
     text = capsys.readouterr().out
     assert "0:00:15" in text and "day" not in text
 
@@ -196,7 +196,7 @@ def savedir(tmp_path: Path) -> Path:
 def test_the_picture_is_drawn_and_its_numbers_are_printed(savedir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = savedir / "new" / "plot.png"
     names = ("catch-seed1", str(savedir / "catch-seed2"), "young")
-    assert run(PlotConfig(runs=names, savedir=savedir, out=out, threshold=100, json=True)) == 0
+    assert run(PlotConfig(runs=names, savedir=str(savedir), out=out, threshold=100, json=True)) == 0
     with Image.open(out) as picture:
         assert picture.width > 1000 and len(picture.convert("RGB").getcolors(1 << 20) or []) > 50
     result = json.loads(capsys.readouterr().out)
@@ -209,7 +209,7 @@ def test_the_picture_is_drawn_and_its_numbers_are_printed(savedir: Path, capsys:
 
 
 def test_the_table_shows_every_run_and_the_spread_over_seeds(savedir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = PlotConfig(runs=("catch-seed1", "catch-seed2"), savedir=savedir, out=savedir / "a.svg", threshold=100)
+    config = PlotConfig(runs=("catch-seed1", "catch-seed2"), savedir=str(savedir), out=savedir / "a.svg", threshold=100)
     assert run(config) == 0
     text = capsys.readouterr().out
     assert [part for part in ("catch-seed1", "301.50 ± 0.50", "985 ± 5", "2:59:24", "a.svg") if part not in text] == []
@@ -222,13 +222,13 @@ def test_a_pattern_stands_for_the_runs_that_match_each_once(
     (savedir / "catch-latest").symlink_to("catch-seed1")
     (savedir / "catch-notes").mkdir()
     names = ("catch-seed2", "catch-*")
-    assert run(PlotConfig(runs=names, savedir=savedir, out=savedir / "plot.png", json=True)) == 0
+    assert run(PlotConfig(runs=names, savedir=str(savedir), out=savedir / "plot.png", json=True)) == 0
     (group,) = json.loads(capsys.readouterr().out)["groups"]
     assert [each["run"] for each in group["runs"]] == ["catch-seed2", "catch-seed1"]
 
 
 def test_csv_holds_every_run_thinned_to_200_rows(savedir: Path) -> None:
-    run(PlotConfig(runs=("catch-seed1",), savedir=savedir, out=savedir / "plot.png", csv=True))
+    run(PlotConfig(runs=("catch-seed1",), savedir=str(savedir), out=savedir / "plot.png", csv=True))
     with open(savedir / "plot.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 200
@@ -236,7 +236,7 @@ def test_csv_holds_every_run_thinned_to_200_rows(savedir: Path) -> None:
 
 
 def test_x_max_draws_less_than_was_trained(savedir: Path) -> None:
-    run(PlotConfig(runs=("catch-seed1",), savedir=savedir, out=savedir / "plot.png", csv=True, x_max=500))
+    run(PlotConfig(runs=("catch-seed1",), savedir=str(savedir), out=savedir / "plot.png", csv=True, x_max=500))
     assert (savedir / "plot.csv").read_text().splitlines()[-1].startswith("catch-seed1,500,")
 
 
@@ -251,7 +251,7 @@ def test_x_max_draws_less_than_was_trained(savedir: Path) -> None:
 )
 def test_what_cannot_be_drawn_is_named(savedir: Path, names: tuple[str, ...], out: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        run(PlotConfig(runs=names, savedir=savedir, out=savedir / out))
+        run(PlotConfig(runs=names, savedir=str(savedir), out=savedir / out))
 
 
 def test_a_log_without_rows_is_named(tmp_path: Path) -> None:

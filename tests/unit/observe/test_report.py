@@ -83,12 +83,13 @@ def test_a_part_of_a_loss_of_ones_own_has_a_curve(tmp_path: Path) -> None:
     assert "Parts of the loss" in page.text and "logit_penalty" in page.text
 
 
-def test_a_number_of_the_environment_has_a_curve_even_at_zero(tmp_path: Path) -> None:
-    rows = [f"{tick},{tick},{300 * tick},5,0.0,{0.5 * tick},None" for tick in range(1, 4)]
-    names = "# _tick,_time,step,mean_episode_return,info/success,info/found/wood,info/missing"
+def test_a_number_of_the_environment_or_curriculum_has_a_curve_even_at_zero(tmp_path: Path) -> None:
+    rows = [f"{tick},{tick},{300 * tick},5,0.0,{0.5 * tick},None,{tick}" for tick in range(1, 4)]
+    names = "# _tick,_time,step,mean_episode_return,info/success,info/found/wood,info/missing,curriculum/mean_return"
     (tmp_path / "logs.csv").write_text("\n".join([names, *rows, ""]), encoding="utf-8")
-    shown = {figure.title: figure.legend for figure in dict(figures(read_log(tmp_path)))["Environment"]}
-    assert shown == {"success": [("mean", "0")], "found/wood": [("mean", "1.5")]}
+    found = dict(figures(read_log(tmp_path)))
+    shown = {each.title: each.legend for group in ("Environment", "Curriculum") for each in found[group]}
+    assert shown == {"success": [("mean", "0")], "found/wood": [("mean", "1.5")], "mean return": [("value", "3")]}
 
 
 def test_each_of_several_learners_has_a_line(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_a_run_without_an_episode_has_a_page(tmp_path: Path) -> None:
 def test_a_run_that_only_began_has_a_page(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "meta.json").write_text("{", encoding="utf-8")
-    page = page_of(find_run("run", "run", tmp_path, ("meta.json", "logs.csv")))
+    page = page_of(find_run("run", "run", str(tmp_path), ("meta.json", "logs.csv")))
     assert "end not recorded" in page.text and "None." in page.text
 
 
@@ -320,27 +321,26 @@ def test_the_page_lands_in_the_run_folder_unless_told_otherwise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = whole_run(tmp_path / "run")
-    assert command.run(ReportConfig(run="run", savedir=tmp_path)) == 0
-    out = tmp_path / "new" / "page.html"
-    assert command.run(ReportConfig(run=str(folder), out=out)) == 0
+    assert command.run(ReportConfig(run="run", savedir=str(tmp_path))) == 0
+    assert command.run(ReportConfig(run=str(folder), out=(out := tmp_path / "new" / "page.html"))) == 0
     assert (folder / "report.html").read_text() == out.read_text()
     assert capsys.readouterr().out == f"report: {folder / 'report.html'}\nreport: {out}\n"
 
 
 def test_what_is_no_run_is_named_with_its_places(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"run = 'nothing': there is no meta\.json or logs\.csv in nothing or "):
-        command.run(ReportConfig(run="nothing", savedir=tmp_path))
+        command.run(ReportConfig(run="nothing", savedir=str(tmp_path)))
     with pytest.raises(ConfigError, match=r"out = 'page\.pdf': must end in \.html"):
         ReportConfig(run="run", out=Path("page.pdf"))
     (tmp_path / "file").touch()
     whole_run(tmp_path / "run")
     with pytest.raises(ConfigError, match="out = "):
-        command.run(ReportConfig(run="run", savedir=tmp_path, out=tmp_path / "file" / "page.html"))
+        command.run(ReportConfig(run="run", savedir=str(tmp_path), out=tmp_path / "file" / "page.html"))
 
 
 def test_the_command_line_is_understood(started: list[Any]) -> None:
     cli.main(["report", "latest", "--savedir", "runs", "--out", "page.html"])
-    assert started == [ReportConfig(run="latest", savedir=Path("runs").absolute(), out=Path("page.html").absolute())]
+    assert started == [ReportConfig(run="latest", savedir=f"{Path.cwd()}/runs", out=Path.cwd() / "page.html")]
 
 
 def test_the_machine_is_described_in_plain_values() -> None:

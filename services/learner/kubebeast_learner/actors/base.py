@@ -43,6 +43,10 @@ class Actors(Protocol):
     def is_environment_named(self) -> bool:
         """True if a setting or a checkpoint names the environment; else the first peer determines it."""
 
+    @property
+    def ended(self) -> str:
+        """Reason why no further batch will come, for the log; "" while one may come."""
+
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """Returns the environment; None if it is still unknown after the timeout."""
 

@@ -60,6 +60,10 @@ class Rollout:
     """float32 [T, B]: v_t, if it was made before the minibatch; None if the loss makes it."""
     advantages: Tensor | None = None
     """float32 [T, B]: r_t + gamma_t v_{t+1} - V(x_t), without an importance weight; None as value_targets."""
+    origin: Tensor | None = None
+    """int64 [3, B], only on the CPU: number of the stream that played each unroll, place of its environment in the
+    stream, number of the unroll in the stream; row T of an unroll is row 0 of the next number. None if it is unknown.
+    """
     is_minibatch: bool = False
     """True if the rollout is a part of a batch."""
     num_replayed: int = 0
@@ -162,6 +166,7 @@ def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:
         core_state=model.unpack_core_state(torch.from_numpy(batch.core_state)) if model.core_state_size else (),
         distribution=distribution,
         task=torch.from_numpy(batch.task).unsqueeze(0) if model.num_tasks > 1 else None,
+        origin=torch.from_numpy(batch.origin),
     )
 
 

@@ -16,7 +16,7 @@ def train(config: MonoConfig) -> int:
             with (
                 open_run(process, num_local_processes=num_busy_processes) as run,
                 MonoActors(
-                    run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else ()
+                    run.config, run.log.folder, run.checkpoint.env_statistics if run.checkpoint else (), run.levels
                 ) as actors,
             ):
                 is_done = training.train(run, actors)

@@ -23,6 +23,7 @@ from kubebeast_learner.actors.remote.dialing import Dialer
 from kubebeast_learner.actors.remote.lagged_actors import LaggedActors, make_schedule, with_room
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_list import encode_streams
+from kubebeast_learner.commands import recorded
 from kubebeast_learner.config import (
     ConfigError,
     FleetTrainingConfig,
@@ -67,7 +68,7 @@ def train(config: TrainConfig) -> int:
     of_rank(config, place)  # raises before the run's folder is touched
 
     def num_busy_servers(config: TrainConfig) -> int:
-        waits = config.rollout.wait_for_updates and config.fleet.lag is None
+        waits = config.rollout.waits(config.fleet.lag)
         return 0 if waits else share_of_fleet(config.fleet, place).num_servers
 
     with private_address() as private, open_process(config, place, config.ranks) as process:
@@ -78,12 +79,14 @@ def train(config: TrainConfig) -> int:
                 open_run(process, num_local_processes=num_busy_servers, monitor=_monitor(config.ranks, place)) as run,
                 _open_actors(run, address, make_fleet=partial(_local_fleet, run)) as actors,
             ):
-                is_done = training.train(run, actors, linger=config.pool.linger)
+                is_done = training.train(run, actors, linger_s=config.pool.longest_linger_s)
     return process.exit_status
 
 
 def learn(config: LearnerConfig) -> int:
     """Runs `kubebeast learner`: the learner, for env-servers elsewhere. Returns the exit status."""
+    if config.fleet.from_recording is not None:
+        return recorded.learn(config, config.fleet.from_recording, Place.read(os.environ))
     address = config.pool.listen_address
     if not address and not config.pool.dial:
         raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
@@ -98,7 +101,7 @@ def learn(config: LearnerConfig) -> int:
                 open_run(process, num_local_processes=lambda _: 0, monitor=_monitor(config.ranks, place)) as run,
                 _open_actors(run, place.address(address)) as actors,
             ):
-                is_done = training.train(run, actors, linger=config.pool.linger)
+                is_done = training.train(run, actors, linger_s=config.pool.longest_linger_s)
     return process.exit_status
 
 
@@ -193,7 +196,7 @@ def _open_actors(
     warn_about_access(config.pool, address)
     local_fleet = make_fleet(pool.address) if make_fleet is not None else None
     is_named = expected is not None or opening_env != ""
-    actors = RemoteActors(config, pool, local_fleet, is_environment_named=is_named)
+    actors = RemoteActors(config, pool, local_fleet, is_environment_named=is_named, levels=run.levels)
     if isinstance(config, TrainConfig) and local_fleet is not None and config.fleet.lag is not None:
         actors = LaggedActors(config, pool, local_fleet)
     # Closed in reverse order: the pool ends its streams before the processes behind them are stopped.

@@ -4,6 +4,7 @@ Names are those of TorchBeast for options that both have. Validation errors cont
 """
 
 from kubebeast_learner.config.checks import ConfigError as ConfigError
+from kubebeast_learner.config.curriculum import CurriculumConfig as CurriculumConfig
 from kubebeast_learner.config.environments import CheckEnvConfig as CheckEnvConfig
 from kubebeast_learner.config.learning import LossConfig as LossConfig
 from kubebeast_learner.config.learning import ModelConfig as ModelConfig
@@ -13,7 +14,9 @@ from kubebeast_learner.config.learning import ReplayConfig as ReplayConfig
 from kubebeast_learner.config.play import CheckpointConfig as CheckpointConfig
 from kubebeast_learner.config.play import EvalConfig as EvalConfig
 from kubebeast_learner.config.play import ExportConfig as ExportConfig
+from kubebeast_learner.config.play import ExportDataConfig as ExportDataConfig
 from kubebeast_learner.config.play import PlayConfig as PlayConfig
+from kubebeast_learner.config.play import PublishConfig as PublishConfig
 from kubebeast_learner.config.play import RenderConfig as RenderConfig
 from kubebeast_learner.config.pool import PoolConfig as PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig as RanksConfig

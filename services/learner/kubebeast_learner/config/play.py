@@ -1,19 +1,25 @@
 """Settings of the commands that play a trained model."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from kubebeast_common.access.addresses import is_host_port
+from kubebeast_common.access.places import require_place
 from kubebeast_learner.config.checks import (
     parse_env_kwargs,
     parse_wrappers,
     require,
     require_at_least,
+    require_evaluator,
     require_local,
     require_positive,
     require_seed,
 )
+from kubebeast_learner.config.curriculum import is_json, parse_levels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,17 +27,27 @@ class CheckpointConfig:
     """Selection of a trained model."""
 
     xpid: str = "latest"
-    """Run that supplies its newest checkpoint; latest is the run that started last."""
-    savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs."""
+    """Run that supplies its newest or best checkpoint; latest is the run that started last."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs, or the URL of a bucket: s3://, gs:// or az://."""
     checkpoint: Path | None = None
-    """Checkpoint (.pt) or weights (.safetensors) to use instead of the run's newest."""
+    """Checkpoint (.pt), weights (.safetensors) or a folder with weights, such as one of kubebeast publish, to use
+    instead of the run's newest checkpoint."""
     trust_checkpoint: bool = False
     """Import and run the code that the file of checkpoint names: its model, its encoders, the module of its
     environment. Without it, such a file is rejected; a run that xpid names does not need it."""
+    best: bool = False
+    """Use the best checkpoint of the run and not its newest: by the scores of eval --follow if it has any, else by
+    those of its training."""
+    best_evaluator: str = ""
+    """Name of the evaluator (eval --follow) that decides on the best; empty is the one without a name, or the only
+    one."""
 
     def __post_init__(self) -> None:
-        require_local(self, "savedir", "checkpoint")
+        require_place("savedir", self.savedir)
+        require_local(self, "checkpoint")
+        require(not self.best or self.checkpoint is None, "best", self.best, "checkpoint names a file already")
+        require_evaluator("best_evaluator", self.best_evaluator)
 
 
 TRAINED = "train"
@@ -81,11 +97,17 @@ class EvalConfig(PlayConfig):
 
     episodes: int = 10
     """Whole episodes to play; each agent of a multi-agent environment has its own. Returns are never clipped."""
+    levels: str = ""
+    """Levels to play in turn, one an episode, in the forms of the training's setting: options of resets. Empty: resets
+    have no options."""
     json: bool = False
     """Print one JSON line instead of the table; with follow, one line for every checkpoint, in addition to the log."""
     follow: bool = False
     """Play every new checkpoint of the run until its training ends, and write the scores to eval.csv in its folder. The
     run may begin later."""
+    name: str = ""
+    """With follow, name of this evaluator: several of one run, each with settings of its own, need different names. The
+    scores are in eval-NAME.csv."""
     linger: bool = False
     """With follow, stay after the end of the run and wait for further checkpoints, until SIGTERM."""
     http_address: str = ""
@@ -94,7 +116,12 @@ class EvalConfig(PlayConfig):
     def __post_init__(self) -> None:
         PlayConfig.__post_init__(self)
         require_at_least(1, self, "episodes")
+        if is_json(self.levels):
+            parse_levels(self.levels)
+        require(not self.name or self.follow, "name", self.name, "names an evaluator, which needs follow")
+        require_evaluator("name", self.name)
         if self.follow:
+            require(not self.best, "best", self.best, "is one checkpoint, follow plays all of the run xpid")
             checkpoint = None if self.checkpoint is None else str(self.checkpoint)
             require(checkpoint is None, "checkpoint", checkpoint, "is one file, follow plays all of the run xpid")
             is_plain = "/" not in self.xpid and self.xpid not in ("", ".", "..")
@@ -121,6 +148,64 @@ class RenderConfig(PlayConfig):
         require_at_least(1, self, "episodes")
         require_positive(self, "fps")
         require(self.out.suffix in (".mp4", ".gif"), "out", str(self.out), "must end in .mp4 or .gif")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportDataConfig:
+    """Settings of `kubebeast export-data`."""
+
+    recording: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN_OR_FOLDER")]
+    """Recording: its folder, or the name or folder of the run that has made it."""
+    to: str
+    """New data set: a folder, or minari://NAME-v0 in Minari's own folder (MINARI_DATASETS_PATH)."""
+    format: Literal["minari"] = "minari"
+    """Format of the data set."""
+    whole_episodes: bool = True
+    """Leave out episodes that began before the recording or end after it. Otherwise their recorded part is an episode,
+    which is marked as truncated."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs."""
+
+    def __post_init__(self) -> None:
+        require_place("savedir", self.savedir)
+        require_local(self, "recording")
+        require(self.to not in ("", "minari://"), "to", self.to, "must name a data set")
+        is_minari = self.to.startswith("minari://")
+        require(is_minari or "://" not in self.to, "to", self.to, "must be a folder or begin with minari://")
+
+
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishConfig:
+    """Settings of `kubebeast publish`."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """Trained model: a run, by its name under savedir, its folder or its URL, with @step for an older checkpoint; or a
+    checkpoint or weights file. latest is the run that started last."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs, or the URL of a bucket: s3://, gs:// or az://."""
+    out: Path | None = None
+    """Folder to write; None is NAME-model."""
+    video: Path | None = None
+    """Video for the page, mp4 or gif, such as one of kubebeast render."""
+    to_hub: str = ""
+    """Repository on the Hugging Face Hub to push the folder to, OWNER/NAME; it is created if there is none."""
+    private: bool = False
+    """Push only to a repository that is private; a new one is."""
+
+    def __post_init__(self) -> None:
+        require_place("savedir", self.savedir)
+        require_local(self, "out", "video")
+        require(self.run != "", "run", self.run, "must be named")
+        if self.video is not None:
+            require(self.video.suffix in (".mp4", ".gif"), "video", str(self.video), "must end in .mp4 or .gif")
+        is_repository = not self.to_hub or _REPOSITORY.fullmatch(self.to_hub) is not None
+        require(is_repository, "to_hub", self.to_hub, "must be OWNER/NAME")
+        require(
+            self.to_hub != "" or not self.private, "private", self.private, "is for a repository, to_hub names none"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,5 +1,6 @@
 """Settings of the native pool: batching, limits, addresses and access."""
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,9 @@ class PoolConfig:
     linger: bool = False
     """After the last step, stay healthy and idle until SIGTERM. Supervisors that restart every ended process, such as
     Kubernetes, would otherwise start the finished run again and again."""
+    linger_s: float | None = None
+    """End of linger, in seconds after the last step, with status 0: Prometheus reads the last values meanwhile. None
+    has no end."""
     max_offences: int = 20
     """Most offenses of a host: streams with malformed messages, without a token or without a Hello, and connections
     without a stream or with more bytes or calls than a stream needs. Above it, further connections of the host wait and
@@ -83,7 +87,7 @@ class PoolConfig:
         rows, reason = self.max_inference_rows, f"must be at least min_inference_rows ({self.min_inference_rows})"
         require(rows >= self.min_inference_rows, "max_inference_rows", rows, reason)
         require_at_least(0, self, "max_policy_lag", "max_offences")
-        require_positive(self, "trace_interval_s")
+        require_positive(self, "trace_interval_s", "linger_s")
         self._check_inference_device()
         if self.http_address:
             require(is_host_port(self.http_address), "http_address", self.http_address, 'must be "host:port"')
@@ -106,6 +110,11 @@ class PoolConfig:
     def dial_targets(self) -> tuple[str, ...]:
         """Parts of `dial`, each "host:port" or "host:first-last"."""
         return tuple(target.strip() for target in self.dial.split(",")) if self.dial else ()
+
+    @property
+    def longest_linger_s(self) -> float:
+        """Longest wait after the last step, in seconds: 0 without `linger`, infinity without an end."""
+        return (self.linger_s or math.inf) if self.linger else 0.0
 
     @property
     def listen_address(self) -> str:

@@ -5,16 +5,40 @@ A recipe overrides the built-in defaults; the user's own settings override a rec
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kubebeast_common.ids.env_id import parse_env_id
-from kubebeast_learner.config import ConfigError
-from kubebeast_learner.config.recipe_choice import KIND
+from kubebeast_learner.config.checks import ConfigError
 
 AUTO = "auto"
 """Choice of the recipe for Atari by the environment id, and for others by their kind."""
 NONE = "none"
 """Choice of no recipe; an older name of TORCHBEAST."""
 TORCHBEAST = "torchbeast"
+KIND = "kind"
+"""Choice of the recipe for the kind of the environment, once the training has met it."""
+
+
+class RecipeChoice(NamedTuple):
+    """The recipe of a training, and what the environment still has to decide."""
+
+    name: str = ""
+    """Name of the recipe; empty if there is none, or none yet."""
+    named: frozenset[str] | None = None
+    """If the kind of the environment decides on the recipe, the settings that other sources name; else None."""
+    note: str = ""
+    """Line for the log of the run: what the environment has decided, and why; empty if nothing."""
+
+    def __str__(self) -> str:
+        """The value of --recipe."""
+        return KIND if self.is_open else self.name or "none"
+
+    @property
+    def is_open(self) -> bool:
+        return self.named is not None
+
+
+NO_RECIPE = RecipeChoice()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,7 +38,8 @@ RESUMING = (
     _alike("optimizer optimizer_options", False, "Another optimizer cannot use its running averages."),
     _alike("seed", False, "It determines the initial weights and distinguishes the runs of one experiment."),
     _alike("xpid savedir", True, "They name the run: a folder that was moved or copied can be resumed."),
-    _alike("init_from", True, "Only a new run reads it."),
+    _alike("init_from fork_from", True, "Only a new run reads it."),
+    _alike("from_recording recording_passes", True, "Training goes on after as many batches as there were updates."),
     _alike("stop_at_return max_hours", True, "A run that they have ended goes on if they are changed or omitted."),
     _alike("total_steps", True, "Schedules follow the new length from the current step on."),
     _alike(
@@ -60,6 +61,11 @@ RESUMING = (
     ),
     _alike("unroll_length batch_size wait_for_updates", True, "Unfinished unrolls are repeated in any case."),
     _alike("passes minibatches", True, "From the next update on."),
+    _alike(
+        "curriculum curriculum_options levels",
+        True,
+        "From the next episodes on; levels that stay keep their results, if the curriculum does.",
+    ),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
     _alike(
         "device inference_device precision deterministic compile cuda_graphs learner_threads",
@@ -80,9 +86,10 @@ RESUMING = (
         "Env-servers dial the learner again in any case.",
     ),
     _alike(
-        "disable_checkpoint checkpoint_interval_minutes keep_checkpoints log_interval_s progress tracker "
-        "tracker_options callback callback_options log_info log_level log_format profile http_address trace_endpoint "
-        "trace_interval_s linger",
+        "disable_checkpoint checkpoint_interval_minutes keep_checkpoints keep_best best_by best_evaluator "
+        "node_notice log_interval_s progress tracker tracker_options callback callback_options record record_shard_mib "
+        "record_max_gib log_info log_level log_format profile http_address trace_endpoint trace_interval_s linger "
+        "linger_s stop_status wait_for_run",
         True,
         "They control files, logs and monitoring.",
     ),
@@ -97,6 +104,7 @@ _JSON = (
     "optimizer_options",
     "tracker_options",
     "callback_options",
+    "curriculum_options",
 )
 FIXED = tuple(name for group in RESUMING if not group.may_change for name in group.settings)
 """Settings that a resumed run keeps."""

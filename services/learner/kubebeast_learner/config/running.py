@@ -1,30 +1,37 @@
 """Settings of training runs: size, devices, rollouts and processes."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from kubebeast_common.access.places import require_place
 from kubebeast_common.cli.settings import HIDDEN
 from kubebeast_common.log import LogFormat, LogLevel
 from kubebeast_common.spec.limits import MAX_INFO_CHARACTERS, MAX_LOG_INFO, MAX_RUN_BYTES
 from kubebeast_common.spec.log_info import is_key
 from kubebeast_learner.config.checks import (
     JsonObject,
-    parse_object,
     require,
     require_at_least,
+    require_classes,
+    require_evaluator,
     require_local,
     require_positive,
     require_seed,
 )
+from kubebeast_learner.config.curriculum import CurriculumConfig
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
-from kubebeast_learner.config.recipe_choice import NO_RECIPE, RecipeChoice
+from kubebeast_learner.config.recipes import NO_RECIPE, RecipeChoice
 from kubebeast_learner.config.tasks import TasksConfig
+from kubebeast_runs.trackers.services import NAMES as SERVICES
+
+_HTTP_URL = re.compile(r"https?://[\w.-]+(:\d+)?(/[^\s#]*)?|https?://\[[\da-fA-F:.]+\](:\d+)?(/[^\s#]*)?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +50,10 @@ class RolloutConfig:
     def __post_init__(self) -> None:
         require_at_least(1, self, "unroll_length", "batch_size")
 
+    def waits(self, lag: int | None) -> bool:
+        """Returns True if environments wait during updates: with a lag of 0, and without a lag if they should."""
+        return self.wait_for_updates if lag is None else lag == 0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
@@ -50,11 +61,13 @@ class RunConfig:
 
     xpid: str = ""
     """Name of the run; an existing run is resumed. If empty, the name is made from the date."""
-    savedir: Path = Path("~/logs/kubebeast")
-    """Folder that holds the runs; each run writes to savedir/xpid."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the runs, or the URL of a bucket: s3://, gs:// or az://. Each run writes to savedir/xpid."""
     init_from: str = ""
     """Weights that a new run begins with, as far as its layers have the same names and shapes: a run, with @step for an
-    older checkpoint, or a file. An existing run is resumed with its own."""
+    older checkpoint or @best for the best one, or a file. An existing run is resumed with its own."""
+    fork_from: str = ""
+    """Run, as for init_from, that a new run goes on with: its weights, optimizer, statistics and steps."""
     total_steps: int = 100_000
     """Env-steps (decisions of the agent) to train for."""
     stop_at_return: float | None = None
@@ -71,19 +84,40 @@ class RunConfig:
     """Time between checkpoints, in minutes."""
     keep_checkpoints: int = 3
     """Number of newest checkpoints that are kept; older ones are deleted."""
+    keep_best: int = 0
+    """Number of best checkpoints of the run that are kept as well."""
+    best_by: Literal["training", "evaluation"] = "training"
+    """Score of a checkpoint: the mean return of the newest 100 episodes of its training, then over tasks; or the mean
+    return of the episodes for which kubebeast eval --follow has played it. Of equal ones, the newer is the better."""
+    best_evaluator: str = ""
+    """Name of the evaluator (eval --follow) that decides if best_by is evaluation; empty is the one without a name, or
+    the only one."""
+    node_notice: str = ""
+    """Notices that the node is about to go, after which a checkpoint is saved at once: aws, aws-rebalance, azure or
+    gcp, or a URL or a file, which is polled. Empty: none."""
     log_interval_s: float = 5.0
     """Time between two rows of logs.csv and between two JSON progress lines, in seconds."""
     progress: Literal["auto", "table", "json", "none"] = "auto"
     """Progress display: auto is a live table on a terminal and JSON lines elsewhere."""
     tracker: tuple[str, ...] = ()
-    """Trackers of your own, module:Class each, which receive the rows of logs.csv as the run goes on."""
+    """Services that receive the rows of logs.csv as the run goes on, of wandb, mlflow and trackio, and trackers of your
+    own, module:Class each."""
     tracker_options: JsonObject = "{}"
-    """JSON object: for each module:Class of tracker, an object with the arguments of its class, by name."""
+    """JSON object: for each name of tracker, an object with the options of the service, or the arguments of the class,
+    by name."""
     callback: tuple[str, ...] = ()
     """Callbacks of your own, module:Class each, which the learner calls at updates, ends of episodes, checkpoints and
     at its end."""
     callback_options: JsonObject = "{}"
     """JSON object: for each module:Class of callback, an object with the arguments of its class, by name."""
+    record: Path | None = None
+    """Folder for a recording: the batches of all updates, to train on again (learner --from-recording) and to export
+    (export-data). A resumed run continues it."""
+    record_shard_mib: int = 16
+    """Size of a file of the recording, in MiB; its last batches may wait in memory for that long, or until the next
+    checkpoint."""
+    record_max_gib: float = 0.0
+    """Size of the recording, in GiB, from which its oldest files are deleted; 0 sets no limit."""
     log_info: tuple[str, ...] = ()
     """Keys of numbers in the environments' info, e.g. success; achievements/wood is in a nested mapping. The mean over
     the last steps of the newest 100 episodes is logged as info/KEY."""
@@ -94,6 +128,12 @@ class RunConfig:
     learner_threads: int = 0
     """Threads of one torch operation on the CPU; 0 leaves one core for every local env-server, at least 1 and at most 4
     threads, and is 1 if the device is a GPU or the model is small."""
+    stop_status: int = 0
+    """Exit status after SIGTERM or SIGHUP before the end of the run. Batch systems take 0 for the end of the run; after
+    another one, such as 143 (128 + SIGTERM) in the Jobs of the chart, they start it again."""
+    wait_for_run: bool = False
+    """Wait while another process trains the run, e.g. a predecessor that writes its last checkpoint; without it, that
+    is an error."""
     profile: bool = False
     """Record 20 updates after the first 10 to trace.json of the run, for Perfetto or chrome://tracing."""
     compile: Literal["auto", "on", "off"] = "auto"
@@ -109,18 +149,33 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
-        require_local(self, "savedir")
-        require_at_least(1, self, "total_steps", "keep_checkpoints")
-        require_at_least(0, self, "learner_threads")
+        require_place("savedir", self.savedir)
+        require(not (self.fork_from and self.init_from), "fork_from", self.fork_from, "init_from is given as well")
+        require_local(self, "record")
+        require_at_least(1, self, "total_steps", "keep_checkpoints", "record_shard_mib")
+        require_at_least(0, self, "learner_threads", "record_max_gib", "keep_best")
+        require_evaluator("best_evaluator", self.best_evaluator)
+        require(0 <= self.stop_status <= 255, "stop_status", self.stop_status, "must be from 0 to 255")
         require_positive(self, "checkpoint_interval_minutes", "log_interval_s", "max_hours")
-        _check_classes("tracker", self.tracker, self.tracker_options)
-        _check_classes("callback", self.callback, self.callback_options)
+        require_classes("tracker", self.tracker, self.tracker_options, *SERVICES)
+        for name in self.tracker:
+            require(self.tracker.count(name) == 1, "tracker", name, "is given twice")
+        require_classes("callback", self.callback, self.callback_options)
         self._check_log_info()
+        self._check_node_notice()
         is_plain = "/" not in self.xpid and self.xpid not in (".", "..", "latest")
         require(is_plain, "xpid", self.xpid, "must be a plain name, it becomes a folder")
         is_tellable = len(self.xpid.encode(errors="replace")) <= MAX_RUN_BYTES and self.xpid.isprintable()
         reason = f"must be printable and of at most {MAX_RUN_BYTES} bytes, it becomes a folder"
         require(is_tellable, "xpid", self.xpid, reason)
+
+    def _check_node_notice(self) -> None:
+        if not self.node_notice:
+            return
+        require(not self.disable_checkpoint, "node_notice", self.node_notice, "disable_checkpoint is set")
+        if "://" in self.node_notice:
+            is_url = _HTTP_URL.fullmatch(self.node_notice) is not None
+            require(is_url, "node_notice", self.node_notice, "must be http://... or https://..., without a password")
 
     def _check_log_info(self) -> None:
         require(len(self.log_info) <= MAX_LOG_INFO, "log_info", self.log_info, f"must have at most {MAX_LOG_INFO} keys")
@@ -128,14 +183,6 @@ class RunConfig:
             reason = f"must have 1 to {MAX_INFO_CHARACTERS} printable ASCII characters"
             require(is_key(key), "log_info", key, reason)
             require(self.log_info.count(key) == 1, "log_info", key, "is given twice")
-
-
-def _check_classes(setting: str, names: tuple[str, ...], options: str) -> None:
-    for name in names:
-        require(":" in name, setting, name, "must be module:Class")
-    for name, of_class in parse_object(f"{setting}_options", options).items():
-        require(name in names, f"{setting}_options", name, f"{setting} names no such class")
-        require(isinstance(of_class, dict), f"{setting}_options", of_class, f"must be a JSON object, that of {name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +196,7 @@ class TrainingConfig:
     run: RunConfig = field(default_factory=RunConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -183,6 +231,15 @@ class RemoteFleetConfig:
     env: str = ""
     """Environment that a new run begins with, as its env-servers name it; env-servers of others may join after one of
     it has. Empty: the first environment that joins, or the first of several tasks. It selects the recipe."""
+    from_recording: Path | None = None
+    """Folder of a recording to train on, in place of env-servers: the run ends with it. No address is listened on or
+    dialed, and nothing is served over HTTP."""
+    recording_passes: int = 1
+    """Times that the recording is trained on."""
+
+    def __post_init__(self) -> None:
+        require_local(self, "from_recording")
+        require_at_least(1, self, "recording_passes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,6 +250,7 @@ class LearnerConfig(FleetTrainingConfig):
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
+        self.curriculum.require_fit(self.tasks, from_recording=self.fleet.from_recording)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,6 +307,7 @@ class TrainConfig(FleetTrainingConfig):
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
+        self.curriculum.require_fit(self.tasks, lag=self.fleet.lag)
         self._check_lag()
         least = self.tasks.num_tasks * self.fleet.num_learners
         reason = f"must be at least {least}, one for each task" + " of each learner" * (self.fleet.num_learners > 1)
@@ -285,3 +344,4 @@ class MonoConfig(TrainingConfig):
     def __post_init__(self) -> None:
         reason = "kubebeast mono plays one environment, kubebeast train several tasks on one machine"
         require(not self.tasks.task_shares, "task_shares", self.tasks.task_shares, reason)
+        self.curriculum.require_fit(self.tasks, lag=self.actors.lag)

@@ -8,8 +8,7 @@ from kubebeast_common.cli.settings import setting_fields, setting_types
 from kubebeast_common.cli.sources import LayeredFlags, environment_settings, join_sources, named_by, scan
 from kubebeast_common.settings import read_file
 from kubebeast_learner.config import LocalFleetConfig, TasksConfig, TrainingConfig
-from kubebeast_learner.config.recipe_choice import RecipeChoice
-from kubebeast_learner.config.recipes import AUTO, choose_recipe, is_left_to_kind
+from kubebeast_learner.config.recipes import AUTO, RecipeChoice, choose_recipe, is_left_to_kind
 
 
 def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:

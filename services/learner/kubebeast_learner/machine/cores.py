@@ -4,7 +4,7 @@ import os
 
 import torch
 
-from kubebeast_learner.machine.cpu_time import read_cpu_time
+from kubebeast_common.process.cpu_time import read_cpu_time
 
 
 def num_cores() -> int:

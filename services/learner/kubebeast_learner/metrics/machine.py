@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from kubebeast_common.metrics import COUNTER, GAUGE, Labelled, Row, Value, Values
+from kubebeast_common.process.cpu_time import read_cpu_time
 from kubebeast_learner import __version__
-from kubebeast_learner.machine.cpu_time import read_cpu_time
 
 CPU = (
     Row(

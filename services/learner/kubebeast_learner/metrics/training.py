@@ -114,6 +114,13 @@ EPISODES = (
         "episode_infos",
         ("key",),
     ),
+    Row(
+        GAUGE,
+        "kubebeast_curriculum",
+        "Numbers of the curriculum by name, such as the mean return over its levels.",
+        "curriculum",
+        ("number",),
+    ),
 )
 
 CHECKPOINTS = (
@@ -127,6 +134,13 @@ CHECKPOINTS = (
     Row(GAUGE, "kubebeast_checkpoint_bytes", "Size of the last checkpoint.", "checkpoint_bytes"),
     Row(HISTOGRAM, "kubebeast_checkpoint_seconds", "Time to save a checkpoint.", "checkpoint_seconds"),
     Row(COUNTER, "kubebeast_checkpoint_failures", "Checkpoints that could not be saved.", "checkpoint_failures"),
+    Row(
+        COUNTER,
+        "kubebeast_node_notices",
+        "Notices that the node of a learner is about to go, each followed by a checkpoint.",
+        "node_notices",
+    ),
+    Row(COUNTER, "kubebeast_node_notice_failures", "Polls for such notices that failed.", "node_notice_failures"),
 )
 
 FILES = (
@@ -140,8 +154,9 @@ FILES = (
     Row(
         COUNTER,
         "kubebeast_run_write_failures",
-        "Failed writes into the run's folder, by file. Each is a dropped row for logs.csv and tensorboard, and a "
-        "dropped message for out.log; other files are written later.",
+        "Failed writes into the run's folder and to trackers, by file or tracker. Each is a dropped row for logs.csv, "
+        "tensorboard and trackers, and a dropped message for out.log; other files are written later. "
+        "recording and recording/dropped count files and batches that a recording lacks.",
         "write_failures",
         ("file",),
     ),

@@ -52,7 +52,10 @@ def named_tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return True
+    # NaN is the minimum and the maximum of all that contain it, and this reads the tensor once.
+    return all(bool(extreme.isfinite()) for extreme in tensor.aminmax())
 
 
 def _may_mask(tensor: Tensor) -> bool:

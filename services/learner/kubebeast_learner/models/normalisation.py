@@ -71,6 +71,13 @@ class RunningMoments(nn.Module):
         self.count.add_(num_rows)
         self.left_out.add_(num_rows - num_added)
 
+    @torch.no_grad()
+    def limit_count(self, num_rows: int) -> None:
+        """Gives the statistics the weight of at most `num_rows` rows, so that rows to come soon outweigh them."""
+        share = num_rows / self.count.clamp(min=num_rows)
+        self.count.mul_(share)
+        self.left_out.mul_(share)
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Accepts older checkpoints, which have no `left_out`."""
         state_dict.setdefault(prefix + "left_out", torch.zeros_like(self.left_out))

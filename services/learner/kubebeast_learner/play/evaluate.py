@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,12 @@ from rich.table import Table
 
 from kubebeast_common.process.output import output_to_stderr
 from kubebeast_common.spec.env_config import Wrapper, format_wrappers
+from kubebeast_common.spec.episode_options import from_text, to_text
 from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, make_vector_env
 from kubebeast_envserver.rows.advice import collected
-from kubebeast_learner.config import EvalConfig
+from kubebeast_envserver.rows.rows import HostedEnv, OptionsError
+from kubebeast_learner.config import ConfigError, EvalConfig
+from kubebeast_learner.config.curriculum import read_levels
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, count_agents, open_env, play
 from kubebeast_learner.play.trained_model import TrainedModel, load_trained
@@ -86,8 +89,8 @@ def run(config: EvalConfig) -> int:
     return 0
 
 
-def as_json(evaluation: Evaluation) -> str:
-    """Returns one line of JSON with all values."""
+def as_json(evaluation: Evaluation, evaluator: str = "") -> str:
+    """Returns one line of JSON with all values, and with the name of the evaluator, if it has one."""
     result = asdict(evaluation)
     for episode in result["episodes"]:
         episode["info"] = [number if math.isfinite(number) else None for number in episode["info"]]
@@ -96,7 +99,7 @@ def as_json(evaluation: Evaluation) -> str:
         "std_return": evaluation.std_return,
         "mean_info": evaluation.mean_info,
     }
-    return json.dumps(result | means)
+    return json.dumps(result | means | ({"evaluator": evaluator} if evaluator else {}))
 
 
 def evaluate(config: EvalConfig) -> Evaluation:
@@ -123,11 +126,11 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
         env_kwargs=played.config.kwargs,
         wrappers=[wrapper.to_plain() for wrapper in played.config.wrappers],
         time_limit=played.config.time_limit,
-        notes=[*played.notes, *notes, *advice],
+        notes=[*trained.notes, *played.notes, *notes, *advice],
         **_atari_settings(played),
         mode=config.mode,
         seed=config.seed,
-        checkpoint=str(trained.path),
+        checkpoint=trained.place,
         step=trained.step,
         episodes=episodes,
         log_info=trained.log_info,
@@ -140,6 +143,7 @@ def _play_all(
     generator = torch.Generator().manual_seed(config.seed)
     statistics = trained.env_statistics or None
     episodes: list[PlayedEpisode] = []
+    levels = [to_text(level) for level in read_levels(config.levels)]
     while len(episodes) < config.episodes:
         num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_agents)
         seed = config.seed + len(episodes)
@@ -147,7 +151,9 @@ def _play_all(
             make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, statistics=statistics, **played.arguments
         )
         with open_env(make, trained, played.env_id) as env:
-            episodes += play(
+            chosen = [levels[(len(episodes) + place) % len(levels)] for place in range(num_envs)] if levels else []
+            _set_levels(env, chosen)
+            found = play(
                 env,
                 trained.model,
                 config.mode,
@@ -157,21 +163,34 @@ def _play_all(
                 trained.task,
                 trained.log_info,
             )
+        episodes += [replace(each, level=level) for each, level in zip(found, chosen, strict=True)] if chosen else found
     return episodes
+
+
+def _set_levels(env: HostedEnv, levels: Sequence[str]) -> None:
+    """Sets the level of each environment, if there are any. Raises ConfigError if the environments take none."""
+    if levels:
+        try:
+            env.set_options({place: from_text(level) for place, level in enumerate(levels)})
+        except OptionsError as error:
+            raise ConfigError(f"levels: {error}") from error
 
 
 def print_table(evaluation: Evaluation, console: Console) -> None:
     """Prints episodes, mean and standard deviation, and every setting that affects the score."""
     title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
     keys = [escape(f"info/{key}") for key in evaluation.log_info]
-    table = Table("episode", "return", "length", *keys, title=title, min_width=len(title))
+    level = ["level"] * any(episode.level for episode in evaluation.episodes)
+    table = Table("episode", *level, "return", "length", *keys, title=title, min_width=len(title))
     for number, episode in enumerate(evaluation.episodes, start=1):
         length = f"{episode.length:,}" + (" (cut off)" if episode.cut_off else "")
         numbers = ["-" if math.isnan(number) else f"{number:g}" for number in episode.info]
-        table.add_row(str(number), f"{episode.episode_return:g}", length, *numbers)
+        played = [escape(episode.level)] * len(level)
+        table.add_row(str(number), *played, f"{episode.episode_return:g}", length, *numbers)
     table.add_section()
     means = ["-" if mean is None else f"{mean:.4g}" for mean in evaluation.mean_info.values()]
-    table.add_row("mean ± std", f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}", "", *means)
+    score = f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}"
+    table.add_row("mean ± std", *[""] * len(level), score, "", *means)
     console.print(table)
     settings = {"preset": evaluation.preset}
     if evaluation.env_kwargs:

@@ -74,7 +74,9 @@ def run(config: ExportConfig) -> int:
         return 1
     print(
         f"{out}: {trained.env_id} at step {trained.step:,}; "
-        f"outputs differ from the checkpoint's by at most {difference:.1g}; described in {out.with_suffix('.json')}"
+        f"outputs differ from the checkpoint's by at most {difference:.1g}; described in {out.with_suffix('.json')}",
+        *trained.notes,
+        sep="\n",
     )
     return 0
 

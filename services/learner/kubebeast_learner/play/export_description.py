@@ -18,7 +18,7 @@ def describe(trained: TrainedModel) -> dict[str, Any]:
     return {
         "env": trained.env_id,
         "step": trained.step,
-        "checkpoint": trained.path.name,
+        "checkpoint": trained.place.rpartition("/")[2],
         "environment": _environment(trained),
         "reward_clipping": trained.settings.get("reward_clipping"),
         "inputs": [

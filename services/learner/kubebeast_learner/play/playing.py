@@ -34,6 +34,8 @@ class PlayedEpisode:
     """True if it is longer than max_episode_steps; the return is that of the played steps."""
     info: Sequence[float] = ()
     """One number for each key of the run's log_info, NaN if its last info has none; or empty."""
+    level: str = ""
+    """Options of its reset, a JSON object; "" without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def choose_env(config: PlayConfig, trained: TrainedModel) -> PlayedEnv:
     module = module_of(env_id)
     if module and not config.env and not trained.is_trusted:
         raise ConfigError(
-            f"env = '': {trained.path} records that it was trained on {env_id!r}, which imports {module}: add "
+            f"env = '': {trained.place} records that it was trained on {env_id!r}, which imports {module}: add "
             f"--env {shlex.quote(env_id)} or --trust-checkpoint to run this code here"
         )
     same = name_one_environment(env_id, trained.env_id)
@@ -113,7 +115,7 @@ def _choose_wrappers(choice: str, told: tuple[Wrapper, ...], trained: TrainedMod
         return told
     flag = f"--wrappers {shlex.quote(format_wrappers(told))}"
     raise ConfigError(
-        f"wrappers = '': {trained.path} records that {trained.env_id} was trained with {flag}: add that flag, or "
+        f"wrappers = '': {trained.place} records that {trained.env_id} was trained with {flag}: add that flag, or "
         f"--wrappers {TRAINED}, to run this code here; --wrappers '[]' plays without"
     )
 
@@ -127,7 +129,7 @@ def open_env(make: Callable[[], EnvT], trained: TrainedModel, env_id: str) -> cl
     played_on = EnvSpec.of(env_id, env.spec_observation, env.spec_action)
     if difference := trained.env_spec.difference(played_on):
         env.close()
-        raise ConfigError(f"env = {env_id!r}: {trained.path} was trained on another environment: {difference}")
+        raise ConfigError(f"env = {env_id!r}: {trained.place} was trained on another environment: {difference}")
     return closing(env)
 
 

@@ -57,7 +57,7 @@ def render(config: RenderConfig) -> str:
     games = ", ".join(f"return {episode.episode_return:g}" + " (cut off)" * episode.cut_off for episode in episodes)
     length = f"{video.num_frames:,} frames, {video.num_frames / fps:.1f} s"
     summary = f"{out}: {length}; {played.env_id} at step {trained.step:,}, {games}"
-    return "\n".join([summary, *played.notes, *notes, *advice])
+    return "\n".join([summary, *trained.notes, *played.notes, *notes, *advice])
 
 
 def _film(env: RenderedEnv, video: VideoWriter) -> None:

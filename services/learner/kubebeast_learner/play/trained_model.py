@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,11 +17,13 @@ from kubebeast_envserver.rows.running_statistics import Statistics
 from kubebeast_learner.config import CheckpointConfig, ConfigError, ModelConfig, TasksConfig
 from kubebeast_learner.models import Model, make_model
 from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
-from kubebeast_learner.run.checkpoint import CheckpointStore
+from kubebeast_learner.run.checkpoint import CheckpointReader
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load_path
 from kubebeast_learner.run.state import Checkpoint, taking_over
-from kubebeast_runs.folder import folder_of
-from kubebeast_runs.storage.choice import storage_of
+from kubebeast_runs.folder import place_of
+from kubebeast_runs.home import evaluations_of, files_of
+from kubebeast_runs.scores import ScoreError
+from kubebeast_runs.weights import NAME as WEIGHTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +34,8 @@ class TrainedModel:
     """Spec of the environment of its training."""
     settings: Mapping[str, Any]
     """Settings of its training, flat."""
-    path: Path
-    """The file that it was loaded from."""
+    place: str
+    """Path or URL of the file that it was loaded from."""
     step: int
     """Env-steps of its training."""
     tasks: tuple[str, ...] = ()
@@ -48,6 +49,8 @@ class TrainedModel:
     from any source. All others in env_config are from an env-server or from an unknown source."""
     is_trusted: bool = False
     """True if the modules that it names may be imported."""
+    notes: tuple[str, ...] = ()
+    """Reasons for the choice of its checkpoint, for readers of the output."""
 
     @property
     def env_id(self) -> str:
@@ -72,7 +75,7 @@ class TrainedModel:
             return self
         task = env if env in self.tasks else next((task for task in self.tasks if is_same_env(env, task)), None)
         if task is None:
-            raise ConfigError(f"env = {env!r}: {self.path} was trained on the tasks {', '.join(self.tasks)}")
+            raise ConfigError(f"env = {env!r}: {self.place} was trained on the tasks {', '.join(self.tasks)}")
         return replace(self, env_spec=replace(self.env_spec, env_id=task, env_config=self.task_configs.get(task)))
 
     @property
@@ -87,22 +90,22 @@ class TrainedModel:
 
 
 def load_trained(config: CheckpointConfig) -> TrainedModel:
-    """Loads the model of the named file, or of the run's newest checkpoint.
+    """Loads the model of the named file, or of the run's newest or best checkpoint.
 
     Raises:
         CheckpointError: If the checkpoint cannot be read or does not fit its model.
         ConfigError: If there is no checkpoint, or if the file names code and is not trusted.
     """
-    path, state = find_checkpoint(config)
-    is_own = config.checkpoint is None
-    return make_trained(path, state, is_own=is_own, is_trusted=is_own or config.trust_checkpoint)
+    found, is_own = _find_checkpoint(config), config.checkpoint is None
+    trained = make_trained(found.place, found.state, is_own=is_own, is_trusted=is_own or config.trust_checkpoint)
+    return replace(trained, notes=found.notes)
 
 
-def make_trained(path: Path, state: dict[str, Any], *, is_own: bool, is_trusted: bool) -> TrainedModel:
+def make_trained(place: str, state: dict[str, Any], *, is_own: bool, is_trusted: bool) -> TrainedModel:
     """Makes the model of a checkpoint.
 
     Args:
-        path: Place of the checkpoint, for messages.
+        place: Path or URL of the checkpoint, for messages.
         state: Its content.
         is_own: True if it is of a run that the user has named; others may be from any source.
         is_trusted: True if the modules that it names may be imported.
@@ -111,23 +114,23 @@ def make_trained(path: Path, state: dict[str, Any], *, is_own: bool, is_trusted:
         CheckpointError: If the checkpoint does not fit its model.
         ConfigError: If it names code and is not trusted.
     """
-    checkpoint = Checkpoint.of(str(path), state)
-    with taking_over(str(path), "config"):
+    checkpoint = Checkpoint.of(place, state)
+    with taking_over(place, "config"):
         settings = section_from_settings(ModelConfig, checkpoint.config)
         tasks = section_from_settings(TasksConfig, checkpoint.config)
         own_wrappers = parse_wrappers(str(checkpoint.config.get("wrappers", "")))
-    with taking_over(str(path), "env_statistics"):
+    with taking_over(place, "env_statistics"):
         statistics = tuple(map(Statistics.from_plain, checkpoint.env_statistics))
     if settings.own_code and not is_trusted:
         raise ConfigError(
-            f"checkpoint = {str(path)!r}: it names code, {', '.join(settings.own_code)}: add --trust-checkpoint to "
+            f"checkpoint = {place!r}: it names code, {', '.join(settings.own_code)}: add --trust-checkpoint to "
             "import and run it here"
         )
     return TrainedModel(
-        model=_make_model(path, checkpoint.env_spec, settings, tasks.num_tasks, checkpoint.learner["model"]),
+        model=_make_model(place, checkpoint.env_spec, settings, tasks.num_tasks, checkpoint.learner["model"]),
         env_spec=checkpoint.env_spec,
         settings=checkpoint.config,
-        path=path,
+        place=place,
         step=checkpoint.step,
         tasks=tasks.tasks,
         task_configs=checkpoint.task_configs,
@@ -138,7 +141,7 @@ def make_trained(path: Path, state: dict[str, Any], *, is_own: bool, is_trusted:
 
 
 def _make_model(
-    path: Path, spec: EnvSpec, settings: ModelConfig, num_tasks: int, weights: Mapping[str, torch.Tensor]
+    place: str, spec: EnvSpec, settings: ModelConfig, num_tasks: int, weights: Mapping[str, torch.Tensor]
 ) -> Model:
     """Makes the model in evaluation mode, with `weights`.
 
@@ -154,9 +157,9 @@ def _make_model(
     except ConfigError:
         raise
     except Exception as error:  # invalid values may raise any error
-        raise CheckpointError(f"checkpoint {path} does not fit its model: {message(error)}") from error
+        raise CheckpointError(f"checkpoint {place} does not fit its model: {message(error)}") from error
     if found := first_not_finite(model.state_dict().items(), made_so):
-        raise CheckpointError(f"checkpoint {path} cannot be played: {found}")
+        raise CheckpointError(f"checkpoint {place} cannot be played: {found}")
     return model.eval()
 
 
@@ -166,19 +169,30 @@ def _require_fit(make: Callable[[], Model], weights: Mapping[str, torch.Tensor])
         make().load_state_dict(weights, assign=True)
 
 
-def find_checkpoint(config: CheckpointConfig) -> tuple[Path, dict[str, Any]]:
-    """Returns path and state of the named file or the run's newest checkpoint. Raises ConfigError if there is none."""
+class _Found(NamedTuple):
+    place: str
+    state: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def _find_checkpoint(config: CheckpointConfig) -> _Found:
+    """Reads the named file, or the run's newest or best checkpoint. Raises ConfigError if there is none."""
     try:
         if config.checkpoint is not None:
             path = config.checkpoint.expanduser()
+            path = path / WEIGHTS if path.is_dir() else path
             if not path.is_file():
                 raise ConfigError(f"checkpoint = {str(path)!r}: there is no such file")
-            return path, load_path(path)
-        folder = folder_of(config.savedir, config.xpid)
-        found = CheckpointStore(storage_of(folder), keep=1).load_newest()
+            return _Found(str(path), load_path(path))
+        reader = CheckpointReader(files_of(config.savedir, config.xpid))
+        if config.best:
+            best, place, state = reader.load_best(evaluations_of(config.savedir, config.xpid), config.best_evaluator)
+            return _Found(place, state, (str(best),))
+        newest = reader.load_newest()
+    except ScoreError as error:
+        raise ConfigError(f"best = True, best_evaluator = {config.best_evaluator!r}: {error}") from error
     except OSError as error:
         raise ConfigError(f"xpid = {config.xpid!r}: its checkpoints cannot be read: {error}") from error
-    if found is None:
-        raise ConfigError(f"xpid = {config.xpid!r}: there is no checkpoint in {folder}")
-    place, state = found
-    return Path(place), state
+    if newest is None:
+        raise ConfigError(f"xpid = {config.xpid!r}: there is no checkpoint in {place_of(config.savedir, config.xpid)}")
+    return _Found(*newest)

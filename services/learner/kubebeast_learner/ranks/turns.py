@@ -37,6 +37,8 @@ class Turn(NamedTuple):
     """True if a rank was asked to stop."""
     tells_news: bool
     """True if all ranks exchange ended episodes and their statistics."""
+    num_notices: int
+    """Notices for the nodes of all ranks since the turn before."""
 
 
 class Turns:
@@ -61,9 +63,9 @@ class Turns:
         """True if the others no longer wait for this rank."""
         return self._patience_s == 0
 
-    def must_join(self, *, has_batch: bool, stop: bool) -> bool:
+    def must_join(self, *, has_batch: bool, stop: bool, notice: bool = False) -> bool:
         """Returns True if this rank has to `agree` now instead of waiting for a batch."""
-        return has_batch or stop or self._clock() - self._since >= self._patience_s
+        return has_batch or stop or notice or self._clock() - self._since >= self._patience_s
 
     def agree(
         self,
@@ -74,11 +76,13 @@ class Turns:
         task_steps: Sequence[int] = (),
         stop: bool = False,
         tells_news: bool = False,
+        num_notices: int = 0,
     ) -> Turn:
         """Waits for all ranks, each of which must call this. Raises RankLostError if one does not come."""
-        mine = torch.tensor([has_batch, num_valid, num_fresh, stop, tells_news, *task_steps], dtype=torch.float64)
-        num_batches, all_valid, all_fresh, stops, tellers, *all_steps = map(int, sum_over_ranks(mine).tolist())
-        if not stop:
+        numbers = [has_batch, num_valid, num_fresh, stop, tells_news, num_notices, *task_steps]
+        summed = sum_over_ranks(torch.tensor(numbers, dtype=torch.float64)).tolist()
+        num_batches, all_valid, all_fresh, stops, tellers, all_notices, *all_steps = map(int, summed)
+        if not stop and num_notices == 0:
             self._settle_patience(has_batch, num_batches)
         share = WHOLE if self._is_alone else Share(num_valid / max(all_valid, 1), num_fresh / max(all_fresh, 1))
         return Turn(
@@ -87,6 +91,7 @@ class Turns:
             task_steps=tuple(all_steps),
             is_last=stops > 0,
             tells_news=tellers > 0,
+            num_notices=all_notices,
         )
 
     def _settle_patience(self, has_batch: bool, num_batches: int) -> None:

@@ -16,9 +16,10 @@ from typing import Any, BinaryIO
 
 import torch
 
+from kubebeast_common.atomic_file import write_all
 from kubebeast_learner.run import weights_file
 from kubebeast_runs.storage.local import LocalStorage
-from kubebeast_runs.storage.storage import Storage
+from kubebeast_runs.storage.storage import Files
 from kubebeast_runs.weights import SUFFIX
 
 FORMAT = 1
@@ -33,6 +34,10 @@ _VALUES_PER_BYTE = 10
 
 class CheckpointError(RuntimeError):
     """A checkpoint that cannot be read or does not fit; the message names the file and the reason."""
+
+
+class MissingCheckpointError(CheckpointError):
+    """A checkpoint that is not there, or no longer."""
 
 
 class DamagedCheckpointError(CheckpointError):
@@ -53,11 +58,12 @@ def load_path(path: Path) -> dict[str, Any]:
         raise _unreadable(str(path), error) from error
 
 
-def load(storage: Storage, name: str) -> dict[str, Any]:
+def load(storage: Files, name: str) -> dict[str, Any]:
     """Reads one checkpoint onto the CPU without executing code from it.
 
     Raises:
         DamagedCheckpointError: If the damage is proven.
+        MissingCheckpointError: If there is no such file.
         CheckpointError: If the file cannot be read for another reason, which may not exist elsewhere or later:
             another format, missing permissions, too little memory.
     """
@@ -67,6 +73,8 @@ def load(storage: Storage, name: str) -> dict[str, Any]:
             state = _load(file, raw, place)
     except DamagedCheckpointError:
         raise
+    except FileNotFoundError as error:
+        raise MissingCheckpointError(f"checkpoint {place} is not there, or no longer") from error
     except Exception as error:  # files of other origin raise a dozen types
         raise _unreadable(place, error) from error
     if not isinstance(state, dict) or REQUIRED_KEYS - state.keys():
@@ -76,13 +84,43 @@ def load(storage: Storage, name: str) -> dict[str, Any]:
     return state
 
 
+def write_state(state: dict[str, Any], file: io.FileIO) -> None:
+    """Writes the content of a checkpoint. Raises OSError; other threads go on meanwhile."""
+    target = _Target(file)
+    try:
+        torch.save(state, target)  # type: ignore[arg-type]
+    except Exception:
+        if target.failure is not None:
+            raise target.failure from None
+        raise
+
+
+class _Target:
+    """A file that remembers a failed write, as torch.save hides the reason."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self.failure: OSError | None = None
+        self._file = file
+
+    def write(self, content: bytes | memoryview) -> int:
+        try:
+            write_all(self._file, content)
+        except OSError as error:
+            self.failure = error
+            raise
+        return len(content)
+
+    def flush(self) -> None:
+        """Does nothing, as the file has no buffer."""
+
+
 def _unreadable(place: str, error: Exception) -> CheckpointError:
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     return CheckpointError(f"checkpoint {place} cannot be read: {reason}")
 
 
 def _load(file: BinaryIO, raw: "_WatchedFile", place: str) -> Any:
-    """Reads the state from `file`, whose reads go to `raw`.
+    """Reads the state from `file`, a reader of `raw`.
 
     Raises DamagedCheckpointError, ValueError if torch did not write the archive, and OSError if a read failed.
     """

@@ -14,16 +14,18 @@ COLUMNS = (
     *("starved_ratio", "inference_busy_ratio", "learner_queue_size", "rows_per_inference"),
     *("streams", "envs", "actor_restarts", "env_failures"),
     *("steps_in_flight", "steps_dropped_partial", "steps_dropped_stale"),
-    *("checkpoint_age_s", "checkpoint_failures"),
+    *("checkpoint_age_s", "checkpoint_failures", "node_notices"),
     *("total_loss", *IMPALA_PARTS, "grad_norm", "policy_lag", "learning_rate", "entropy_cost"),
 )
 """Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Further columns, with a slash in
-their names, are those of tasks, ranks, parts of a user's loss and numbers in the info of episodes.
+their names, are those of tasks, ranks, parts of a user's loss, numbers in the info of episodes and of a curriculum.
 """
 LOSS_PART = "loss/"
 """Prefix of the columns with the parts of a user's loss."""
 INFO = "info/"
 """Prefix of the columns with numbers in the info of episodes."""
+CURRICULUM = "curriculum/"
+"""Prefix of the columns with numbers of a curriculum."""
 
 
 class TaskStats(NamedTuple):
@@ -99,10 +101,14 @@ class Snapshot:
     """Time of the last saved checkpoint, in seconds since 1970."""
     checkpoint_bytes: int | None
     checkpoint_failures: int
+    node_notices: int
+    """Notices for the nodes of all learners since this process started; each was followed by a checkpoint."""
     tasks: Mapping[str, TaskStats] = field(default_factory=dict)
     """Statistics by task, in the order of task_shares; empty without tasks."""
     infos: Mapping[str, float | None] = field(default_factory=dict)
     """Mean over the newest RECENT_EPISODES episodes of each number in their info, by the keys of log_info."""
+    curriculum: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the curriculum, by name; empty without one."""
     ranks: Sequence[RankStats] = ()
     """Last reported statistics of several learners, in the order of their ranks; empty for a single learner."""
 
@@ -124,15 +130,20 @@ class Snapshot:
         """Returns the known means in `infos`, by labels of a metric."""
         return {(key,): mean for key, mean in self.infos.items() if mean is not None}
 
+    def labelled_curriculum(self) -> dict[tuple[str], float]:
+        """Returns the numbers of the curriculum, by labels of a metric."""
+        return {(name,): number for name, number in self.curriculum.items()}
+
     def flat(self) -> dict[str, Any]:
         """Returns every value by name, always in the same order.
 
-        Includes the last update, loss/NAME for each part of a user's loss, info/KEY for each key of log_info, step/TASK
-        and mean_episode_return/TASK of each task, and streams/rank0 and so on of several learners.
+        Includes the last update, loss/NAME for each part of a user's loss, info/KEY for each key of log_info,
+        curriculum/NAME for each number of a curriculum, step/TASK and mean_episode_return/TASK of each task, and
+        streams/rank0 and so on of several learners.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}
-        del values["tasks"], values["ranks"], values["infos"]
+        del values["tasks"], values["ranks"], values["infos"], values["curriculum"]
         for name in ("step", "mean_episode_return"):
             values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
         for name in RankStats._fields:
@@ -142,4 +153,5 @@ class Snapshot:
         values |= {name: parts.get(name) for name in IMPALA_PARTS}
         values |= {f"{LOSS_PART}{name}": value for name, value in parts.items() if name not in IMPALA_PARTS}
         values |= {f"{INFO}{key}": mean for key, mean in self.infos.items()}
+        values |= {f"{CURRICULUM}{name}": number for name, number in self.curriculum.items()}
         return values | {field.name: update.get(field.name) for field in fields(UpdateStats) if field.name != "parts"}

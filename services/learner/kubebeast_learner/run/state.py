@@ -40,6 +40,8 @@ class Checkpoint:
     """States of the random number generators."""
     stats: Mapping[str, Any] = field(default_factory=dict)
     """RunStats.state_dict."""
+    score: float | None = None
+    """RunStats.training_score, by which a run finds its best checkpoints."""
 
     @classmethod
     def of(cls, place: str, state: Mapping[str, Any]) -> "Checkpoint":
@@ -92,6 +94,7 @@ class Checkpoint:
             "learner": self.learner,
             "rng": self.rng,
             "stats": self.stats,
+            "score": self.score,
         }
 
 

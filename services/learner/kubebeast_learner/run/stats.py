@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
+from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.run.info_means import InfoMeans
 from kubebeast_learner.run.new_episodes import NewEpisodes
 from kubebeast_learner.run.snapshot import WINDOW_S, RankStats, Snapshot, TaskStats
@@ -23,10 +24,15 @@ class RunStats:
         total_steps: int,
         tasks: Sequence[str] = (),
         log_info: Sequence[str] = (),
+        levels: Levels | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tasks` are the names in task_shares, `log_info` the keys of numbers in the info of episodes."""
+        """`tasks` are the names in task_shares, `log_info` the keys of numbers in the info of episodes.
+
+        `levels` receive the episodes, and are part of the state.
+        """
         self._total_steps = total_steps
+        self._has_ended = False
         self._clock = clock
         self._started_at = clock()
         self._earlier_s = 0.0
@@ -38,6 +44,7 @@ class RunStats:
         self._resumed_task_steps = dict.fromkeys(tasks, 0)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
         self._infos = InfoMeans(log_info)
+        self._levels = levels
         self._num_lags, self._sum_of_lags = 0, 0.0
         self._new_episodes = NewEpisodes()
         self._checkpoint: _Checkpoint | None = None
@@ -47,7 +54,12 @@ class RunStats:
         self.num_skipped_updates = 0
         self.num_episodes = 0
         self.checkpoint_failures = 0
+        self.node_notices = 0
         self._resumed = _Counts(0, 0, 0)
+
+    def end(self) -> None:
+        """Makes the newest step the last one of the run, as alerts compare the two."""
+        self._has_ended = True
 
     def begin(self) -> None:
         """Starts the time of training; the wait for the first env-server does not count as elapsed."""
@@ -83,6 +95,8 @@ class RunStats:
             self._lengths.append(int(episode.length))
             self._new_episodes.add(float(episode.episode_return))
             self.num_episodes += 1
+            if self._levels is not None:
+                self._levels.add(episode.options, float(episode.episode_return), int(episode.length), episode.info)
 
     def note_ranks(self, ranks: Sequence[RankStats]) -> None:
         """Sets the statistics of all learners, in the order of their ranks."""
@@ -104,7 +118,7 @@ class RunStats:
         sps = _ratio(now.step - since.step, window_s)
         return Snapshot(
             step=self.step,
-            total_steps=self._total_steps,
+            total_steps=self.step if self._has_ended else self._total_steps,
             num_updates=self.num_updates,
             num_skipped_updates=self.num_skipped_updates,
             process_updates=self.num_updates - self._resumed.num_updates,
@@ -134,8 +148,10 @@ class RunStats:
             checkpoint_time_s=None if checkpoint is None else checkpoint.time_s,
             checkpoint_bytes=None if checkpoint is None else checkpoint.num_bytes,
             checkpoint_failures=self.checkpoint_failures,
+            node_notices=self.node_notices,
             tasks={task: self._task_stats(task) for task in self._task_steps},
             infos=self._infos.means(),
+            curriculum={} if self._levels is None else self._levels.numbers(),
             ranks=self._ranks,
         )
 
@@ -161,6 +177,13 @@ class RunStats:
             return None
         return self._tasks.lowest_mean()
 
+    def training_score(self) -> float | None:
+        """Returns the mean return of the newest RECENT_EPISODES episodes of each task, then over tasks with equal
+        weights; None until an episode of every task in task_shares has ended.
+        """
+        means = self._tasks.means()
+        return None if any(task not in means for task in self._task_steps) else _mean(means.values())
+
     def mean_of_last(self, num_episodes: int) -> dict[str, float]:
         """Returns the mean unclipped return of the newest episodes by task, at most RECENT_EPISODES of each."""
         return self._tasks.means(num_episodes)
@@ -181,6 +204,7 @@ class RunStats:
             "task_steps": dict(self._task_steps),
             "lengths": list(self._lengths),
             "infos": self._infos.state_dict(),
+            "levels": {} if self._levels is None else self._levels.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
@@ -196,6 +220,8 @@ class RunStats:
         self._resumed_task_steps = dict(self._task_steps)
         self._lengths.extend(state["lengths"])
         self._infos.load_state_dict(state.get("infos", {}))
+        if self._levels is not None:
+            self._levels.load_state_dict(state.get("levels", {}))
         self._window = deque([_Totals(self._clock(), step, 0, 0, 0, self._waited_s, 0.0)])
 
     def _with_mean_lag(self, since: "_Totals", now: "_Totals") -> UpdateStats | None:

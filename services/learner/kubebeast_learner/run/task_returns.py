@@ -27,6 +27,10 @@ class FinishedEpisode(Protocol):
     def info(self) -> Sequence[float]:
         """One number for each key of log_info, NaN if the environment has none; or empty."""
 
+    @property
+    def options(self) -> str:
+        """Options with which it began, a JSON object: its level; "" without any."""
+
 
 class Episode(NamedTuple):
     """A FinishedEpisode of plain values, which processes send to each other."""
@@ -35,6 +39,7 @@ class Episode(NamedTuple):
     episode_return: float
     length: int
     info: Sequence[float] = ()
+    options: str = ""
 
 
 class TaskReturn(NamedTuple):

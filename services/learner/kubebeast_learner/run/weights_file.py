@@ -11,7 +11,7 @@ import safetensors.torch
 from kubebeast_common.cli.settings import setting_types
 from kubebeast_learner.config import ModelConfig
 
-PLAY_SETTINGS = ("env", "preset", "reward_clipping")
+PLAY_SETTINGS = ("env", "preset", "reward_clipping", "task_shares")
 
 
 def encode(state: Mapping[str, Any]) -> bytes:
@@ -24,6 +24,7 @@ def encode(state: Mapping[str, Any]) -> bytes:
         "step": str(state["step"]),
         "env_spec": json.dumps(state["env_spec"]),
         "settings": json.dumps({name: state["config"][name] for name in names}),
+        "task_configs": json.dumps(state.get("task_configs", {})),
         "env_statistics": json.dumps(state.get("env_statistics", [])),
     }
     return safetensors.torch.save(tensors, metadata)
@@ -39,6 +40,7 @@ def read(path: Path) -> dict[str, Any]:
             "step": int(metadata["step"]),
             "env_spec": json.loads(metadata["env_spec"]),
             "config": json.loads(metadata["settings"]),
+            "task_configs": json.loads(metadata.get("task_configs", "{}")),
             "env_statistics": json.loads(metadata.get("env_statistics", "[]")),
             "learner": {"model": {name: file.get_tensor(name) for name in file.keys()}},  # noqa: SIM118 - not a mapping
         }

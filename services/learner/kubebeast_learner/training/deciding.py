@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 from kubebeast_common.cli.settings import setting_types, with_settings
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.config import ModelConfig, TrainingConfig
-from kubebeast_learner.config.recipe_choice import RecipeChoice
-from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, recipe_named
+from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, RecipeChoice, recipe_named
 from kubebeast_learner.models.torsos.choice import find_images
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 

@@ -9,7 +9,7 @@ import logging
 import math
 import shlex
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.spec.env_spec import EnvSpec
@@ -18,14 +18,17 @@ from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import empty_rollout
 from kubebeast_learner.algorithm.options.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
-from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
+from kubebeast_learner.curriculum.base import CurriculumError
+from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.profiling.timer import StepTimer, Timer
 from kubebeast_learner.profiling.trace import Profiler, span
 from kubebeast_learner.ranks.group import gather
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
+from kubebeast_learner.recording.opening import open_recorder
+from kubebeast_learner.recording.recorder import NoRecorder, Recorder
 from kubebeast_learner.run.callbacks import CallbackError, Callbacks
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.ending import end_of
@@ -36,12 +39,11 @@ from kubebeast_learner.run.state import Checkpoint, taking_over
 from kubebeast_learner.run.stats import RunStats
 from kubebeast_learner.run.task_returns import Episode
 from kubebeast_learner.training.build import assemble_learner
+from kubebeast_learner.training.checkpoints.saving import Saving
 from kubebeast_learner.training.failed_episodes import FailedEpisodes, remark
 from kubebeast_learner.training.meeting import Met, meet_environment, wait_for_room
 from kubebeast_learner.training.monitor import Monitor
 from kubebeast_learner.training.progress import Progress
-from kubebeast_learner.training.run_folder import RunFolder
-from kubebeast_learner.training.saving import Saving
 from kubebeast_learner.training.uploads import Uploads
 from kubebeast_runs.log import RunLog
 from kubebeast_runs.rank_log import RankLog
@@ -53,8 +55,6 @@ POLL_MS = 200
 CHECK_INTERVAL_S = 0.5
 NEWS_INTERVAL_S = 0.5
 """Interval at which ranks exchange finished episodes and statistics."""
-RETRY_SAVE_S = 60.0
-"""Longest time between a failed checkpoint and the next attempt."""
 SUMMARY_EPISODES = 20
 
 
@@ -73,9 +73,11 @@ class Training:
         place: Place = ALONE,
         patience_s: float = math.inf,
         callbacks: Callbacks | None = None,
+        levels: Levels | None = None,
+        require_run: Callable[[], None] = lambda: None,
     ) -> None:
         """Only the first rank saves and has callbacks. `patience_s` is the longest wait of the other ranks for one
-        without a batch.
+        without a batch. `require_run` raises an error if the run no longer belongs to this process.
         """
         self._config = config
         self._actors = actors
@@ -84,8 +86,8 @@ class Training:
         self._callbacks = callbacks or Callbacks()
         self._progress = progress
         self._monitor = monitor
-        self._tasks = config.tasks.tasks
-        self._stats = RunStats(total_steps=config.run.total_steps, tasks=self._tasks, log_info=config.run.log_info)
+        self._tasks, run = config.tasks.tasks, config.run
+        self._stats = RunStats(total_steps=run.total_steps, tasks=self._tasks, log_info=run.log_info, levels=levels)
         self._saving = Saving(
             config,
             store,
@@ -96,12 +98,13 @@ class Training:
             callbacks=self._callbacks,
             is_enabled=place.is_first and not config.run.disable_checkpoint,
         )
-        self._place = place
+        self._place, self._require_run, self._notices = place, require_run, monitor.notices
         self._turns = monitor.turns = Turns(place.num_ranks, patience_s)
         monitor.note_files(run_log.folder if place.is_first else None, run_log.failures.counts)
         self._news = Timer(NEWS_INTERVAL_S)
         self._replay: ReplayBuffer | None = None
         self._uploads: Uploads
+        self._recorder: Recorder | NoRecorder
         self._first_step = 0
         self._end = self._due_end = ""
         self._has_begun = False
@@ -131,6 +134,7 @@ class Training:
             logger.info("resuming %s at step %d of %d", place, checkpoint.step, run.total_steps)
             self._end = end_of(run, self._stats)
             if self._end:
+                self._stats.end()
                 logger.warning("nothing is left of the run: %s; give a larger number to go on", self._end)
                 self._begin(checkpoint.env_spec)
                 self._actors.drain(finished=True)
@@ -161,7 +165,7 @@ class Training:
             f"mean return of the last {SUMMARY_EPISODES} games: {score or 'none finished'}{remark(snapshot)}",
         ]
         if self._has_begun:
-            lines.append(f"logs and checkpoints: {self._run_log.folder}")
+            lines.append(f"logs and checkpoints: {self._store.place}")
         if self._store.newest_size() > 0:
             where = f"--savedir {shlex.quote(str(run.savedir))} --xpid {shlex.quote(run.xpid)}"
             lines.append(f"play it: kubebeast eval {where}")
@@ -188,12 +192,12 @@ class Training:
         self._monitor.phases = learner.phases
         self._uploads = Uploads(self._actors, learner.device, learner.phases)
         self._stats.begin()
+        recorder = open_recorder(self._config, spec, self._place, self._run_log, learner.version)
+        profiler = Profiler(run.profile and self._place.is_first, self._run_log.folder, self._actors.profile_window)
         self._actors.start(learner.model, learner.device, learner.version)
         self._begin(spec)
         try:
-            with Profiler(
-                self._config.run.profile and self._place.is_first, self._run_log.folder, self._actors.profile_window
-            ) as profiler:
+            with recorder as self._recorder, profiler:
                 self._loop(learner, spec, stop, profiler)
             self._actors.drain(finished=self.is_complete)
         except Exception as error:
@@ -204,14 +208,11 @@ class Training:
         self._actors.stop()
 
     def _fail(self, error: Exception, learner: Learner, spec: EnvSpec) -> None:
-        """Saves a checkpoint after an error; if the training has diverged and there are checkpoints, none is added."""
+        """Saves a checkpoint after an error, and ends the callbacks."""
         try:
-            if isinstance(error, DivergedError) and self._saving.has_checkpoint:
-                logger.error("no checkpoint of a training that has diverged: those from before stay")
-            else:
-                self._saving.save(learner, spec, failing=True)
+            self._saving.save_after_error(learner, spec, error)
             self._callbacks.on_end(self._stats.step, f"{type(error).__name__}: {error}")
-        except CallbackError as another:
+        except (CallbackError, CurriculumError) as another:
             logger.error("%s", another)
 
     def _begin(self, spec: EnvSpec) -> None:
@@ -224,31 +225,29 @@ class Training:
         run = self._config.run
         check, by_steps = Timer(CHECK_INTERVAL_S), StepTimer(run.total_steps, lambda: self._stats.step)
         log = by_steps if self._actors.is_repeatable else Timer(run.log_interval_s)
-        show, save = Timer(self._progress.interval_s), Timer(run.checkpoint_interval_minutes * 60)
-        is_last, folder = False, RunFolder(self._run_log.folder) if self._place.is_first else None
+        show, is_last = Timer(self._progress.interval_s), False
         self._turns.begin_wait()
         while not self.is_complete and not is_last:
             self._monitor.note_turn()
             with span("dequeue"), self._stats.waiting():
                 rollout = self._uploads.next(0 if self._turns.is_starving else POLL_MS)
-            if self._turns.must_join(has_batch=rollout is not None, stop=stop.is_set()):
+            if self._actors.ended:
+                self._end_now(self._actors.ended)
+            elif self._turns.must_join(has_batch=rollout is not None, stop=stop.is_set(), notice=self._notices.is_new):
                 is_last = self._take_turn(rollout, learner, stop.is_set())
                 profiler.step()
             if check.is_due():
-                if folder is not None:  # other ranks may have none, as in pods of their own
-                    folder.require()
+                self._require_run()
                 self._actors.check()
+                self._saving.settle()
                 self._snapshot()
             if log.is_due():
                 self._log()
                 self._seek_end()
             if show.is_due():
                 self._progress.show(self._snapshot())
-            if save.is_due():
-                failures = self._stats.checkpoint_failures
-                self._saving.save(learner, spec)
-                if self._stats.checkpoint_failures > failures:
-                    save.hasten(RETRY_SAVE_S)
+            if self._saving.begin_if_due(learner, spec):
+                self._recorder.end_shard()
         self._tell_news()
         self._log()
         self._progress.show(self._snapshot())
@@ -269,9 +268,14 @@ class Training:
             task_steps=batch.steps_of_tasks(len(self._tasks)),
             stop=stop,
             tells_news=self._place.is_first and self._news.is_due(),
+            num_notices=self._notices.take(),
         )
         if turn.tells_news:
             self._tell_news()
+        if turn.num_notices:
+            self._note_notices(turn.num_notices)
+        if rollout is not None:
+            self._recorder.add(rollout, update=learner.version, step=self._stats.step)
         if turn.num_batches > 0:
             self._train_on(batch, learner, turn)
         self._turns.begin_wait()
@@ -280,7 +284,7 @@ class Training:
     def _tell_news(self) -> None:
         """Adds the episodes of all ranks, and the statistics of each of several, equally on every rank."""
         ended = self._actors.take_episodes()
-        mine = [Episode(each.env_id, each.episode_return, each.length, each.info) for each in ended]
+        mine = [Episode(each.env_id, each.episode_return, each.length, each.info, each.options) for each in ended]
         if self._place.is_alone:
             self._add_episodes(mine)
             return
@@ -289,6 +293,12 @@ class Training:
             self._add_episodes(episodes)
         self._stats.note_ranks([rank for _, rank, _ in ranks])
         self._end_now(ranks[0][2])
+
+    def _note_notices(self, num_notices: int) -> None:
+        """Saves and logs at once: a node may be gone before the next checkpoint and the next row are due."""
+        self._stats.node_notices += num_notices
+        self._saving.request()
+        self._log()
 
     def _seek_end(self) -> None:
         """Ends the run if it is time. Of several ranks the first decides, and the others receive that as news."""
@@ -299,6 +309,7 @@ class Training:
     def _end_now(self, reason: str) -> None:
         if reason and not self.is_complete:
             self._end = reason
+            self._stats.end()
             logger.info("the run ends: %s", reason)
 
     def _add_episodes(self, episodes: Sequence[Episode]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubebeast_common.histogram import SecondsHistogram
+from kubebeast_learner.notices.inbox import Notices
 from kubebeast_learner.profiling.phases import PhaseTimes
 from kubebeast_learner.ranks.turns import Turns
 
@@ -33,6 +34,8 @@ class Monitor:
         self._longest_turn_s = FIRST_UPDATE_S
         self.snapshot: Snapshot | None = None
         """Newest snapshot; None before the first one."""
+        self.notices = Notices()
+        """Notices for the node, which another thread adds."""
         self.phases = PhaseTimes()
         """Phase times of the learner's updates."""
         self.turns: Turns | None = None
@@ -62,12 +65,11 @@ class Monitor:
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Measures the save of a checkpoint, which may be longer than a turn."""
+        """Context of a wait for the save of a checkpoint, which may be longer than a turn."""
         before, self._longest_turn_s = self._longest_turn_s, SAVE_S
-        started_at = self._turned_at = self._clock()
+        self._turned_at = self._clock()
         try:
             yield
-            self.checkpoint_seconds.observe(self._clock() - started_at)
         finally:
             self._turned_at = self._clock()
             self._longest_turn_s = before

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_common import log
+from kubebeast_common.access.places import absolute
+from kubebeast_common.process.stopping import Stop, stop_on_signals
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.config import RanksConfig, RunConfig, TrainingConfig
 from kubebeast_learner.ranks.devices import choose_device
@@ -17,7 +19,6 @@ from kubebeast_learner.ranks.group import first_ranks, open_group
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.settings import require_alike
 from kubebeast_learner.training.meeting import Met
-from kubebeast_learner.training.stopping import Stop, stop_on_signals
 from kubebeast_runs.log import default_xpid
 
 ALONE_CONFIG = RanksConfig()
@@ -78,12 +79,12 @@ def open_process(
     """
     with open_group(place, choose_device(config.run.device, place), ranks.rank_timeout_s):
         require_alike(config)
-        savedir, xpid = config.run.savedir.expanduser().absolute(), first_ranks(config.run.xpid or default_xpid())
+        savedir, xpid = absolute(config.run.savedir), first_ranks(config.run.xpid or default_xpid())
         config = replace(config, run=replace(config.run, xpid=xpid, savedir=savedir))
         console = Console()
         with (
             _logging_to(console, config.run, place) as handler,
-            stop_on_signals("ending with a checkpoint") as stop,
+            stop_on_signals("ending with a checkpoint", config.run.stop_status) as stop,
         ):
             writes_json = isinstance(handler.formatter, log.JsonFormatter)
             process = TrainingProcess(config, place, ranks.share_timeout_s, stop, console, writes_json)

@@ -123,6 +123,7 @@ def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
         ("checkpoint age", _duration(snapshot.checkpoint_age_s)),
         ("updates (skipped)", f"{snapshot.num_updates:,} ({snapshot.num_skipped_updates})"),
         *((escape(f"info/{key}"), _number(mean, ",.4g")) for key, mean in snapshot.infos.items()),
+        *((escape(f"curriculum/{name}"), format(number, ",.4g")) for name, number in snapshot.curriculum.items()),
     ]
 
 

@@ -3,6 +3,7 @@
 actors -> pinned memory -> device: the next batch is copied while an update runs.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -58,7 +59,7 @@ class Uploads:
 
     def _upload(self, rollout: Rollout) -> Rollout:
         with self._phases.measure("to_device"), eager(self._device):
-            return rollout.to(self._device).stacked()
+            return replace(rollout, origin=None).to(self._device).stacked()
 
 
 class _Ahead(NamedTuple):

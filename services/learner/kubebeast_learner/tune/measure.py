@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from kubebeast_common.process.cpu_time import read_cpu_time
 from kubebeast_learner.config import TrainConfig
 from kubebeast_learner.config.checks import require
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores
-from kubebeast_learner.machine.cpu_time import read_cpu_time
 from kubebeast_learner.training.build import assemble_model
 from kubebeast_learner.training.deciding import decide
 from kubebeast_learner.tune import fleet_probe, learner_probe

@@ -16,6 +16,7 @@ COMPONENT_SELECTOR = "app.kubernetes.io/name=kubebeast,app.kubernetes.io/compone
 NAME_LABEL, INSTANCE_LABEL = "kubebeast/name", "app.kubernetes.io/instance"
 """Labels of a release: its full name, or the instance label of older charts."""
 GROUP_LABEL = "kubebeast/group"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 HTTP_PORT = "http"
 """Name of the container port with /metrics; further learners in the pod use http-1, http-2, ..."""
 
@@ -44,6 +45,24 @@ def learner_set(stateful_set: JsonObject) -> LearnerSet:
     )
 
 
+def learner_job(job: JsonObject) -> LearnerSet:
+    """Reads a Job, alone or of a JobSet. A suspended one with a queue waits in it: Kueue starts it."""
+    labels, spec, status = job["metadata"].get("labels") or {}, job["spec"], job.get("status", {})
+    reached = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
+    has_ended = "Complete" in reached or "Failed" in reached
+    is_suspended = bool(spec.get("suspend")) and not has_ended
+    return LearnerSet(
+        kind="Job",
+        name=job["metadata"]["name"],
+        release=release_of(job),
+        desired=0 if has_ended or is_suspended else spec.get("parallelism", 1),
+        current=status.get("active", 0),
+        queue=str(labels.get(QUEUE_LABEL, "")) if is_suspended else "",
+        is_complete="Complete" in reached,
+        failure=said(reached["Failed"]) if "Failed" in reached else "",
+    )
+
+
 def release_of(item: JsonObject) -> str:
     """Returns the release of an object; "" without one."""
     labels = item["metadata"].get("labels") or {}
@@ -62,6 +81,7 @@ def pod_state(pod: JsonObject, now: datetime.datetime) -> PodState:
         release=release_of(pod),
         node=spec.get("nodeName", ""),
         status=NODE_LOST if is_on_lost_node(pod, now) else _status(pod),
+        has_ended=status.get("phase") in ("Succeeded", "Failed"),
         problem=pod_problem(pod, now),
         claims=_claims(spec),
         is_ready=ready and "deletionTimestamp" not in metadata,

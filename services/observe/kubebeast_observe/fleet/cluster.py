@@ -38,12 +38,16 @@ class Cluster:
         self._apps = client.AppsV1Api(api)
         self._core = client.CoreV1Api(api)
         self._autoscaling = client.AutoscalingV1Api(api)
+        self._batch = client.BatchV1Api(api)
 
     def deployments(self, selector: str) -> list[JsonObject]:
         return self._list(self._apps.list_namespaced_deployment, label_selector=selector)
 
     def stateful_sets(self, selector: str) -> list[JsonObject]:
         return self._list(self._apps.list_namespaced_stateful_set, label_selector=selector)
+
+    def jobs(self, selector: str) -> list[JsonObject]:
+        return self._list(self._batch.list_namespaced_job, label_selector=selector)
 
     def warnings(self) -> list[JsonObject]:
         """Returns the warning events of all objects; the API server keeps them for an hour."""

@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import partial
 
 from kubebeast_observe.errors import WatchError
-from kubebeast_observe.fleet.api_objects import COMPONENT_SELECTOR, group_state, learner_set, pod_state
+from kubebeast_observe.fleet.api_objects import COMPONENT_SELECTOR, group_state, learner_job, learner_set, pod_state
 from kubebeast_observe.fleet.cluster import Cluster
 from kubebeast_observe.fleet.pod_metrics import Scraper
 from kubebeast_observe.fleet.state import FleetState, GroupState, LearnerSet, PodState
-from kubebeast_observe.fleet.troubles import pause_note, trouble_notes
+from kubebeast_observe.fleet.troubles import rest_note, trouble_notes
 
+EVALUATORS = ("evaluator", "named-evaluator")
+"""Components of evaluators without and with a name."""
 RATE_WINDOW_S = 1.0
 """Time between the two rounds of scrapes of a first observation."""
 
@@ -35,16 +37,21 @@ def list_groups(cluster: Cluster, release: str) -> list[GroupState]:
 
 def list_evaluators(cluster: Cluster, release: str) -> list[GroupState]:
     """Returns the evaluators of a release, "" for all, without their pods. Raises WatchError."""
-    deployments = cluster.deployments(COMPONENT_SELECTOR.format(component="evaluator"))
+    selectors = (COMPONENT_SELECTOR.format(component=component) for component in EVALUATORS)
+    deployments = [item for selector in selectors for item in cluster.deployments(selector)]
     return [one for one in map(group_state, deployments) if release in ("", one.release)]
 
 
 def list_learner_sets(cluster: Cluster, release: str) -> list[LearnerSet]:
-    """Returns the StatefulSets of a release's learners, "" for all; empty if unreadable, as with older Roles."""
-    with contextlib.suppress(WatchError):
-        sets = [learner_set(item) for item in cluster.stateful_sets(COMPONENT_SELECTOR.format(component="learner"))]
-        return [one for one in sets if release in ("", one.release)]
-    return []
+    """Returns the StatefulSets and Jobs of a release's learners, "" for all, as far as they are readable: older Roles
+    refuse some.
+    """
+    sets: list[LearnerSet] = []
+    for list_items, read in ((cluster.stateful_sets, learner_set), (cluster.jobs, learner_job)):
+        with contextlib.suppress(WatchError):
+            items = list_items(COMPONENT_SELECTOR.format(component="learner"))
+            sets += [read(item) for item in items if "deletionTimestamp" not in item["metadata"]]
+    return [one for one in sets if release in ("", one.release)]
 
 
 def list_pods(cluster: Cluster, selector: str) -> tuple[PodState, ...]:
@@ -52,6 +59,18 @@ def list_pods(cluster: Cluster, selector: str) -> tuple[PodState, ...]:
     items = cluster.pods(selector)
     now = datetime.datetime.now(datetime.UTC)
     return tuple(sorted((pod_state(item, now) for item in items), key=lambda pod: pod.name))
+
+
+def list_learners(cluster: Cluster) -> tuple[PodState, ...]:
+    """Returns the pods of all learners by name, without those that have ended, which a Job keeps; of a release that has
+    no others, the newest. Raises WatchError.
+    """
+    pods = list_pods(cluster, COMPONENT_SELECTOR.format(component="learner"))
+    running = {pod.release for pod in pods if not pod.has_ended}
+    newest = {pod.release: pod for pod in sorted(pods, key=lambda pod: -pod.age_s)}
+    return tuple(
+        pod for pod in pods if not pod.has_ended or (pod.release not in running and newest[pod.release] == pod)
+    )
 
 
 class Observer:
@@ -66,15 +85,14 @@ class Observer:
     def observe(self) -> FleetState:
         """Blocks for a few requests and one round of scrapes, two the first time. Raises WatchError."""
         groups = [replace(group, pods=self._pods_of(group)) for group in list_groups(self._cluster, self._release)]
-        listed = list_pods(self._cluster, COMPONENT_SELECTOR.format(component="learner"))
-        learner_pods = [pod for pod in listed if self._release in ("", pod.release)]
+        learner_pods = [pod for pod in list_learners(self._cluster) if self._release in ("", pod.release)]
         learners = [learner for pod in learner_pods for learner in pod.learners()]
         notes = self._scrape([*learners, *(pod for group in groups for pod in group.pods)])
         sets = list_learner_sets(self._cluster, self._release)
         evaluators = [replace(one, pods=self._pods_of(one)) for one in list_evaluators(self._cluster, self._release)]
         pods = [*learner_pods, *(pod for group in [*groups, *evaluators] for pod in group.pods)]
         notes += trouble_notes(self._cluster, sets, [*groups, *evaluators], pods)
-        notes += filter(None, (pause_note(sets, release) for release in dict.fromkeys(one.release for one in sets)))
+        notes += filter(None, (rest_note(sets, release) for release in dict.fromkeys(one.release for one in sets)))
         if not groups:
             of_release = f" of release {self._release}" if self._release else ""
             notes = [*notes, f"namespace {self._cluster.namespace} has no env-servers{of_release}"]

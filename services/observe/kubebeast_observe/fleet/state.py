@@ -37,6 +37,8 @@ class PodState:
     """Name of the node; "" until the pod is scheduled."""
     status: str
     """Reason why it does not run (CrashLoopBackOff, ImagePullBackOff, Unschedulable ...), or its phase."""
+    has_ended: bool = False
+    """True if its containers have ended and are not started again."""
     is_ready: bool
     restarts: int
     """Restarts of all its containers."""
@@ -92,14 +94,21 @@ class GroupState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearnerSet:
-    """The StatefulSet of a release's learner, or of its peers."""
+    """The StatefulSet or the Job of a release's learner, or of its peers."""
 
+    kind: str = "StatefulSet"
     name: str
     release: str
     desired: int
-    """Desired replicas; 0 while the release is paused."""
+    """Desired pods; 0 while the release is paused, and if a Job has ended or waits in a queue."""
     current: int
     """Pods that exist."""
+    queue: str = ""
+    """Queue in which a Job waits; "" if it does not."""
+    is_complete: bool = False
+    """True if a Job has succeeded."""
+    failure: str = ""
+    """Reason why a Job has failed; "" if it has not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,8 @@ from kubebeast_observe.table import Cells, draw_table
 
 PASSING = ("Running", "Pending", "ContainerCreating", "PodInitializing", "Terminating", "Init:PodInitializing")
 """Normal transient statuses of pods."""
+COMPLETED = "Completed"
+"""Status of a pod that has ended well."""
 MIN_PODS = 3
 """Minimum number of pods shown of every group, for any height of the terminal."""
 COLUMNS = ("name", "status", "restarts", "last exit", "streams", "steps/s", "node", "age")
@@ -73,7 +75,7 @@ def _group_row(group: GroupState, state: FleetState) -> Cells:
 
 def _pod_row(pod: PodState) -> Cells:
     status = "ready" if pod.is_ready else "not ready" if pod.status == "Running" else pod.status
-    style = "green" if pod.is_ready else "yellow" if pod.status in PASSING else "red"
+    style = "green" if pod.is_ready or pod.status == COMPLETED else "yellow" if pod.status in PASSING else "red"
     return {
         "name": Text(f"  {pod.name}" + (f" rank {pod.reading.rank}" if pod.reading.rank else "")),
         "status": Text(status, style=style),

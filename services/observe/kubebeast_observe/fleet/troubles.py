@@ -1,4 +1,4 @@
-"""Troubles of a fleet: pods that may not be created, pods that cannot start, a pause."""
+"""Troubles of a fleet: pods that may not be created, pods that cannot start; and a pause, a queue, an end."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def trouble_notes(
             pass  # the problems in the pods' own statuses are shown
     troubles = [
         _Trouble(
-            f"statefulset {one.name}", warnings.get(("StatefulSet", one.name)) or (refusal and f"unknown: {refusal}")
+            f"{one.kind.lower()} {one.name}", warnings.get((one.kind, one.name)) or (refusal and f"unknown: {refusal}")
         )
         for one in short
     ]
@@ -58,11 +58,18 @@ def trouble_notes(
     return list(_bounded([trouble for trouble in troubles if trouble.why]))
 
 
-def pause_note(sets: Sequence[LearnerSet], release: str) -> str:
-    """Returns a note that the release's learners are scaled to zero; "" if they are not."""
+def rest_note(sets: Sequence[LearnerSet], release: str) -> str:
+    """Returns the reason why the release should have no learner: it is paused, waits or has ended; "" if it should."""
     mine = [one for one in sets if one.release == release]
     if not mine or any(one.desired for one in mine):
         return ""
+    for one in mine:
+        if one.failure:
+            return f"the training of release {release} has failed: job {one.name}: {one.failure}"
+        if one.is_complete:
+            return f"the training of release {release} is complete: job {one.name}"
+        if one.queue:
+            return f"release {release} waits for quota in the queue {one.queue}: job {one.name}"
     return f"release {release} is paused: its learner is scaled to zero; helm upgrade with paused=false brings it back"
 
 

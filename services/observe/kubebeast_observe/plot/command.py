@@ -30,7 +30,8 @@ FILE_WIDTH = 120
 def run(config: PlotConfig) -> int:
     """Draws config.runs. Returns the exit status; raises ConfigError if nothing can be drawn or written."""
     folders = find_runs("runs", config.runs, config.savedir, ("logs.csv",))
-    groups = group_curves([read_curve(folder, config.bin_steps, config.returns) for folder in folders])
+    curves = [read_curve(folder, config.bin_steps, config.returns, config.evaluator) for folder in folders]
+    groups = group_curves(curves)
     drawn = [_drawable(group, config.x_max) for group in groups]
     if not any(group.curves for group in drawn):
         raise ConfigError(f"runs = {' '.join(config.runs)}: no episode has finished in any of them")

@@ -1,4 +1,4 @@
-"""Learning curve of one run from its logs.csv, or its evaluation curve from eval.csv."""
+"""Learning curve of one run from its logs.csv, or its evaluation curve from the scores of an evaluator."""
 
 import itertools
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from kubebeast_common.settings import ConfigError
 from kubebeast_observe.arrays import Values, as_array, column
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.log_table import LogTable, NewEpisodes, read_log
-from kubebeast_runs.scores import NAME as SCORES
-from kubebeast_runs.scores import read_scores
+from kubebeast_runs.parts import evaluation
+from kubebeast_runs.scores import ScoreError, choose_evaluator, evaluators_in, read_scores
+from kubebeast_runs.storage.local import LocalStorage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -49,17 +50,23 @@ class Curve:
         return int(self.steps[reached[0]]) if reached.size else None
 
 
-def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["training", "eval"] = "training") -> Curve:
+def read_curve(
+    folder: Path,
+    bin_steps: int | None = None,
+    source: Literal["training", "eval"] = "training",
+    evaluator: str = "",
+) -> Curve:
     """Reads folder/logs.csv and folder/meta.json.
 
     Args:
         bin_steps: Env-steps per point. A point is the mean return of the episodes that ended in its bin, instead of the
             logged mean, which lags by half of its episodes.
-        source: "eval" for the returns in folder/eval.csv.
+        source: "eval" for the scores of an evaluator.
+        evaluator: Name of the evaluator; "" is the one without a name, or the only one.
 
     Raises:
         ConfigError: logs.csv is missing or has no whole row, bin_steps is set and it has no column episode_returns, or
-            source is "eval" and there are no scores.
+            source is "eval" and there are no scores, or those of several evaluators.
     """
     path = folder / "logs.csv"
     try:
@@ -76,7 +83,7 @@ def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["trai
             raise ConfigError(f"bin_steps = {bin_steps}: {path} has no column episode_returns")
         steps, hours, returns = _binned(steps, hours, log.new_episodes, bin_steps)
     if source == "eval":
-        steps, hours, returns = _played(folder, log)
+        steps, hours, returns = _played(folder, log, evaluator)
     finished = np.isfinite(returns)
     args = read_meta(folder).get("args")
     return Curve(
@@ -91,12 +98,20 @@ def read_curve(folder: Path, bin_steps: int | None = None, source: Literal["trai
     )
 
 
-def _played(folder: Path, log: LogTable) -> tuple[Values, Values, Values]:
+def _played(folder: Path, log: LogTable, evaluator: str) -> tuple[Values, Values, Values]:
     """Returns the steps of the played checkpoints, the hours of training until then, and the mean returns."""
-    scores = read_scores(folder)
+    files = LocalStorage(folder)
+    try:
+        names = evaluators_in(files)
+        name = choose_evaluator(evaluator, names) if names or evaluator else ""
+        scores = read_scores(files, name)
+    except ScoreError as error:
+        raise ConfigError(f"evaluator = {evaluator!r}: {folder}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"returns = 'eval': the scores in {folder} cannot be read: {error}") from error
     returns = column(scores, "mean_return")
     if returns is None:
-        path = folder / SCORES
+        path = folder / evaluation(name).first_file
         raise ConfigError(f"returns = 'eval': {path} has no score; kubebeast eval --follow plays a run's checkpoints")
     hours: Values = np.interp(scores.steps, [0.0, *log.steps], [0.0, *log.hours])
     return as_array(scores.steps), hours, returns

@@ -11,7 +11,10 @@ import numpy as np
 from kubebeast_observe.arrays import Values
 from kubebeast_observe.plot.curve import Curve
 
-WATCHING_SETTINGS = {"checkpoint_interval_minutes", "keep_checkpoints", "log_interval_s", "profile", "progress"}
+WATCHING_SETTINGS = {
+    *("checkpoint_interval_minutes", "keep_checkpoints", "keep_best", "best_by", "best_evaluator"),
+    *("log_interval_s", "profile", "progress"),
+}
 """Settings that affect the records of a run, not its training."""
 NOT_COMPARED = {"seed", "xpid", "savedir", "address", "pipes_basename"} | WATCHING_SETTINGS
 GRID_POINTS = 400

@@ -1,5 +1,8 @@
 """Entry point of `kubebeast report`: reads a run's folder and writes the page."""
 
+from pathlib import Path
+
+from kubebeast_common.access.places import is_url
 from kubebeast_common.atomic_file import write_atomically
 from kubebeast_common.settings import ConfigError
 from kubebeast_observe.report.page import render
@@ -23,7 +26,7 @@ def run(config: ReportConfig) -> int:
     if config.text:
         console(FILE_WIDTH).print(draw(read_run(folder)))
         return 0
-    out = folder / NAME if config.out is None else config.out.expanduser()
+    out = _default_out(config, folder) if config.out is None else config.out.expanduser()
     page = render(read_run(folder))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -32,3 +35,9 @@ def run(config: ReportConfig) -> int:
         raise ConfigError(f"out = {str(out)!r}: {error.strerror}") from error
     print(f"report: {out}")
     return 0
+
+
+def _default_out(config: ReportConfig, folder: Path) -> Path:
+    """Returns the page in the run's folder; if the run is in a bucket, one of its name in the working directory."""
+    is_copy = is_url(config.run) or is_url(config.savedir)
+    return Path(f"{folder.name}-{NAME}") if is_copy and not Path(config.run).is_dir() else folder / NAME

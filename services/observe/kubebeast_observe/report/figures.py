@@ -1,6 +1,6 @@
 """Figures of a report: their curves, titles and hints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubebeast_observe.arrays import as_array, column
@@ -12,6 +12,8 @@ from kubebeast_runs.log_table import LogTable
 LARGE, SMALL = (1040, 290), (340, 170)
 MAX_RANKS = 4
 """Maximum number of learners with a line; more are indistinguishable."""
+MAX_EVALUATORS = 3
+"""The same for evaluators, beside the line of the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,15 @@ GROUPS: dict[str, Sequence[Figure]] = {
 }
 
 
-def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
-    """Returns the learning curve, and the evaluation curve if there is one; None before the first finished episode."""
-    curves = [
-        ("training", as_array(log.steps), column(log, "mean_episode_return")),
-        ("evaluation", as_array(scores.steps), column(scores, "mean_return")),
-    ]
+def return_figure(log: LogTable, scores: Mapping[str, LogTable]) -> Drawn | None:
+    """Returns the learning curve, and the curves of at most MAX_EVALUATORS evaluators; None before the first episode
+    has finished.
+
+    scores: Scores by the evaluator, "" is the one without a name.
+    """
+    curves = [("training", as_array(log.steps), column(log, "mean_episode_return"))]
+    for name, table in list(scores.items())[:MAX_EVALUATORS]:
+        curves.append((f"evaluation {name}".strip(), as_array(table.steps), column(table, "mean_return")))
     lines = [Line(name, steps, returns, is_smooth=True) for name, steps, returns in curves if returns is not None]
     if not lines:
         return None
@@ -102,6 +107,8 @@ def return_figure(log: LogTable, scores: LogTable) -> Drawn | None:
     if lines[-1].name == "training":
         return Drawn("Episode return", chart, hint)
     hint += " Evaluation: mean of the whole episodes that a checkpoint was played for."
+    if len(scores) > MAX_EVALUATORS:
+        hint += f" {len(scores) - MAX_EVALUATORS} more evaluators have scores."
     legend = [(line.name, short_text(float(line.ys[line.ys == line.ys][-1]))) for line in lines]
     return Drawn("Episode return", chart, hint, legend)
 
@@ -111,6 +118,7 @@ def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     chosen = {
         "Tasks": _of_tasks(log),
         "Environment": _of_infos(log),
+        "Curriculum": _of_curriculum(log),
         **GROUPS,
         "Parts of the loss": _of_parts(log),
         "Learners": _of_ranks(log),
@@ -138,6 +146,14 @@ def _of_infos(log: LogTable) -> list[Figure]:
     hint = "In the info of the last step of an episode: mean of the newest 100 episodes."
     names = [name for name in log.columns if name.startswith("info/")]
     return [Figure(name.removeprefix("info/"), {name: "mean"}, hint, hides_zeros=False) for name in names]
+
+
+def _of_curriculum(log: LogTable) -> list[Figure]:
+    """Returns a figure for each number of the curriculum."""
+    hint = "A number of the curriculum, which chooses the levels of episodes."
+    names = [name for name in log.columns if name.startswith("curriculum/")]
+    titles = {name: name.removeprefix("curriculum/").replace("_", " ") for name in names}
+    return [Figure(titles[name], {name: "value"}, hint, hides_zeros=False) for name in names]
 
 
 def _of_parts(log: LogTable) -> list[Figure]:

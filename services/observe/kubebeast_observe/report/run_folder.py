@@ -10,8 +10,8 @@ from kubebeast_observe.report.out_log import OutLog, read_out_log
 from kubebeast_runs.checkpoints import list_checkpoints
 from kubebeast_runs.folder import read_meta
 from kubebeast_runs.log_table import NO_LOG, LogTable, read_log
-from kubebeast_runs.scores import read_scores
-from kubebeast_runs.storage.choice import storage_of
+from kubebeast_runs.scores import evaluators_in, read_scores
+from kubebeast_runs.storage.local import LocalStorage
 from kubebeast_runs.weights import NAME as WEIGHTS
 from kubebeast_runs.weights import read_env_spec
 
@@ -29,8 +29,9 @@ class RunFolder:
     meta: Mapping[str, Any]
     """Contents of meta.json; empty if it is missing or unreadable."""
     log: LogTable
-    scores: LogTable
-    """Scores of the checkpoints that `kubebeast eval --follow` has played."""
+    scores: Mapping[str, LogTable]
+    """Scores of the checkpoints that `kubebeast eval --follow` has played, by the evaluator; "" is the one without a
+    name."""
     out_log: OutLog
     env_spec: EnvSpec | None
     """None if there is no readable weights file."""
@@ -55,7 +56,7 @@ def read_run(folder: Path) -> RunFolder:
         name=folder.name,
         meta=read_meta(folder),
         log=_log(folder),
-        scores=read_scores(folder),
+        scores=_scores(folder),
         out_log=read_out_log(folder),
         env_spec=read_env_spec(folder / WEIGHTS),
         checkpoints=_checkpoints(folder),
@@ -69,7 +70,15 @@ def _log(folder: Path) -> LogTable:
         return NO_LOG
 
 
+def _scores(folder: Path) -> dict[str, LogTable]:
+    files = LocalStorage(folder)
+    try:
+        return {evaluator: read_scores(files, evaluator) for evaluator in evaluators_in(files)}
+    except OSError:
+        return {}
+
+
 def _checkpoints(folder: Path) -> list[CheckpointFile]:
-    storage = storage_of(folder)
+    storage = LocalStorage(folder)
     found = [CheckpointFile(saved.file.name, saved.step, saved.file.num_bytes) for saved in list_checkpoints(storage)]
     return found + [CheckpointFile(WEIGHTS, None, file.num_bytes) for file in storage.files() if file.name == WEIGHTS]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from kubebeast_observe.errors import UnavailableError, WatchError
 from kubebeast_observe.fleet.api_objects import COMPONENT_SELECTOR
 from kubebeast_observe.fleet.connection import connect
-from kubebeast_observe.fleet.observer import list_evaluators, list_groups, list_learner_sets, list_pods
+from kubebeast_observe.fleet.observer import list_evaluators, list_groups, list_learner_sets, list_learners, list_pods
 from kubebeast_observe.fleet.state import GroupState, PodState
-from kubebeast_observe.fleet.troubles import pause_note, trouble_notes
+from kubebeast_observe.fleet.troubles import rest_note, trouble_notes
 from kubebeast_observe.settings import TopConfig
 
 PODS_INTERVAL_S = 5.0
@@ -57,7 +57,7 @@ class ClusterSource:
         now_s = time.monotonic()
         if now_s - self._listed_at_s < PODS_INTERVAL_S:
             return
-        learners = list_pods(self._cluster, COMPONENT_SELECTOR.format(component="learner"))
+        learners = list_learners(self._cluster)
         if not learners:
             self._cluster.require_namespace()
         chosen = [pod for pod in learners if self._release in ("", pod.release)]
@@ -80,12 +80,13 @@ class ClusterSource:
             evaluators = list_evaluators(self._cluster, release)
         sets = list_learner_sets(self._cluster, release)
         pods = [*chosen, *self._pods.values()]
-        self._notes = trouble_notes(self._cluster, sets, [*self._groups, *evaluators], pods)
+        rest = filter(None, [rest_note(sets, release)])
+        self._notes = [*rest, *trouble_notes(self._cluster, sets, [*self._groups, *evaluators], pods)]
         self.name = f"{self._learner.name} in namespace {self._cluster.namespace}"
         self._listed_at_s = now_s
 
     def _why_there_is_none(self, text: str) -> str:
-        """Returns a note that the release is paused, or the text and the reasons why its pod is not created."""
+        """Returns the reason why the release should have no learner, or the text and why its pod is not created."""
         sets = list_learner_sets(self._cluster, self._release)
-        pauses = [pause_note(sets, release) for release in dict.fromkeys(one.release for one in sets)]
-        return "; ".join(filter(None, pauses)) or "; ".join([text, *trouble_notes(self._cluster, sets, (), ())])
+        rests = [rest_note(sets, release) for release in dict.fromkeys(one.release for one in sets)]
+        return "; ".join(filter(None, rests)) or "; ".join([text, *trouble_notes(self._cluster, sets, (), ())])

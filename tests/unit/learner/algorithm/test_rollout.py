@@ -31,6 +31,7 @@ class FakeRolloutBatch:
     policy_version: NDArray[np.int64] = field(default_factory=lambda: np.arange(T * B).reshape(T, B))
     valid: NDArray[np.bool_] = field(default_factory=lambda: np.random.rand(T, B) < 0.5)
     task: NDArray[np.int64] = field(default_factory=lambda: np.arange(B))
+    origin: NDArray[np.int64] = field(default_factory=lambda: np.arange(3 * B).reshape(3, B))
     frame_index: list[NDArray[np.int32]] = field(default_factory=list)
 
 
@@ -39,7 +40,16 @@ def test_every_array_arrives_under_its_name() -> None:
     state = np.random.rand(B, model.core_state_size).astype(np.float32)
     batch = FakeRolloutBatch(core_state=state)
     rollout = rollout_from_native(batch, model)  # type: ignore[arg-type]
-    for name in ("rewards", "terminated", "truncated", "is_first", "policy_logits", "policy_version", "valid"):
+    for name in (
+        "rewards",
+        "terminated",
+        "truncated",
+        "is_first",
+        "policy_logits",
+        "policy_version",
+        "valid",
+        "origin",
+    ):
         np.testing.assert_array_equal(getattr(rollout, name).numpy(), getattr(batch, name), err_msg=name)
     np.testing.assert_array_equal(rollout.observation[0].numpy(), batch.observation[0])
     np.testing.assert_array_equal(rollout.action.numpy(), batch.actions[0])

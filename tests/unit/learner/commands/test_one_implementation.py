@@ -60,6 +60,6 @@ def test_every_way_of_training_runs_the_same_process(
 
     for module in (mono, train):
         monkeypatch.setattr(module, "open_run", open_run)
-    named = replace(config, run=replace(config.run, xpid="run", savedir=tmp_path))
+    named = replace(config, run=replace(config.run, xpid="run", savedir=str(tmp_path)))
     assert command(named) == 7
     assert started == [named]

@@ -49,7 +49,7 @@ def ask(port: str, path: str) -> tuple[int, str]:
     ],
 )
 def test_a_learner_nobody_can_reach_makes_no_run(settings: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    config = LearnerConfig(run=RunConfig(savedir=tmp_path), pool=PoolConfig(**settings))
+    config = LearnerConfig(run=RunConfig(savedir=str(tmp_path)), pool=PoolConfig(**settings))
     with pytest.raises(ConfigError, match=reason):
         train.learn(config)
     assert list(tmp_path.iterdir()) == []
@@ -57,7 +57,7 @@ def test_a_learner_nobody_can_reach_makes_no_run(settings: dict[str, Any], reaso
 
 @pytest.mark.parametrize(("name", "value"), [("dial", "a:1"), ("token_file", Path("tokens"))])
 def test_what_local_env_servers_do_not_know_is_refused(name: str, value: Any, tmp_path: Path) -> None:
-    config = TrainConfig(run=RunConfig(savedir=tmp_path), pool=PoolConfig(**{"address": "", name: value}))
+    config = TrainConfig(run=RunConfig(savedir=str(tmp_path)), pool=PoolConfig(**{"address": "", name: value}))
     with pytest.raises(ConfigError, match=f"{name} = '{value}': is for kubebeast learner"):
         train.train(config)
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +66,7 @@ def test_what_local_env_servers_do_not_know_is_refused(name: str, value: Any, tm
 def test_an_http_address_in_use_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        run = RunConfig(savedir=tmp_path, xpid="run", progress="none")
+        run = RunConfig(savedir=str(tmp_path), xpid="run", progress="none")
         config = LearnerConfig(run=run, pool=PoolConfig(address="127.0.0.1:0", http_address=address))
         assert train.learn(config) == 2
     assert f"http_address = '{address}': Address already in use" in caplog.text
@@ -86,7 +86,7 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
 
     monkeypatch.setattr(CheckpointStore, "save", ask_and_save)
     config = TrainConfig(
-        run=RunConfig(xpid="run", savedir=tmp_path, total_steps=40, compile="off", progress="none"),
+        run=RunConfig(xpid="run", savedir=str(tmp_path), total_steps=40, compile="off", progress="none"),
         rollout=RolloutConfig(unroll_length=5, batch_size=2),
         model=ModelConfig(model="mlp"),
         pool=PoolConfig(address="", http_address="127.0.0.1:0"),
@@ -99,7 +99,7 @@ def test_a_run_that_ends_is_not_ready_but_alive_until_its_last_checkpoint_is_sav
 def test_a_training_makes_the_stacks_where_frames_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actors, "takes_single_frames", lambda *devices: True)
     config = TrainConfig(
-        run=RunConfig(xpid="run", savedir=tmp_path, total_steps=40, device="cpu", compile="off", progress="none"),
+        run=RunConfig(xpid="run", savedir=str(tmp_path), total_steps=40, device="cpu", compile="off", progress="none"),
         rollout=RolloutConfig(unroll_length=5, batch_size=2),
         replay=ReplayConfig(replay_share=0.5, replay_capacity=8),
         model=ModelConfig(model="shallow"),

@@ -173,9 +173,17 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
         (PoolConfig, {"inference_device": "cpu,auto"}, "inference_device = 'cpu,auto': must be auto, or devices"),
         (PoolConfig, {"inference_device": "cpu, cpu"}, "inference_device = 'cpu, cpu': names a device twice"),
         (RanksConfig, {"share_timeout_s": 300.0}, "share_timeout_s = 300.0: must be less than rank_timeout_s"),
-        (RunConfig, {"savedir": Path("file:///runs")}, "savedir = 'file:/runs': is a URL: only paths of mounted"),
-        (RunConfig, {"savedir": Path("s3://bucket/runs")}, "savedir = 's3:/bucket/runs': is a URL"),
+        (
+            RunConfig,
+            {"savedir": "ftp://host/runs"},
+            "savedir = 'ftp://host/runs': there is no such kind of store",
+        ),
+        (RunConfig, {"savedir": "s3:///runs"}, "savedir = 's3:///runs': it names no bucket"),
+        (RunConfig, {"stop_status": 256}, "stop_status = 256: must be from 0 to 255"),
+        (PoolConfig, {"linger_s": 0.0}, "linger_s = 0.0: must be positive"),
         (RunConfig, {"xpid": "a/b"}, "xpid = 'a/b': must be a plain name"),
+        (RunConfig, {"keep_best": -1}, "keep_best = -1: must not be negative"),
+        (RunConfig, {"best_evaluator": "a/b"}, "best_evaluator = 'a/b': must have 1 to 63 letters, digits"),
         (RunConfig, {"xpid": "ü" * 127}, "xpid = .*: must be printable and of at most 253 bytes"),
         (RunConfig, {"xpid": "a\nb"}, "xpid = .*: must be printable"),
         (ModelConfig, {"hidden_sizes": ()}, "hidden_sizes = "),
@@ -245,7 +253,7 @@ def test_a_threshold_is_turned_off_by_null_in_a_file_and_none_in_a_flag(null: st
 
 def test_a_configuration_is_the_same_again_from_its_flags() -> None:
     config = TrainConfig(
-        run=RunConfig(savedir=Path("runs"), disable_checkpoint=True),
+        run=RunConfig(savedir=str(Path("runs")), disable_checkpoint=True),
         loss=LossConfig(clip_rho_threshold=None),
         model=ModelConfig(hidden_sizes=(8, 16)),
         pool=PoolConfig(address="", linger=True),

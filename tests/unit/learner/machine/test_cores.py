@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
+from kubebeast_common.process.cpu_time import CpuTime
 from kubebeast_learner.machine import cores
-from kubebeast_learner.machine.cpu_time import CpuTime
 
 
 @pytest.mark.parametrize(

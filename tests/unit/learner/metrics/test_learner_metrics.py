@@ -124,6 +124,11 @@ def test_numbers_of_infos_have_their_keys_as_labels() -> None:
     assert "kubebeast_episode_info_mean/found/wood" not in samples
 
 
+def test_numbers_of_the_curriculum_have_their_names_as_labels() -> None:
+    samples = scrape(Actors(), replace(RUNNING, curriculum={"mean_return": 0.5}))
+    assert samples["kubebeast_curriculum/mean_return"] == 0.5
+
+
 def test_counters_of_a_process_that_resumes_begin_at_zero() -> None:
     earlier = RunStats(total_steps=1000)
     for _ in range(5):
@@ -176,7 +181,8 @@ def test_names_and_help_follow_the_conventions() -> None:
 
 def test_every_row_of_the_training_is_a_value_of_a_snapshot() -> None:
     files = {"run_free_bytes", "run_volume_bytes", "write_failures"}
-    known = RUNNING.flat().keys() | TASK_VALUES | {"empty_shares", "loss_parts", "episode_infos", "num_crashes"} | files
+    known = RUNNING.flat().keys() | TASK_VALUES | files
+    known |= {"empty_shares", "loss_parts", "episode_infos", "curriculum", "num_crashes", "node_notice_failures"}
     assert [source for source in sources(TRAINING, histograms=False) if source not in known] == []
 
 

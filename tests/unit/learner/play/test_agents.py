@@ -28,14 +28,14 @@ def savedir(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("asked", "num_games"), [(1, 1), (3, 1), (4, 2)])
 def test_a_score_is_the_mean_over_the_agents_of_whole_games(savedir: Path, asked: int, num_games: int) -> None:
-    evaluation = evaluate(EvalConfig(savedir=savedir, xpid="hunt", episodes=asked))
+    evaluation = evaluate(EvalConfig(savedir=str(savedir), xpid="hunt", episodes=asked))
     assert evaluation.episodes == EPISODES * num_games
     assert evaluation.mean_return == 10 / 3 and evaluation.notes == [NOTE]
 
 
 def test_a_film_shows_the_game_until_every_agent_has_played(savedir: Path) -> None:
     out = savedir / "hunt.gif"
-    summary, note = render(RenderConfig(savedir=savedir, xpid="hunt", out=out, episodes=2)).splitlines()
+    summary, note = render(RenderConfig(savedir=str(savedir), xpid="hunt", out=out, episodes=2)).splitlines()
     with Image.open(out) as film:
         assert film.n_frames == 2 * len(GAME)  # type: ignore[attr-defined]
         assert film.info["duration"] == 200

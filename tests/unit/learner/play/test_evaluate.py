@@ -32,7 +32,7 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_found_by_name_and_played_as_trained(run_folder: Path) -> None:
-    evaluation = evaluate(EvalConfig(savedir=run_folder, xpid="cartpole", episodes=3))
+    evaluation = evaluate(EvalConfig(savedir=str(run_folder), xpid="cartpole", episodes=3))
     assert (evaluation.env, evaluation.preset, evaluation.step) == ("CartPole-v1", "none", STEP)
     assert len(evaluation.episodes) == 3
     assert all(episode.episode_return == episode.length > 0 for episode in evaluation.episodes)
@@ -40,7 +40,7 @@ def test_a_run_is_found_by_name_and_played_as_trained(run_folder: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["greedy", "sample"])
 def test_the_same_seed_plays_the_same_episodes(run_folder: Path, mode: Any) -> None:
-    config = EvalConfig(savedir=run_folder, xpid="cartpole", episodes=3, mode=mode, seed=5)
+    config = EvalConfig(savedir=str(run_folder), xpid="cartpole", episodes=3, mode=mode, seed=5)
     assert evaluate(config) == evaluate(config)
 
 
@@ -73,7 +73,7 @@ def test_the_environment_is_made_as_it_was_in_training(tmp_path: Path, weights_a
 def test_overrides_of_an_atari_preset_are_those_of_the_training(tmp_path: Path) -> None:
     kwargs = {"frameskip": 8, "max_num_frames_per_episode": 80, "noop_max": 1, "repeat_action_probability": 0.5}
     write_run(tmp_path / "pong", "PongNoFrameskip-v4", ModelConfig(model="shallow"), preset="atari-v5", kwargs=kwargs)
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="pong", episodes=1))
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="pong", episodes=1))
     assert evaluation.episodes[0].length <= 10
     assert (evaluation.preset, evaluation.env_kwargs) == ("atari-v5", kwargs)
     assert (evaluation.frameskip, evaluation.noop_max, evaluation.repeat_action_probability) == (8, 1, 0.5)
@@ -81,11 +81,11 @@ def test_overrides_of_an_atari_preset_are_those_of_the_training(tmp_path: Path) 
 
 def test_flags_win_over_the_training_and_the_score_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "short", "CartPole-v1", CARTPOLE, kwargs={"max_episode_steps": 3})
-    assert run(EvalConfig(savedir=tmp_path, xpid="short", episodes=1, env_kwargs='{"max_episode_steps": 5}')) == 0
+    assert run(EvalConfig(savedir=str(tmp_path), xpid="short", episodes=1, env_kwargs='{"max_episode_steps": 5}')) == 0
     out = capsys.readouterr().out
     assert 'env_kwargs {"max_episode_steps": 5}' in out
     assert 'trained on CartPole-v1 with preset none, kwargs {"max_episode_steps": 3}' in out
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="short", episodes=1, env_kwargs="{}"))
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="short", episodes=1, env_kwargs="{}"))
     assert evaluation.episodes[0].length >= FALLS_AFTER
 
 
@@ -93,7 +93,7 @@ def test_another_environment_is_made_as_its_own_id_says(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"preset": "atari-v4", "kwargs": {"max_num_frames_per_episode": 80}}
     write_run(tmp_path / "pong", "PongNoFrameskip-v4", ModelConfig(model="shallow"), **settings)
     evaluation = evaluate(
-        EvalConfig(savedir=tmp_path, xpid="pong", episodes=1, env="ALE/Pong-v5", max_episode_steps=30)
+        EvalConfig(savedir=str(tmp_path), xpid="pong", episodes=1, env="ALE/Pong-v5", max_episode_steps=30)
     )
     assert (evaluation.preset, evaluation.env_kwargs, evaluation.frameskip) == ("atari-v5", {}, 4)
     assert evaluation.episodes[0].cut_off
@@ -104,7 +104,7 @@ def test_another_environment_is_made_as_its_own_id_says(tmp_path: Path) -> None:
 def test_what_an_old_env_server_did_not_tell_is_assumed_aloud(tmp_path: Path) -> None:
     hosted = make_vector_env("CartPole-v1", 1)
     write_checkpoint(tmp_path / "old", "CartPole-v1", hosted.spec_observation, hosted.spec_action, CARTPOLE)
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="old", episodes=1))
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="old", episodes=1))
     assert evaluation.notes == ["the run does not record the settings of its environment; assumed: preset none"]
 
 
@@ -113,8 +113,8 @@ def test_a_preset_of_a_newer_env_server_is_refused_by_its_name(tmp_path: Path) -
     leaves, told = (hosted.spec_observation, hosted.spec_action), EnvConfig(preset="atari-v9")
     write_checkpoint(tmp_path / "new", "CartPole-v1", *leaves, CARTPOLE, env_config=told)
     with pytest.raises(ConfigError, match="preset = 'atari-v9': must be one of"):
-        evaluate(EvalConfig(savedir=tmp_path, xpid="new"))
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="new", preset="none", episodes=1))
+        evaluate(EvalConfig(savedir=str(tmp_path), xpid="new"))
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="new", preset="none", episodes=1))
     assert evaluation.notes == ["trained on CartPole-v1 with preset atari-v9"]
 
 
@@ -123,7 +123,7 @@ def test_settings_tell_how_older_runs_of_one_machine_made_their_environment(tmp_
     settings = MonoConfig(actors=ActorProcessesConfig(preset="atari-v5"))
     leaves = hosted.spec_observation, hosted.spec_action
     write_checkpoint(tmp_path / "old", "PongNoFrameskip-v4", *leaves, ModelConfig(model="shallow"), settings=settings)
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="old", episodes=1, max_episode_steps=3))
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="old", episodes=1, max_episode_steps=3))
     assert (evaluation.preset, evaluation.notes) == ("atari-v5", [])
 
 
@@ -139,7 +139,7 @@ def test_a_checkpoint_is_played_by_path(run_folder: Path) -> None:
 
 
 def test_weights_alone_are_enough_to_play(run_folder: Path) -> None:
-    from_run = evaluate(EvalConfig(savedir=run_folder, xpid="cartpole", episodes=2))
+    from_run = evaluate(EvalConfig(savedir=str(run_folder), xpid="cartpole", episodes=2))
     weights = run_folder / "cartpole" / "weights.safetensors"
     from_weights = evaluate(EvalConfig(checkpoint=weights, episodes=2))
     assert from_weights.checkpoint == str(weights)
@@ -147,7 +147,7 @@ def test_weights_alone_are_enough_to_play(run_folder: Path) -> None:
 
 
 def test_json_carries_the_score_and_its_settings(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(EvalConfig(savedir=run_folder, xpid="cartpole", episodes=2, json=True)) == 0
+    assert run(EvalConfig(savedir=str(run_folder), xpid="cartpole", episodes=2, json=True)) == 0
     result = json.loads(capsys.readouterr().out)
     returns = [episode["episode_return"] for episode in result["episodes"]]
     assert result["mean_return"] == np.mean(returns) and result["std_return"] == np.std(returns)
@@ -159,7 +159,7 @@ def test_json_is_all_of_the_output_whatever_an_environment_prints(
     run_folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, write: Callable[[Any], None]
 ) -> None:
     monkeypatch.setattr(CartPoleEnv, "close", write)
-    assert run(EvalConfig(savedir=run_folder, xpid="cartpole", episodes=1, json=True)) == 0
+    assert run(EvalConfig(savedir=str(run_folder), xpid="cartpole", episodes=1, json=True)) == 0
     captured = capfd.readouterr()
     assert len(json.loads(captured.out)["episodes"]) == 1
     assert "bye" in captured.err
@@ -205,12 +205,12 @@ def test_the_table_has_a_column_for_each_number_of_the_infos() -> None:
 
 def test_another_environment_is_refused_with_the_difference(run_folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"env = 'Acrobot-v1'.*another environment.*\[4\] against float32 \[6\]"):
-        evaluate(EvalConfig(savedir=run_folder, xpid="cartpole", env="Acrobot-v1"))
+        evaluate(EvalConfig(savedir=str(run_folder), xpid="cartpole", env="Acrobot-v1"))
 
 
 def test_an_unknown_environment_is_refused(run_folder: Path) -> None:
     with pytest.raises(ConfigError, match="NoSuchGame"):
-        evaluate(EvalConfig(savedir=run_folder, xpid="cartpole", env="NoSuchGame-v0"))
+        evaluate(EvalConfig(savedir=str(run_folder), xpid="cartpole", env="NoSuchGame-v0"))
 
 
 @pytest.mark.parametrize("config", [EvalConfig(xpid="gone"), EvalConfig(checkpoint=Path("gone.pt"))])

@@ -64,7 +64,7 @@ def test_every_network_computes_the_same_at_every_batch_size(
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_file_plays_alone_as_the_checkpoint_does(savedir: Path, format: Format) -> None:
-    trained = load_trained(CheckpointConfig(savedir=savedir, xpid="catch"))
+    trained = load_trained(CheckpointConfig(savedir=str(savedir), xpid="catch"))
     export(trained, savedir / "model.pt2", format)
     exported = load(savedir / "model.pt2", format)
     calls: list[Any] = []
@@ -114,7 +114,7 @@ def test_the_command_writes_the_model_and_its_description(
     savedir: Path, format: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = savedir / "new" / ("catch.pt2" if format == "export" else "catch.pt")
-    assert run(ExportConfig(savedir=savedir, xpid="catch", out=out, format=format)) == 0
+    assert run(ExportConfig(savedir=str(savedir), xpid="catch", out=out, format=format)) == 0
     assert str(out) in capsys.readouterr().out
     assert sorted(path.name for path in out.parent.iterdir()) == sorted({out.name, "catch.json"})
     description = json.loads((out.parent / "catch.json").read_text())
@@ -146,7 +146,7 @@ def test_the_command_writes_the_model_and_its_description(
 def test_a_failed_check_leaves_the_older_export(
     savedir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = ExportConfig(savedir=savedir, xpid="catch", out=savedir / "model.pt2")
+    config = ExportConfig(savedir=str(savedir), xpid="catch", out=savedir / "model.pt2")
     run(config)
     before = (savedir / "model.pt2").read_bytes()
 
@@ -178,4 +178,4 @@ def test_a_model_that_cannot_be_followed_is_an_error(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(savedir: Path) -> None:
     (savedir / "file").touch()
     with pytest.raises(ConfigError, match=r"out = .*file/model\.pt2"):
-        run(ExportConfig(savedir=savedir, xpid="catch", out=savedir / "file" / "model.pt2"))
+        run(ExportConfig(savedir=str(savedir), xpid="catch", out=savedir / "file" / "model.pt2"))

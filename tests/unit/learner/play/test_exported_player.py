@@ -78,8 +78,8 @@ def play_breakout(folder: Path) -> list[tuple[float, int]]:
 def test_breakout_needs_only_the_file_and_its_description(tmp_path: Path, kwargs: dict[str, Any]) -> None:
     model = ModelConfig(model="mlp", hidden_sizes=(16,), use_lstm=True)
     write_run(tmp_path / "breakout", "BreakoutNoFrameskip-v4", model, kwargs=kwargs)
-    assert run(ExportConfig(savedir=tmp_path, xpid="breakout", out=tmp_path / "actor.pt2")) == 0
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="breakout", seed=SEED, episodes=EPISODES))
+    assert run(ExportConfig(savedir=str(tmp_path), xpid="breakout", out=tmp_path / "actor.pt2")) == 0
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="breakout", seed=SEED, episodes=EPISODES))
     played = [(episode.episode_return, episode.length) for episode in evaluation.episodes]
     assert play_breakout(tmp_path) == played
     assert max(length for _, length in played) < LIMIT
@@ -88,8 +88,8 @@ def test_breakout_needs_only_the_file_and_its_description(tmp_path: Path, kwargs
 def test_the_example_of_the_guide_plays_what_eval_plays(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n((?:(?!```).)*AtariVectorEnv.*?)```", GUIDE.read_text(), re.DOTALL)
     write_run(tmp_path / "breakout", "BreakoutNoFrameskip-v4", ModelConfig(model="mlp", hidden_sizes=(48,)))
-    assert run(ExportConfig(savedir=tmp_path, xpid="breakout", out=tmp_path / "breakout.pt2")) == 0
-    evaluation = evaluate(EvalConfig(savedir=tmp_path, xpid="breakout", seed=5, episodes=2))
+    assert run(ExportConfig(savedir=str(tmp_path), xpid="breakout", out=tmp_path / "breakout.pt2")) == 0
+    evaluation = evaluate(EvalConfig(savedir=str(tmp_path), xpid="breakout", seed=5, episodes=2))
     (tmp_path / "example.py").write_text(example)
     words = [sys.executable, "-m", "example"]
     played = warm_start.run(words, cwd=tmp_path, env=os.environ, timeout=300)  # a process without KubeBeast's modules
@@ -98,7 +98,7 @@ def test_the_example_of_the_guide_plays_what_eval_plays(tmp_path: Path) -> None:
 
 
 def described(folder: Path) -> dict[str, Any]:
-    description = describe(load_trained(CheckpointConfig(savedir=folder.parent, xpid=folder.name)))
+    description = describe(load_trained(CheckpointConfig(savedir=str(folder.parent), xpid=folder.name)))
     copy: dict[str, Any] = json.loads(json.dumps(description))
     return copy
 

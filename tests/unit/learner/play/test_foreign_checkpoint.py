@@ -89,7 +89,7 @@ def test_code_that_a_file_names_is_not_imported_without_the_users_word(
 @pytest.mark.parametrize("checkpoint", list(SETTINGS), indirect=True)
 def test_a_file_that_is_trusted_and_a_run_that_is_named_are_played(checkpoint: Path) -> None:
     assert evaluate(EvalConfig(checkpoint=checkpoint, trust_checkpoint=True, episodes=1)).episodes
-    assert evaluate(EvalConfig(savedir=checkpoint.parents[1], xpid="run", episodes=1)).episodes
+    assert evaluate(EvalConfig(savedir=str(checkpoint.parents[1]), xpid="run", episodes=1)).episodes
 
 
 @pytest.mark.parametrize("checkpoint", ["env"], indirect=True)

@@ -44,15 +44,15 @@ def spoil(folder: Path, name: str, value: float) -> None:
 
 
 def evaluate_it(folder: Path) -> int:
-    return evaluate.run(EvalConfig(savedir=folder.parent, xpid=folder.name, episodes=1))
+    return evaluate.run(EvalConfig(savedir=str(folder.parent), xpid=folder.name, episodes=1))
 
 
 def render_it(folder: Path) -> int:
-    return render.run(RenderConfig(savedir=folder.parent, xpid=folder.name, out=folder / "video.gif"))
+    return render.run(RenderConfig(savedir=str(folder.parent), xpid=folder.name, out=folder / "video.gif"))
 
 
 def export_it(folder: Path) -> int:
-    return export.run(ExportConfig(savedir=folder.parent, xpid=folder.name, out=folder / "model.pt2"))
+    return export.run(ExportConfig(savedir=str(folder.parent), xpid=folder.name, out=folder / "model.pt2"))
 
 
 @pytest.mark.parametrize("command", [evaluate_it, render_it, export_it])
@@ -98,7 +98,7 @@ def test_an_observation_too_large_for_the_weights_ends_the_evaluation_in_words(
 
 def test_an_observation_too_large_for_the_weights_is_cut_off_where_it_is_normalised(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", "FarAway-v0", MODEL)
-    evaluation = evaluate.evaluate(EvalConfig(savedir=tmp_path, xpid=folder.name, episodes=1, max_episode_steps=5))
+    evaluation = evaluate.evaluate(EvalConfig(savedir=str(tmp_path), xpid=folder.name, episodes=1, max_episode_steps=5))
     assert evaluation.episodes[0].cut_off
 
 

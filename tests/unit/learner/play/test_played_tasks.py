@@ -32,7 +32,7 @@ def trained(tmp_path: Path) -> TrainedModel:
         settings=LearnerConfig(tasks=shares),
         task_configs={"CartPole-v0": EnvConfig(preset="none"), "CartPole-v1": LIMITED},
     )
-    return load_trained(CheckpointConfig(savedir=tmp_path, xpid="run"))
+    return load_trained(CheckpointConfig(savedir=str(tmp_path), xpid="run"))
 
 
 def test_the_task_that_the_run_began_with_is_played_where_none_is_named(trained: TrainedModel) -> None:

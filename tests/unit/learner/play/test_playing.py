@@ -10,6 +10,7 @@ import torch
 
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import EnvironmentFailure, StepRows
+from kubebeast_envserver.rows.rows import WithoutOptions
 from kubebeast_learner.config import ModelConfig
 from kubebeast_learner.models import Model, ModelInputs, make_model
 from kubebeast_learner.play.playing import PlayedEpisode, play
@@ -24,7 +25,7 @@ def untrained(use_lstm: bool = False, action: Leaf = ACTION) -> Model:
     return make_model([OBSERVATION], [action], config)
 
 
-class CountdownEnv:
+class CountdownEnv(WithoutOptions):
     """Environment i plays one episode of `lengths[i]` decisions, reward 2.5 each, then others of one decision.
 
     Records its actions.

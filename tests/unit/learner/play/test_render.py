@@ -43,7 +43,7 @@ def savedir(tmp_path: Path) -> Path:
 
 def test_an_mp4_holds_every_moment_at_the_environments_speed(savedir: Path) -> None:
     out = savedir / "videos" / "mock.mp4"
-    text = render(RenderConfig(savedir=savedir, xpid="mock", out=out, max_episode_steps=40))
+    text = render(RenderConfig(savedir=str(savedir), xpid="mock", out=out, max_episode_steps=40))
     fps, frames = decode(out)
     assert fps == 30
     assert frames.shape == (41, 168, 168, 3)  # the reset and 40 steps
@@ -52,7 +52,7 @@ def test_an_mp4_holds_every_moment_at_the_environments_speed(savedir: Path) -> N
 
 def test_a_gif_shows_the_episodes_one_after_the_other(savedir: Path) -> None:
     out = savedir / "catch.gif"
-    render(RenderConfig(savedir=savedir, xpid="catch", out=out, episodes=3, fps=5))
+    render(RenderConfig(savedir=str(savedir), xpid="catch", out=out, episodes=3, fps=5))
     with Image.open(out) as film:
         assert film.n_frames == 3 * 10  # type: ignore[attr-defined]
         assert film.size == (160, 320)
@@ -67,7 +67,7 @@ def test_a_gif_shows_the_episodes_one_after_the_other(savedir: Path) -> None:
 
 
 def test_the_shown_episodes_are_those_that_eval_plays(savedir: Path) -> None:
-    choice: dict[str, Any] = {"savedir": savedir, "xpid": "catch", "episodes": 6, "seed": 3}
+    choice: dict[str, Any] = {"savedir": str(savedir), "xpid": "catch", "episodes": 6, "seed": 3}
     text = render(RenderConfig(**choice, out=savedir / "catch.gif"))
     returns = [episode.episode_return for episode in evaluate(EvalConfig(**choice)).episodes]
     assert len(set(returns)) == 2
@@ -76,13 +76,13 @@ def test_the_shown_episodes_are_those_that_eval_plays(savedir: Path) -> None:
 
 def test_the_shown_environment_is_made_as_it_was_in_training(savedir: Path) -> None:
     write_run(savedir / "short", "CartPole-v1", ModelConfig(model="mlp"), kwargs={"max_episode_steps": 5})
-    assert ": 6 frames," in render(RenderConfig(savedir=savedir, xpid="short", out=savedir / "a.gif"))
-    text = render(RenderConfig(savedir=savedir, xpid="short", out=savedir / "a.gif", env_kwargs="{}"))
+    assert ": 6 frames," in render(RenderConfig(savedir=str(savedir), xpid="short", out=savedir / "a.gif"))
+    text = render(RenderConfig(savedir=str(savedir), xpid="short", out=savedir / "a.gif", env_kwargs="{}"))
     assert 'trained on CartPole-v1 with preset none, kwargs {"max_episode_steps": 5}' in text
 
 
 def test_the_command_prints_what_it_wrote(savedir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(RenderConfig(savedir=savedir, xpid="catch", out=savedir / "a.gif")) == 0
+    assert run(RenderConfig(savedir=str(savedir), xpid="catch", out=savedir / "a.gif")) == 0
     assert capsys.readouterr().out.startswith(f"{savedir / 'a.gif'}: 10 frames, 1.2 s")
 
 
@@ -92,7 +92,7 @@ def test_the_film_lies_where_the_command_was_given_whatever_folder_an_environmen
     (savedir / "elsewhere").mkdir()
     monkeypatch.chdir(savedir)
     monkeypatch.setattr(Catch, "close", lambda self: os.chdir(savedir / "elsewhere"))
-    assert render(RenderConfig(savedir=savedir, xpid="catch", out=Path("a.gif"))).startswith("a.gif: ")
+    assert render(RenderConfig(savedir=str(savedir), xpid="catch", out=Path("a.gif"))).startswith("a.gif: ")
     assert (savedir / "a.gif").exists()
 
 
@@ -109,7 +109,7 @@ def test_an_environment_that_fails_leaves_no_file(
         return draw(self)
 
     monkeypatch.setattr(ObservationFrames, "render", fail_at_the_third)
-    assert run(RenderConfig(savedir=savedir, xpid="mock", out=savedir / name)) == 1
+    assert run(RenderConfig(savedir=str(savedir), xpid="mock", out=savedir / name)) == 1
     assert "the screen broke" in capsys.readouterr().err
     assert not (savedir / name).exists()
 
@@ -117,13 +117,13 @@ def test_an_environment_that_fails_leaves_no_file(
 def test_mp4_without_ffmpeg_says_what_to_install(savedir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(ConfigError, match="mp4 needs pip install imageio-ffmpeg"):
-        render(RenderConfig(savedir=savedir, xpid="catch", out=savedir / "a.mp4"))
+        render(RenderConfig(savedir=str(savedir), xpid="catch", out=savedir / "a.mp4"))
 
 
 def test_a_place_that_cannot_be_written_is_named(savedir: Path) -> None:
     (savedir / "file").touch()
     with pytest.raises(ConfigError, match=r"out = .*file/a\.gif"):
-        render(RenderConfig(savedir=savedir, xpid="catch", out=savedir / "file" / "a.gif"))
+        render(RenderConfig(savedir=str(savedir), xpid="catch", out=savedir / "file" / "a.gif"))
 
 
 @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ def test_an_environment_that_never_draws_is_named(savedir: Path, monkeypatch: py
     monkeypatch.setattr(Catch, "render", lambda _: None)
     out = savedir / "catch.mp4"
     with pytest.raises(EnvironmentFailure, match="returned nothing to show in all episodes"):
-        render(RenderConfig(savedir=savedir, xpid="catch", out=out))
+        render(RenderConfig(savedir=str(savedir), xpid="catch", out=out))
     assert not out.exists()

@@ -38,7 +38,7 @@ def test_an_exported_actor_takes_a_step_of_any_number_of_environments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_run(tmp_path / "catch", CATCH, ModelConfig(model="mlp"))
-    assert run(ExportConfig(savedir=tmp_path, xpid="catch", out=tmp_path / "pong.pt2")) == 0
+    assert run(ExportConfig(savedir=str(tmp_path), xpid="catch", out=tmp_path / "pong.pt2")) == 0
     monkeypatch.chdir(tmp_path)
     B = 3
     names: dict[str, Any] = {

@@ -22,9 +22,9 @@ def with_other(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float]], None]
     return set_other
 
 
-BATCH_OF_30 = [1.0, 30.0, 20.0, 0.0, 0.0]
-NOTHING = [0.0, 0.0, 0.0, 0.0, 0.0]
-STOP = [0.0, 0.0, 0.0, 1.0, 0.0]
+BATCH_OF_30 = [1.0, 30.0, 20.0, 0.0, 0.0, 0.0]
+NOTHING = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+STOP = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def test_shares_add_up_to_the_global_batch(with_other: Callable[[list[float]], None]) -> None:
@@ -80,3 +80,15 @@ def test_a_stop_request_of_one_rank_is_the_last_turn_of_all(with_other: Callable
 
     assert mine.agree(has_batch=False).is_last
     assert mine.must_join(has_batch=False, stop=True)
+
+
+def test_a_notice_of_one_rank_is_known_to_all_and_costs_no_rank_its_patience(
+    with_other: Callable[[list[float]], None],
+) -> None:
+    mine = Turns(2, PATIENCE_S, Clock())
+    with_other([*BATCH_OF_30[:5], 2.0])
+
+    assert mine.must_join(has_batch=False, stop=False, notice=True)
+    assert mine.agree(has_batch=False, num_notices=1).num_notices == 3
+    mine.begin_wait()
+    assert (mine.num_empty, mine.is_starving) == (0, False)

@@ -110,7 +110,7 @@ def test_a_class_that_is_no_callback_is_refused(name: str, reason: str) -> None:
     ("settings", "reason"),
     [
         ({"callback": ("nomodule",)}, "callback = 'nomodule': must be module:Class"),
-        ({"callback_options": '{"a:B": {}}'}, "callback_options = 'a:B': callback names no such class"),
+        ({"callback_options": '{"a:B": {}}'}, "callback_options = 'a:B': callback does not name it"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], reason: str) -> None:

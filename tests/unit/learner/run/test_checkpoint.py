@@ -4,7 +4,9 @@ import errno
 import io
 import logging
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +75,17 @@ class MemoryStorage:
         return [StoredFile(name, len(content), 0, str(id(content))) for name, content in self.contents.items()]
 
     def open(self, name: str) -> io.BufferedIOBase:
+        if name not in self.contents:
+            raise FileNotFoundError(name)
         return io.BytesIO(self.contents[name])
 
-    def write(self, name: str, content: bytes | memoryview) -> None:
-        self.contents[name] = bytes(content)
+    @contextmanager
+    def create(self, name: str) -> Iterator[io.FileIO]:
+        with tempfile.TemporaryFile(buffering=0) as file:
+            assert isinstance(file, io.FileIO)
+            yield file
+            file.seek(0)
+            self.contents[name] = file.readall()
 
     def delete(self, name: str) -> None:
         self.contents.pop(name, None)

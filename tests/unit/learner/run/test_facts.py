@@ -4,7 +4,7 @@ import json
 
 from kubebeast_common.cli.settings import as_settings
 from kubebeast_learner.config import LearnerConfig, MonoConfig
-from kubebeast_learner.config.recipe_choice import RecipeChoice
+from kubebeast_learner.config.recipes import RecipeChoice
 from kubebeast_learner.run.facts import describe_run
 
 

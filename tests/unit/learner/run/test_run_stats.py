@@ -1,5 +1,6 @@
 """The statistics of a run follow from its events."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ class Episode:
     length: int = 10
     env_id: str = "Pong"
     info: Sequence[float] = ()
+    options: str = ""
 
 
 def pool(**values: int) -> Mapping[str, int]:
@@ -191,6 +193,20 @@ def test_every_task_has_the_same_weight_in_the_mean_return(stats: RunStats) -> N
     stats.add_episodes([Episode(1.0)] * 500 + [Episode(300.0, env_id="Breakout")])
     assert stats.snapshot(pool()).mean_episode_return == 150.5
     assert stats.mean_of_last(20) == {"Pong": 1.0, "Breakout": 300.0}
+
+
+def test_the_score_of_a_training_is_the_mean_over_all_tasks_once_each_has_one(stats: RunStats) -> None:
+    assert stats.training_score() is None
+    stats.add_episodes([Episode(-math.inf), Episode(7.0)])
+    assert stats.training_score() == -math.inf, "which is no score"
+    several = RunStats(total_steps=1000, tasks=("Pong", "Qbert"))
+    several.add_episodes([Episode(300.0, env_id="Qbert")] * 20)
+    assert several.training_score() is None, "Pong would lower it later"
+    several.add_episodes([Episode(-20.0)])
+    assert several.training_score() == 140.0
+    resumed = RunStats(total_steps=1000, tasks=("Pong", "Qbert"))
+    resumed.load_state_dict(several.state_dict(), 10, "Pong")
+    assert resumed.training_score() == 140.0
 
 
 def test_new_episodes_are_taken_once_as_a_summary_and_a_bounded_list(stats: RunStats) -> None:

@@ -11,6 +11,7 @@ class Episode(NamedTuple):
     episode_return: float
     length: int = 1
     info: Sequence[float] = ()
+    options: str = ""
 
 
 def test_each_task_has_its_own_mean() -> None:

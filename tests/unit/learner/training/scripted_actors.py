@@ -28,6 +28,7 @@ class ScriptedActors:
     profile_window: Window | None = None
     is_environment_named = True
     is_repeatable = False
+    ended = ""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.calls: list[str] = []

@@ -11,8 +11,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import ModelConfig, MonoConfig, ReplayConfig
-from kubebeast_learner.config.recipe_choice import RecipeChoice
-from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, is_left_to_kind, recipe_named
+from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, RecipeChoice, is_left_to_kind, recipe_named
 from kubebeast_learner.models import make_model
 from kubebeast_learner.training.deciding import decide, keep_decided, recipe_for, undecided
 

@@ -42,7 +42,6 @@ def test_a_checkpoint_takes_as_long_as_its_disk_does() -> None:
         clock.now += 10 * LATER_UPDATE_S
         assert monitor.problem() == ""
     assert monitor.problem() == ""
-    assert monitor.checkpoint_seconds.sum == 10 * LATER_UPDATE_S
     clock.now += LATER_UPDATE_S + 1
     assert monitor.problem() == "no progress of the training loop for 121 s"
 
@@ -55,11 +54,11 @@ def test_a_disk_that_hangs_is_a_problem_in_the_end() -> None:
         assert monitor.problem() == "no progress of the training loop for 3601 s"
 
 
-def test_a_checkpoint_that_fails_is_not_counted_as_one() -> None:
+def test_a_checkpoint_that_fails_is_no_problem_of_the_loop() -> None:
     monitor = Monitor(Clock())
     with pytest.raises(OSError, match="full"), monitor.saving():
         raise OSError("full")
-    assert sum(monitor.checkpoint_seconds.counts) == 0 and monitor.problem() == ""
+    assert monitor.problem() == ""
 
 
 def test_later_ones_may_not() -> None:

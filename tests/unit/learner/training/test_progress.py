@@ -46,6 +46,7 @@ START = Snapshot(
     checkpoint_time_s=None,
     checkpoint_bytes=None,
     checkpoint_failures=0,
+    node_notices=0,
 )
 RUNNING = replace(
     START,

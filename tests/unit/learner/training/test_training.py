@@ -63,7 +63,7 @@ def train(
 
     monkeypatch.setattr(CheckpointStore, "save", save_and_tell)
     config = TrainingConfig(
-        run=RunConfig(xpid="run", savedir=folder, total_steps=total_steps, device="cpu", compile="off"),
+        run=RunConfig(xpid="run", savedir=str(folder), total_steps=total_steps, device="cpu", compile="off"),
         rollout=RolloutConfig(unroll_length=5, batch_size=4),
         model=ModelConfig(model="mlp"),
     )

@@ -23,6 +23,7 @@ from kubebeast_envserver.rows.running_statistics import Statistics, statistics_o
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.mono.blocks import BlockLayout, write_row
 from kubebeast_learner.actors.mono.isolated_env import isolated
+from kubebeast_learner.actors.mono.level_queue import LevelQueue
 from kubebeast_learner.actors.mono.own_process import begin
 from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.algorithm.rollout import Rollout
@@ -66,6 +67,8 @@ class ActorTask:
     """True for the first of the actor processes."""
     statistics: tuple[tuple[Statistics, ...], ...] = ()
     """For each group, statistics of its environments' wrappers to continue from; empty if there are none."""
+    levels: tuple[str, ...] = ()
+    """Levels of LevelSupply.begin, for the only group; empty without a curriculum."""
 
 
 class BlockOrder(NamedTuple):
@@ -75,6 +78,8 @@ class BlockOrder(NamedTuple):
     """Blocks are numbered by group; each group has the same number of them."""
     version: int | None
     """Version of the weights that act; None: at every step the newest."""
+    levels: tuple[str, ...] = ()
+    """Further levels of episodes."""
 
 
 class FilledBlock(NamedTuple):
@@ -85,6 +90,8 @@ class FilledBlock(NamedTuple):
     """Whole games that ended meanwhile."""
     statistics: tuple[Statistics, ...] = ()
     """Statistics of the wrappers of all environments of the group together."""
+    level_counts: tuple[int, int] = (0, 0)
+    """LevelQueue.take_counts of the block."""
 
 
 class LogLine(NamedTuple):
@@ -147,6 +154,8 @@ class Actor:
         """True after an action has had a consequence."""
         self._env_id = task.config.actors.env
         self._env = WatchedEnv(env, task.status)
+        self.levels = LevelQueue(self._env, task.levels)
+        """Levels of the episodes; none without a curriculum."""
         self._info = InfoNumbers(task.config.run.log_info)
         self._weights = task.weights
         self._generator = torch.Generator().manual_seed(task.seeds[group].sampling)
@@ -177,9 +186,10 @@ class Actor:
                 block.valid[t] &= torch.from_numpy(~self._rows.interrupted)
             self.has_played = self.has_played or bool(block.valid[t].any())
             episodes += [
-                Episode(self._env_id, episode_return, length, self._info.read(self._rows, env))
+                Episode(self._env_id, episode_return, length, self._info.read(self._rows, env), self.levels.of(env))
                 for env, episode_return, length in self._rows.episodes
             ]
+            self.levels.note(self._rows)
         return episodes
 
     def statistics(self) -> tuple[Statistics, ...]:
@@ -231,8 +241,9 @@ def _serve(actors: list[Actor], blocks: list[Rollout], learner: Connection) -> N
     order: BlockOrder | None
     while (order := learner.recv()) is not None:
         actor = actors[order.number // blocks_per_group]
+        actor.levels.add(order.levels)
         episodes = actor.fill(blocks[order.number], order.version)
-        learner.send(FilledBlock(order.number, episodes, actor.statistics()))
+        learner.send(FilledBlock(order.number, episodes, actor.statistics(), actor.levels.take_counts()))
     for actor in actors:
         actor.close()
 

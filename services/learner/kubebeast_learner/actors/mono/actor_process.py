@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
@@ -14,6 +15,7 @@ from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
 from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, BlockOrder, FilledBlock, LogLine, run_actor
+from kubebeast_learner.actors.mono.level_queue import LevelSupply
 from kubebeast_learner.algorithm.rollout import Rollout
 
 logger = logging.getLogger(__name__)
@@ -26,10 +28,17 @@ DEATH_GRACE_S = 1.0
 class ActorProcess:
     """The owner of the process, its pipe and its blocks. A block is either with the actor or with the learner."""
 
-    def __init__(self, index: int, make_task: Callable[[int, StreamStatus], ActorTask], env_timeout_s: float) -> None:
+    def __init__(
+        self,
+        index: int,
+        make_task: Callable[[int, StreamStatus], ActorTask],
+        env_timeout_s: float,
+        draw_levels: Callable[[int], Sequence[str]] | None = None,
+    ) -> None:
         """make_task: returns the task for the n-th start, with the same memory and layout every time.
 
-        env_timeout_s: the longest that its environments may compute at a time.
+        env_timeout_s: the longest that its environments may compute at a time. draw_levels: chooses the levels of
+        episodes; None without a curriculum.
         """
         self.index = index
         self._make_task = make_task
@@ -45,6 +54,7 @@ class ActorProcess:
         task = make_task(0, self._status)
         self.num_envs = task.num_envs * len(task.seeds)
         self.blocks: Sequence[Rollout] = task.layout.blocks_in(task.memory, task.num_envs)
+        self._levels = None if draw_levels is None else LevelSupply(draw_levels, self.num_envs)
         self._ordered: dict[int, BlockOrder] = {}
         """Orders by block that the actor has not filled yet; other blocks are with the learner."""
 
@@ -60,6 +70,8 @@ class ActorProcess:
         self._status.forget_process()
         self._hang_watch.forget()
         task = self._make_task(self._retries.num_failures, self._status)
+        if self._levels is not None:
+            task = replace(task, levels=self._levels.begin())
         process = context.Process(target=run_actor, args=(task, theirs), name=f"actor-{self.index}", daemon=True)
         with self._family.starting():
             process.start()
@@ -83,12 +95,15 @@ class ActorProcess:
             self._close()
             return None
         del self._ordered[message.number]
+        if self._levels is not None:
+            self._levels.note(*message.level_counts)
         self._retries.note_success()
         return message
 
     def order(self, number: int, version: int | None = None) -> None:
         """Gives the actor a block, to be filled after those ordered before. version: see BlockOrder."""
-        self._ordered[number] = BlockOrder(number, version)
+        levels = () if self._levels is None else self._levels.refill()
+        self._ordered[number] = BlockOrder(number, version, levels)
         self._send(self._ordered[number])
 
     def check(self) -> bool:

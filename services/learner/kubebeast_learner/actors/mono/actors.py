@@ -6,6 +6,7 @@ import multiprocessing.connection
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from kubebeast_learner.actors.mono.actor import ActorTask, Seeds
 from kubebeast_learner.actors.mono.actor_process import STOP_GRACE_S, ActorProcess
 from kubebeast_learner.actors.mono.blocks import BlockLayout, copy_columns, require_memory
 from kubebeast_learner.actors.mono.feed import Feed, Filled, FreeFeed, LagFeed
+from kubebeast_learner.actors.mono.origins import Origin, Origins, as_tensor
 from kubebeast_learner.actors.mono.parts import (
     Part,
     make_schedule,
@@ -34,6 +36,7 @@ from kubebeast_learner.actors.mono.shared_weights import SharedWeights
 from kubebeast_learner.actors.mono.spec_process import SpecError, SpecProcess
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import MonoConfig
+from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.trace import Window, merge_traces
 from kubebeast_learner.run.task_returns import Episode
@@ -44,13 +47,22 @@ logger = logging.getLogger(__name__)
 class MonoActors:
     """Actor processes -> blocks -> batches. Implements base.Actors. A context manager, which stops them at its end."""
 
-    def __init__(self, config: MonoConfig, folder: Path, statistics: Sequence[Mapping[str, Any]] = ()) -> None:
-        """folder: folder of the run, for the processes' output. statistics: env_statistics to continue from."""
+    def __init__(
+        self,
+        config: MonoConfig,
+        folder: Path,
+        statistics: Sequence[Mapping[str, Any]] = (),
+        levels: Levels | None = None,
+    ) -> None:
+        """folder: folder of the run, for the processes' output. statistics: env_statistics to continue from. levels:
+        those of the episodes.
+        """
         self.profile_window: Window | None = (
             multiprocessing.get_context("spawn").Event() if config.run.profile else None
         )
         self._config = config
         self._folder = folder
+        self._draw_levels = None if levels is None else levels.draw
         self._waits_for_updates = waits_for_updates(config)
         self._fresh_batch_size = config.replay.num_fresh(config.rollout.batch_size)
         self._spec_process: SpecProcess | None = None
@@ -66,10 +78,14 @@ class MonoActors:
         """Newest statistics of each group of environments, by index."""
         self._num_filled = 0
         """Number of columns that the next batch already has."""
+        self._origins = Origins()
+        self._origins_filled: list[Origin] = []
+        """Origins of the columns that the next batch already has."""
         self._episodes: list[Episode] = []
         self._counts = {"restarts": 0, "inference_batches": 0, "inference_rows": 0, "env_interruptions": 0}
 
     is_environment_named = True
+    ended = ""
 
     @property
     def is_repeatable(self) -> bool:
@@ -116,8 +132,9 @@ class MonoActors:
         for index, memory in enumerate(memories):
             self._processes.append(self._make_process(index, memory, version))
         self._feed = FreeFeed(self._processes) if schedule is None else self._lag_feed(schedule)
-        for process in self._processes:
+        for process, part in zip(self._processes, self._parts, strict=True):
             process.start()
+            self._origins.begin_streams(part.groups)
 
     def next_rollout(self, timeout_ms: int) -> Rollout | None:
         deadline = time.monotonic() + timeout_ms / 1000
@@ -133,15 +150,18 @@ class MonoActors:
                 return None
             self._receive(remaining_s)
         self._is_batch_due = True
-        return self._batch
+        origin, self._origins_filled = as_tensor(self._origins_filled), []
+        return replace(self._batch, origin=origin)
 
     def publish(self, version: int) -> None:
         self._weights.publish(self._model, version)
 
     def check(self) -> None:
         """Restarts actor processes that died."""
-        for process in self._processes:
-            self._counts["restarts"] += process.check()
+        for process, part in zip(self._processes, self._parts, strict=True):
+            if process.check():
+                self._counts["restarts"] += 1
+                self._origins.begin_streams(part.groups)
 
     def env_statistics(self) -> Sequence[Mapping[str, Any]]:
         newest = merged(self._statistics.values()) or self._saved_statistics
@@ -213,7 +233,7 @@ class MonoActors:
                 profile_window=self.profile_window,
             )
 
-        return ActorProcess(index, make_task, self._config.actors.env_timeout_s)
+        return ActorProcess(index, make_task, self._config.actors.env_timeout_s, self._draw_levels)
 
     def _seeds(self, group: int, num_starts: int, version: int) -> Seeds:
         seed = self._config.run.seed
@@ -240,9 +260,11 @@ class MonoActors:
             if filled is None:
                 continue
             part = self._parts[process.index]
+            group = part.groups[filled.number // part.blocks_per_group]
             if filled.statistics:
-                self._statistics[part.groups[filled.number // part.blocks_per_group]] = filled.statistics
-            self._ready += self._feed.add(Filled(process, filled.number, filled.episodes))
+                self._statistics[group] = filled.statistics
+            origins = self._origins.next_unroll(group, part.group_size)
+            self._ready += self._feed.add(Filled(process, filled.number, filled.episodes, origins))
             self._counts["inference_batches"] += self._layout.unroll_length
             self._counts["inference_rows"] += self._layout.unroll_length * part.group_size
 
@@ -263,6 +285,7 @@ class MonoActors:
             columns, ready.columns = ready.columns[:room], ready.columns[room:]
             if columns:
                 copy_columns(ready.process.blocks[ready.number], columns, self._batch, self._num_filled)
+                self._origins_filled += [ready.origins[column] for column in columns]
                 self._num_filled += len(columns)
             if not ready.columns:
                 self._ready.popleft()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kubebeast_learner.actors.lag import LagSchedule
 from kubebeast_learner.actors.mono.actor_process import ActorProcess
+from kubebeast_learner.actors.mono.origins import Origin
 from kubebeast_learner.run.task_returns import Episode
 
 
@@ -18,6 +19,8 @@ class Filled:
     number: int
     episodes: list[Episode]
     """Episodes that ended in it."""
+    origins: Sequence[Origin]
+    """Origin of each of its columns."""
     columns: list[int] = field(default_factory=list)
     """Columns still to be taken, in ascending order."""
 

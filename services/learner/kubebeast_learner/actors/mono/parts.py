@@ -68,16 +68,15 @@ def num_busy_processes(config: MonoConfig) -> int:
 
 def waits_for_updates(config: MonoConfig) -> bool:
     """Returns True if all environments wait during updates, as the next batch is played with the new weights."""
-    lag = config.actors.lag
-    return config.rollout.wait_for_updates if lag is None else lag == 0
+    return config.rollout.waits(config.actors.lag)
 
 
 def num_blocks(config: MonoConfig) -> int:
-    """Returns the blocks per process: enough for a batch if environments wait for updates; else enough for num_buffers
-    unrolls, and for a batch while every actor fills one.
+    """Returns the blocks per process: enough for the fresh part of a batch if environments wait for updates; else
+    enough for num_buffers unrolls, and for that part while every actor fills one.
     """
     num_actors = config.actors.num_actors
-    for_batch = -(-config.rollout.batch_size // num_actors)
+    for_batch = -(-config.replay.num_fresh(config.rollout.batch_size) // num_actors)
     if waits_for_updates(config):
         return for_batch
     wanted = config.actors.num_buffers or 2 * num_actors

@@ -13,6 +13,7 @@ from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_envserver.envs.factory import EnvironmentFailure, make_vector_env, num_agents_of, resolve_config
 from kubebeast_envserver.faults.hang_watch import HangWatch, end_process
 from kubebeast_envserver.faults.watched_env import watched
+from kubebeast_envserver.rows.rows import OptionsError
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.mono.own_process import LOG_NAME, begin
 from kubebeast_learner.config import ConfigError, MonoConfig
@@ -100,8 +101,13 @@ def _make(config: MonoConfig, status: StreamStatus, answer: Connection) -> None:
             env_config = resolve_config(env_id, **making)
             num_agents = num_agents_of(env_id, making["env_kwargs"], making["wrappers"])
             env = make_vector_env(env_id, num_agents, statistics=(), **making)
+            if config.curriculum.curriculum:
+                env.set_options({0: {}})
     except ValueError as error:
         answer.send(("unusable", str(error)))
+        return
+    except OptionsError as error:
+        answer.send(("unusable", f"curriculum = {config.curriculum.curriculum!r}: {error}"))
         return
     except EnvironmentFailure as failure:
         answer.send(("failed", str(failure)))

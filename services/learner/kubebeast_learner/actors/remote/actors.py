@@ -17,6 +17,7 @@ from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import InferenceWorker
 from kubebeast_learner.actors.pool_thread import PoolThread
+from kubebeast_learner.actors.remote.level_feed import LevelFeed
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
 from kubebeast_learner.actors.weights import WeightPublisher
@@ -24,6 +25,7 @@ from kubebeast_learner.algorithm.precision import should_compile, should_use_gra
 from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
 from kubebeast_learner.config import ConfigError, FleetTrainingConfig
 from kubebeast_learner.config.pool import expanded
+from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.profiling.trace import Window
@@ -41,6 +43,7 @@ class RemoteActors:
     """Env-servers -> ActorPool -> InferenceWorker -> ActorPool -> rollouts. Implements base.Actors."""
 
     is_repeatable = False
+    ended = ""
 
     def __init__(
         self,
@@ -49,9 +52,11 @@ class RemoteActors:
         fleet: LocalFleet | None,
         *,
         is_environment_named: bool = True,
+        levels: Levels | None = None,
     ) -> None:
         """pool: started, not open. fleet: the env-servers of this machine, if there are any. is_environment_named: True
-        if the pool expects an environment, or a certain one from the first env-server.
+        if the pool expects an environment, or a certain one from the first env-server. levels: those of the episodes,
+        for a pool with episode_options.
         """
         self.is_environment_named = is_environment_named
         self.is_draining = False
@@ -68,6 +73,7 @@ class RemoteActors:
         self._stream_log = StreamLog()
         self._stream_tasks: StreamTasks | None = None
         self._hint = Timer(HINT_INTERVAL_S)
+        self._level_feed = None if levels is None else LevelFeed(pool, levels)
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """Returns the environment of the first env-server; None after the timeout."""
@@ -113,6 +119,8 @@ class RemoteActors:
             )
             for index in range(num_workers)
         ]
+        if self._level_feed is not None:
+            self._level_feed.start()
         open_pool(self._pool, model, single_frames=single_frames)
         for worker in self._workers:
             worker.start()
@@ -127,6 +135,8 @@ class RemoteActors:
             raise ActorsError(str(error)) from error
         for worker in self._workers:
             worker.raise_error()
+        if self._level_feed is not None:
+            self._level_feed.raise_error()
         if batch is not None and self._may_play is not None:
             self._may_play.clear()
         return None if batch is None else rollout_from_native(batch, self._model)
@@ -145,6 +155,8 @@ class RemoteActors:
         self.wait_env_spec(0)  # determined by the first stream that joined
         if self._stream_tasks is not None:
             self._stream_tasks.compare(events)
+        if self._level_feed is not None:
+            self._level_feed.look_at(events)
         if self._pool.stats()["streams"] > 0:
             self._hint = Timer(HINT_INTERVAL_S)
         elif self._hint.is_due():
@@ -187,6 +199,8 @@ class RemoteActors:
     def stop(self) -> None:
         self._stream_log.tell(self._pool.take_stream_events())
         self._stream_log.flush()
+        if self._level_feed is not None:
+            self._level_feed.stop()
         for worker in self._workers:
             worker.stop()
 
@@ -243,6 +257,7 @@ def make_pool(
             opening_env=opening_env,
             task_shares=list(config.tasks.weights.items()),
             log_info=config.run.log_info,
+            episode_options=config.curriculum.curriculum != "",
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),
             tls_ca=expanded(pool.tls_ca),

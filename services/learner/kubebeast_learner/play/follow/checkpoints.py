@@ -3,7 +3,7 @@
 import logging
 
 from kubebeast_runs.checkpoints import SavedCheckpoint, list_checkpoints
-from kubebeast_runs.storage.storage import Storage
+from kubebeast_runs.storage.storage import Files
 
 logger = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ class CheckpointFeed:
     A look lists the run's storage, which the learner changes meanwhile: files appear whole, and old ones vanish.
     """
 
-    def __init__(self, storage: Storage, played_step: int | None) -> None:
+    def __init__(self, storage: Files, played_step: int | None) -> None:
         """`played_step` is that of the last played checkpoint; only later ones are pending. None: all are pending."""
         self._storage = storage
         self._waiting: list[SavedCheckpoint] = []

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from kubebeast_common import log
 from kubebeast_common.http_endpoint import HttpEndpoint
+from kubebeast_common.process.stopping import stop_on_signals
 from kubebeast_common.volume import is_full
 from kubebeast_learner.config import ConfigError, EvalConfig
 from kubebeast_learner.play.follow.follower import POLL_S, Follower
 from kubebeast_learner.play.follow.metrics import FollowMetrics
-from kubebeast_learner.training.stopping import stop_on_signals
-from kubebeast_runs.folder import folder_of
+from kubebeast_runs.bucket.lost import LeaseLostError
+from kubebeast_runs.folder import existing_run, place_of
+from kubebeast_runs.home import files_of, open_home
+from kubebeast_runs.parts import evaluation
 from kubebeast_runs.score_log import ScoreLog
 
 logger = logging.getLogger(__name__)
@@ -29,48 +32,62 @@ def follow(config: EvalConfig) -> int:
     http_address cannot be bound.
     """
     log.configure("info")
-    metrics = FollowMetrics()
+    metrics = FollowMetrics(config.name)
     with stop_on_signals("ending") as stop, _http_endpoint(config.http_address, metrics):
-        folder = _wait_for_run(config, stop, metrics)
-        if folder is None:
-            return stop.exit_status
-        log.note(run_id=folder.name)
-        logger.info("following %s", folder)
         try:
-            scores = _open_scores(folder, stop, metrics)
-            if scores is None:
+            xpid = _wait_for_run(config, stop, metrics)
+            if xpid is None:
                 return stop.exit_status
-            with scores:
-                is_played = Follower(config, folder, scores, stop, metrics).run()
+            log.note(run_id=xpid, evaluator=config.name)
+            logger.info("following %s", place_of(config.savedir, xpid))
+            is_played = _play(config, xpid, stop, metrics)
         except ConfigError as error:
             logger.error("%s", error)
             return EXIT_USAGE
-        except OSError as error:
-            logger.error("%s cannot be followed: %s", folder, error)
+        except (OSError, LeaseLostError) as error:
+            logger.error("%s cannot be followed: %s", place_of(config.savedir, config.xpid), error)
             return EXIT_FAILED
     return stop.exit_status if is_played else EXIT_FAILED
 
 
-def _wait_for_run(config: EvalConfig, stop: threading.Event, metrics: FollowMetrics) -> Path | None:
-    """Returns the run's folder as soon as it exists; None if stopped before."""
+def _wait_for_run(config: EvalConfig, stop: threading.Event, metrics: FollowMetrics) -> str | None:
+    """Returns the name of the run as soon as it exists; None if stopped before. Raises ConfigError and OSError."""
     is_waiting = False
-    while not (folder := folder_of(config.savedir, config.xpid)).is_dir():
+    while (xpid := existing_run(config.savedir, config.xpid)) is None:
         if not is_waiting:
-            logger.info("waiting for the run %s", folder)
+            logger.info("waiting for the run %s", place_of(config.savedir, config.xpid))
         is_waiting = True
         metrics.note_turn()
         if stop.wait(POLL_S):
             return None
-    return folder.resolve()
+    return xpid
 
 
-def _open_scores(folder: Path, stop: threading.Event, metrics: FollowMetrics) -> ScoreLog | None:
-    """Opens the scores, and waits while the volume is full; None if stopped before. Raises ConfigError and OSError."""
+def _play(config: EvalConfig, xpid: str, stop: threading.Event, metrics: FollowMetrics) -> bool:
+    """Plays the checkpoints; returns True if all went well, or if stopped. Raises ConfigError and OSError."""
+    try:
+        home = open_home(config.savedir, xpid, stop, evaluation(config.name))
+    except InterruptedError:
+        return True
+    with home:
+        scores = _open_scores(home.savedir / xpid, config.name, stop, metrics)
+        if scores is None:
+            return True
+        with scores:
+            home.begin(scores.failures)
+            return Follower(config, xpid, files_of(config.savedir, xpid), scores, stop, metrics).run()
+
+
+def _open_scores(folder: Path, evaluator: str, stop: threading.Event, metrics: FollowMetrics) -> ScoreLog | None:
+    """Opens the scores of an evaluator, and waits while the volume is full; None if stopped before.
+
+    Raises ConfigError and OSError.
+    """
     is_waiting = False
     while True:
         metrics.note_turn()
         try:
-            return ScoreLog(folder)
+            return ScoreLog(folder, evaluator)
         except OSError as error:
             if not is_full(error):
                 raise

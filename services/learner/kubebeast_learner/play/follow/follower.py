@@ -4,7 +4,6 @@ import json
 import logging
 import threading
 import time
-from pathlib import Path
 from statistics import fmean
 
 from kubebeast_common.log import fields
@@ -20,9 +19,9 @@ from kubebeast_learner.play.trained_model import make_trained
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.run.checkpoint_file import CheckpointError, load
 from kubebeast_runs.checkpoints import SavedCheckpoint
-from kubebeast_runs.folder import read_meta
+from kubebeast_runs.folder import meta_of
 from kubebeast_runs.score_log import ScoreLog
-from kubebeast_runs.storage.choice import storage_of
+from kubebeast_runs.storage.storage import Files
 
 logger = logging.getLogger(__name__)
 
@@ -38,15 +37,21 @@ class Follower:
     """A player of the checkpoints of a run, one after the other. Not thread-safe."""
 
     def __init__(
-        self, config: EvalConfig, folder: Path, scores: ScoreLog, stop: threading.Event, metrics: FollowMetrics
+        self,
+        config: EvalConfig,
+        xpid: str,
+        files: Files,
+        scores: ScoreLog,
+        stop: threading.Event,
+        metrics: FollowMetrics,
     ) -> None:
+        """xpid: name of the run, of which `files` are the files."""
         self._config = config
-        self._folder = folder
+        self._xpid, self._files = xpid, files
         self._scores = scores
         self._stop = stop
         self._metrics = metrics
-        self._storage = storage_of(folder)
-        self._feed = CheckpointFeed(self._storage, scores.newest_step)
+        self._feed = CheckpointFeed(files, scores.newest_step)
         self._look_due = Timer(POLL_S)
         self._num_deleted = 0
         self._said_stopped = False
@@ -81,8 +86,8 @@ class Follower:
         """Plays and scores one checkpoint; one that cannot be played is logged and counted."""
         started_at, name = time.monotonic(), saved.file.name
         try:
-            state = load(self._storage, name)
-            trained = make_trained(Path(self._storage.place(name)), state, is_own=True, is_trusted=True)
+            state = load(self._files, name)
+            trained = make_trained(self._files.place(name), state, is_own=True, is_trusted=True)
             with output_to_stderr():  # the output of environments is not the result
                 evaluation = evaluate_trained(self._config, trained, self._turn)
         except (CheckpointError, ConfigError, EnvironmentFailure, ModelSpecError) as error:
@@ -105,6 +110,8 @@ class Follower:
             "checkpoints_skipped": skipped,
         }
         facts: dict[str, float | str] = {"saved_at": saved.file.saved_at_ns / 1e9, **_settings(evaluation)}
+        if self._config.name:
+            facts["evaluator"] = self._config.name
         self._scores.add(saved.step, {**score, **counts}, facts)
         self._metrics.note_score(saved.step, score, skipped)
         for note in evaluation.notes:
@@ -121,7 +128,7 @@ class Follower:
             extra=fields(step=saved.step, **score, **counts),
         )
         if self._config.json:
-            print(as_json(evaluation), flush=True)
+            print(as_json(evaluation, self._config.name), flush=True)
 
     def _turn(self) -> None:
         """Runs before every step of the environments. Raises StoppedError if a stop was requested."""
@@ -140,11 +147,11 @@ class Follower:
 
         Raises ConfigError for a run that never writes checkpoints. A run that was stopped or has failed may be resumed.
         """
-        meta, newest = read_meta(self._folder), self._feed.newest_step
+        meta, newest = meta_of(self._files), self._feed.newest_step
         args = meta.get("args")
         settings = args if isinstance(args, dict) else {}
         if newest is None and settings.get("disable_checkpoint") is True:
-            raise ConfigError(f"xpid = {self._folder.name!r}: the run writes no checkpoints, disable_checkpoint is set")
+            raise ConfigError(f"xpid = {self._xpid!r}: the run writes no checkpoints, disable_checkpoint is set")
         total = settings.get("total_steps")
         is_over = newest is not None and isinstance(total, int) and newest >= total
         has_stopped = bool(meta.get("date_end")) and not is_over

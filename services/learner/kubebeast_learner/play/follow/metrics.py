@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
-from kubebeast_common.metrics import COUNTER, GAUGE, Row, TableCollector, Values
+from kubebeast_common.metrics import COUNTER, GAUGE, Labelling, Row, TableCollector, Values
 
 LONGEST_TURN_S = 600.0
 """Longest time between two steps of the environments, or for the load of a checkpoint, in seconds."""
@@ -33,7 +33,7 @@ EVALUATION = (
     Row(
         COUNTER,
         "kubebeast_eval_write_failures",
-        "Failed writes of scores, by file. Rows of eval.csv are kept until they can be written.",
+        "Failed writes of scores, by file. Rows of the table are kept until they can be written.",
         "write_failures",
         ("file",),
     ),
@@ -43,8 +43,9 @@ EVALUATION = (
 class FollowMetrics:
     """Progress of a follower. Written by the playing thread, readable from any."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, evaluator: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        """evaluator: name of this evaluator, a label of its metrics; "" is none."""
+        self._evaluator, self._clock = evaluator, clock
         self._turned_at = clock()
         self._score: Values = {}
         self.newest_step: int | None = None
@@ -86,6 +87,7 @@ class FollowMetrics:
     def registry(self) -> CollectorRegistry:
         """Returns a registry of these metrics and those of the process."""
         registry = CollectorRegistry()
-        registry.register(TableCollector(EVALUATION, self.values))
+        table = TableCollector(EVALUATION, self.values)
+        registry.register(Labelling(table, evaluator=self._evaluator) if self._evaluator else table)
         ProcessCollector(registry=registry)
         return registry

@@ -77,5 +77,5 @@ def test_environments_that_use_gradients_are_evaluated(tmp_path: Path, name: str
     env_id = f"{torch_envs.__name__}:{name}-v0"
     model = ModelConfig(model="mlp", use_lstm=True)
     write_checkpoint(tmp_path / "run", env_id, env.spec_observation, env.spec_action, model)
-    result = evaluate(EvalConfig(savedir=tmp_path, xpid="run", episodes=1))
+    result = evaluate(EvalConfig(savedir=str(tmp_path), xpid="run", episodes=1))
     assert [episode.length for episode in result.episodes] == [5]

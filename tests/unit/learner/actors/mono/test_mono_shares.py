@@ -7,7 +7,7 @@ import pytest
 
 from kubebeast_learner.actors.mono.actors import MonoActors
 from kubebeast_learner.actors.mono.parts import num_blocks, num_busy_processes, parts_of
-from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig, RolloutConfig
+from kubebeast_learner.config import ActorProcessesConfig, ConfigError, MonoConfig, ReplayConfig, RolloutConfig
 
 
 def config(num_actors: int, num_actor_processes: int) -> MonoConfig:
@@ -51,6 +51,13 @@ def test_blocks_hold_a_batch_and_without_a_wait_the_next_one(
     actors = ActorProcessesConfig(num_actors=num_actors, num_buffers=num_buffers)
     rollout = RolloutConfig(batch_size=batch_size, wait_for_updates=waits)
     assert num_blocks(MonoConfig(actors=actors, rollout=rollout)) == expected
+
+
+@pytest.mark.parametrize(("waits", "expected"), [(False, 2), (True, 1)])
+def test_blocks_do_not_count_replayed_unrolls(waits: bool, expected: int) -> None:
+    rollout = RolloutConfig(batch_size=64, wait_for_updates=waits)
+    actors, replay = ActorProcessesConfig(num_actors=16), ReplayConfig(replay_share=0.75, replay_capacity=128)
+    assert num_blocks(MonoConfig(actors=actors, replay=replay, rollout=rollout)) == expected
 
 
 @pytest.mark.parametrize(("waits", "lag", "expected"), [(False, None, 3), (True, None, 0), (False, 0, 0), (True, 1, 3)])

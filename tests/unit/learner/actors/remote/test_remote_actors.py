@@ -18,7 +18,7 @@ from kubebeast_common.spec.leaves import Leaf
 from kubebeast_learner.actors.pool_thread import InferenceError
 from kubebeast_learner.actors.remote import actors as remote_actors
 from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
-from kubebeast_learner.config import LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig
+from kubebeast_learner.config import CurriculumConfig, LearnerConfig, PoolConfig, ReplayConfig, RolloutConfig, RunConfig
 from tests.unit.common.pool.test_stream_log import Event
 from tests.unit.learner.algorithm.learning_data import VECTOR, make_mlp
 from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, PATIENCE_MS, SPEC, Client, next_batch
@@ -50,6 +50,7 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
         run=RunConfig(xpid="pong", log_info=("success",)),
         rollout=RolloutConfig(unroll_length=8, batch_size=10),
         replay=ReplayConfig(replay_share=0.3),
+        curriculum=CurriculumConfig(curriculum="uniform", levels="[{}]"),
         pool=pool,
     )
     assert cast("Any", make_pool(config, "host:1")) == {
@@ -77,6 +78,7 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
         "token_file": str(Path.home() / "tokens"),
         "opening_env": "",
         "task_shares": [],
+        "episode_options": True,
     }
 
 

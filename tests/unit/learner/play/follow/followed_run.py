@@ -15,6 +15,7 @@ from kubebeast_runs.log import RunLog
 from kubebeast_runs.log_table import LogTable
 from kubebeast_runs.score_log import ScoreLog
 from kubebeast_runs.scores import read_scores
+from kubebeast_runs.storage.local import LocalStorage
 
 TOTAL = 100
 CONFIG = EvalConfig(follow=True, episodes=2, max_episode_steps=20)
@@ -63,12 +64,14 @@ class FollowedRun:
 
     def follow(self, *deeds: Callable[[], object], config: EvalConfig = CONFIG) -> bool:
         """Runs a follower through all deeds or to the end of the run."""
-        with ScoreLog(self.folder) as scores:
-            return Follower(config, self.folder, scores, Script(*deeds), self.metrics).run()
+        with ScoreLog(self.folder, config.name) as scores:
+            return Follower(
+                config, self.folder.name, LocalStorage(self.folder), scores, Script(*deeds), self.metrics
+            ).run()
 
     @property
     def scores(self) -> LogTable:
-        return read_scores(self.folder)
+        return read_scores(LocalStorage(self.folder))
 
     @property
     def played(self) -> list[int]:

@@ -23,6 +23,16 @@ def test_metrics_tell_the_newest_score_and_how_far_behind_it_is(run: FollowedRun
     assert {name for row in EVALUATION for name in sample_names(row)} <= exported
 
 
+def test_metrics_of_an_evaluator_with_a_name_carry_it() -> None:
+    def labels(evaluator: str) -> set[str | None]:
+        families = FollowMetrics(evaluator).registry().collect()
+        samples = [sample for family in families for sample in family.samples if "_eval_" in sample.name]
+        return {sample.labels.get("evaluator") for sample in samples}
+
+    assert labels("greedy") == {"greedy"}
+    assert labels("") == {None}
+
+
 def test_an_environment_that_hangs_is_a_problem() -> None:
     now = 0.0
     metrics = FollowMetrics(clock=lambda: now)
@@ -39,6 +49,10 @@ def test_an_environment_that_hangs_is_a_problem() -> None:
         ({"follow": True, "checkpoint": Path("a.pt")}, "checkpoint = 'a.pt': is one file, follow plays all of the run"),
         ({"follow": True, "xpid": "../run"}, "xpid = '../run': must be a plain name"),
         ({"follow": True, "xpid": ""}, "xpid = '': must be a plain name"),
+        ({"follow": True, "name": "a.b"}, "name = 'a.b': must have 1 to 63 letters, digits, - and _"),
+        ({"name": "a"}, "name = 'a': names an evaluator, which needs follow"),
+        ({"follow": True, "best": True}, "best = True: is one checkpoint, follow plays all of the run xpid"),
+        ({"best": True, "checkpoint": Path("a.pt")}, "best = True: checkpoint names a file already"),
         ({"follow": True, "http_address": "9090"}, 'http_address = .9090.: must be "host:port"'),
     ],
 )

@@ -13,7 +13,8 @@ from kubebeast_learner.config import ConfigError
 from kubebeast_learner.play.follow.follower import Follower
 from kubebeast_learner.run.checkpoint_file import load
 from kubebeast_runs.score_log import ScoreLog
-from kubebeast_runs.scores import NAME
+from kubebeast_runs.scores import evaluators_in, read_scores
+from kubebeast_runs.storage.local import LocalStorage
 from kubebeast_runs.storage.storage import Storage
 from tests.unit.learner.play.follow.followed_run import CONFIG, TOTAL, FollowedRun, Script
 
@@ -27,7 +28,7 @@ def test_every_checkpoint_is_scored_until_the_run_is_over(run: FollowedRun) -> N
     assert all(low <= mean <= high for low, mean, high in returns)
     assert columns["mean_length"] == columns["mean_return"], "CartPole gives 1 a step"
     assert run.outcomes() == {"played": 2, "skipped": 0, "failed": 0}
-    assert "CartPole-v1,none,{},[],0,greedy,1" in (run.folder / NAME).read_text()
+    assert "CartPole-v1,none,{},[],0,greedy,1" in (run.folder / "eval.csv").read_text()
 
 
 def test_tensorboard_has_the_scores(run: FollowedRun) -> None:
@@ -59,7 +60,7 @@ def test_a_resumed_follower_plays_none_twice(run: FollowedRun) -> None:
     assert run.follow()
     assert run.follow(), "there is nothing left to play"
     assert run.played == [20, 30, TOTAL]
-    assert (run.folder / NAME).read_text().count("#") == 1, "it goes on in the same table"
+    assert (run.folder / "eval.csv").read_text().count("#") == 1, "it goes on in the same table"
 
 
 def test_a_damaged_checkpoint_is_reported_and_the_one_before_is_played(
@@ -135,7 +136,7 @@ def test_a_stop_ends_it_in_the_middle_of_an_episode(run: FollowedRun, monkeypatc
     run.save(10)
     script = Script()
     with ScoreLog(run.folder) as scores:
-        one = Follower(CONFIG, run.folder, scores, script, run.metrics)
+        one = Follower(CONFIG, run.folder.name, LocalStorage(run.folder), scores, script, run.metrics)
         monkeypatch.setattr(run.metrics, "note_turn", script.set)
         assert one.run()
     assert run.played == []
@@ -165,3 +166,17 @@ def test_json_is_a_line_a_checkpoint(run: FollowedRun, capfd: pytest.CaptureFixt
     results = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [result["step"] for result in results] == [10, 20]
     assert [result["mean_return"] for result in results] == run.scores.columns["mean_return"].tolist()
+
+
+def test_evaluators_with_names_have_scores_of_their_own(run: FollowedRun, capfd: pytest.CaptureFixture[str]) -> None:
+    run.save(10)
+    run.follow()
+    files, sampling = LocalStorage(run.folder), replace(CONFIG, name="sampling", mode="sample", seed=3, json=True)
+    run.follow(lambda: run.save(20), config=sampling)
+    run.follow(config=sampling)
+    assert run.played == [10] and list(read_scores(files, "sampling").steps) == [10, 20]
+    assert evaluators_in(files) == ["", "sampling"]
+    header, *rows = (run.folder / "eval-sampling.csv").read_text().splitlines()
+    assert header.endswith(",evaluator") and all(row.endswith(",sample,3,sampling") for row in rows)
+    assert "evaluator" not in (run.folder / "eval.csv").read_text(), "the file of the one without a name is as before"
+    assert [json.loads(line)["evaluator"] for line in capfd.readouterr().out.splitlines()] == ["sampling"] * 2

@@ -1,0 +1,81 @@
+"""Levels of an actor process: both ends of the queue from the learner's curriculum to the environments."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from kubebeast_common.spec.episode_options import from_text
+from kubebeast_envserver.rows.rows import HostedEnv, StepRows
+
+
+class LevelSupply:
+    """The learner's end: levels that go to the process with its orders. Not thread-safe."""
+
+    def __init__(self, draw: Callable[[int], Sequence[str]], num_envs: int) -> None:
+        """`draw` returns further levels, as texts."""
+        self._draw = draw
+        self._num_envs = num_envs
+        self._num_ready = num_envs
+        """Levels that the process should have ready; more if its episodes are short."""
+        self._num_left = 0
+        """Levels that it has, according to its newest message and the orders since."""
+
+    def begin(self) -> tuple[str, ...]:
+        """Returns the levels for a start of the process: one for each environment, and those that should be ready."""
+        self._num_left = self._num_ready
+        return tuple(self._draw(self._num_envs + self._num_ready))
+
+    def refill(self) -> tuple[str, ...]:
+        """Returns the levels that are missing, for the next order."""
+        missing = self._num_ready - self._num_left
+        self._num_left = self._num_ready
+        return tuple(self._draw(missing)) if missing else ()
+
+    def note(self, num_wanted: int, num_taken: int) -> None:
+        """Records a filled block: resets that wanted another level, and those that received one."""
+        self._num_left -= num_taken
+        self._num_ready = max(self._num_ready, 2 * num_wanted)
+
+
+class LevelQueue:
+    """The process's end: a level for each reset. While there is none, an environment keeps its own."""
+
+    def __init__(self, env: HostedEnv, levels: Sequence[str]) -> None:
+        """`levels`: those of LevelSupply.begin, or none without a curriculum. Comes before the first reset.
+
+        Raises OptionsError if the environments take no options.
+        """
+        self._env = env
+        self._ready = deque(levels)
+        self._playing = [""] * env.num_envs
+        self._num_wanted = self._num_taken = 0
+        if levels:
+            self._set(range(env.num_envs))
+
+    def add(self, levels: Iterable[str]) -> None:
+        self._ready.extend(levels)
+
+    def of(self, env: int) -> str:
+        """Returns the text of the level of an environment's newest episode; "" without levels."""
+        return self._playing[env]
+
+    def note(self, rows: StepRows) -> None:
+        """Sets the levels of environments that the next step resets."""
+        if self._playing[0]:
+            over = (rows.terminated | rows.truncated) & ~rows.is_first
+            if over.any():
+                self._set(over.nonzero()[0].tolist())
+
+    def take_counts(self) -> tuple[int, int]:
+        """Returns the resets since the last call that wanted another level, and those that received one."""
+        counts = self._num_wanted, self._num_taken
+        self._num_wanted = self._num_taken = 0
+        return counts
+
+    def _set(self, envs: Sequence[int]) -> None:
+        self._num_wanted += len(envs)
+        chosen = {env: self._ready.popleft() for env in list(envs)[: len(self._ready)]}
+        self._num_taken += len(chosen)
+        for env, text in chosen.items():
+            self._playing[env] = text
+        if chosen:
+            self._env.set_options({env: from_text(text) for env, text in chosen.items()})

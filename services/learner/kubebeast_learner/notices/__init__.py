@@ -1,0 +1,1 @@
+"""Notices of clouds that the node of a learner is about to go."""

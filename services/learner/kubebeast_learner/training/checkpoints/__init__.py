@@ -1,0 +1,1 @@
+"""Saves of checkpoints during training, beside the updates."""

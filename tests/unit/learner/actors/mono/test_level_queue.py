@@ -1,0 +1,101 @@
+"""Levels travel to actor processes with their orders, and each environment plays those that are due."""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
+from kubebeast_envserver.rows.rows import OptionsError
+from kubebeast_learner.actors.mono.level_queue import LevelQueue, LevelSupply
+from tests.integration.leveled_env import EPISODE_STEPS, NONE
+
+NUM_ENVS = 2
+ACTIONS = [np.zeros(NUM_ENVS, np.int64)]
+
+
+def text(level: int) -> str:
+    return json.dumps({"level": level})
+
+
+def counted() -> LevelSupply:
+    """Returns a supply of the levels 0, 1, 2, ..."""
+    numbers = itertools.count()
+    return LevelSupply(lambda count: [text(level) for level in itertools.islice(numbers, count)], NUM_ENVS)
+
+
+@pytest.fixture
+def env() -> Iterator[HostedEnv]:
+    made = make_vector_env("tests.integration.leveled_env:Leveled-v0", NUM_ENVS)
+    with contextlib.closing(made):
+        yield made
+
+
+def play_episode(env: HostedEnv, queue: LevelQueue) -> list[float]:
+    """Plays from first rows to the next ones; returns the levels of the first rows."""
+    for _ in range(EPISODE_STEPS):
+        queue.note(env.step(ACTIONS))
+    first: list[float] = env.step(ACTIONS).observation[0][:, 0].tolist()
+    return first
+
+
+def test_a_start_brings_a_level_for_each_environment_and_as_many_ahead() -> None:
+    supply = counted()
+
+    assert supply.begin() == tuple(map(text, range(4)))
+    assert supply.refill() == ()
+
+
+def test_an_order_brings_as_many_levels_as_were_taken() -> None:
+    supply = counted()
+    supply.begin()
+    supply.note(1, 1)
+
+    assert supply.refill() == (text(4),)
+    assert supply.refill() == ()
+
+
+def test_short_episodes_have_more_levels_ahead() -> None:
+    supply = counted()
+    supply.begin()
+    supply.note(5, 2)
+
+    assert len(supply.refill()) == 2 * 5
+
+
+def test_each_reset_has_the_next_level(env: HostedEnv) -> None:
+    queue = LevelQueue(env, list(map(text, range(4))))
+
+    assert env.reset().observation[0][:, 0].tolist() == [0.0, 1.0]
+    assert queue.take_counts() == (2, 2)
+    assert play_episode(env, queue) == [2.0, 3.0]
+    assert [queue.of(place) for place in range(NUM_ENVS)] == [text(2), text(3)]
+
+
+def test_an_environment_keeps_its_level_while_there_is_no_other(env: HostedEnv) -> None:
+    queue = LevelQueue(env, list(map(text, range(3))))
+    env.reset()
+    queue.take_counts()
+
+    assert play_episode(env, queue) == [2.0, 1.0]
+    assert queue.take_counts() == (2, 1)
+    queue.add([text(8), text(9)])
+    assert play_episode(env, queue) == [8.0, 9.0]
+
+
+def test_without_a_curriculum_resets_have_no_options(env: HostedEnv) -> None:
+    queue = LevelQueue(env, ())
+    env.reset()
+
+    assert play_episode(env, queue) == [NONE, NONE]
+    assert queue.of(0) == ""
+    assert queue.take_counts() == (0, 0)
+
+
+def test_environments_that_take_no_options_are_refused() -> None:
+    made = make_vector_env("tests.integration.leveled_env:Levelless-v0", 1)
+    with contextlib.closing(made), pytest.raises(OptionsError, match="Levelless environments take no options"):
+        LevelQueue(made, [text(0)])
