@@ -1,0 +1,1 @@
+"""Results of a sweep: files, tables on a terminal, and a picture."""

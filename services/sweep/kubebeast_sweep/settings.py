@@ -1,0 +1,35 @@
+"""Settings of `kubebeast sweep`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from kubebeast_common.access.places import require_place
+from kubebeast_common.settings import require, require_at_least, require_local
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepConfig:
+    """Settings of `kubebeast sweep`."""
+
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    """YAML file with the parameters and the settings of the runs (docs/sweeps.md)."""
+    savedir: str = "~/logs/kubebeast"
+    """Folder that holds the sweeps; each writes to savedir/name, with a folder for every run."""
+    name: str = ""
+    """Name of the sweep; one that exists is resumed. If empty, the name of the file without its suffix."""
+    parallel: int = 0
+    """Runs at once; 0 is one for each core. They share the cores equally."""
+    show: bool = False
+    """Show the results so far, and train nothing."""
+    progress: Literal["auto", "table", "json", "none"] = "auto"
+    """Progress display: auto is a live table on a terminal and JSON lines elsewhere."""
+
+    def __post_init__(self) -> None:
+        require_local(self, "file", "savedir")
+        require_place("savedir", self.savedir)
+        require_at_least(0, self, "parallel")
+        is_plain = "/" not in self.name and self.name not in (".", "..", "latest")
+        require(is_plain and self.name.isprintable(), "name", self.name, "must be a plain name, it becomes a folder")

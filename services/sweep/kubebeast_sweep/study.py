@@ -1,0 +1,172 @@
+"""The trials of a sweep in a file: a sweep that was killed goes on with those that it has begun.
+
+Optuna chooses the parameters and keeps the trials (https://optuna.readthedocs.io, JournalFileBackend): each change is a
+line at the end of the file.
+"""
+
+import itertools
+import random
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.exceptions import ExperimentalWarning
+from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from kubebeast_sweep.plan import Plan, Population
+from kubebeast_sweep.population import generation_of, next_intervals
+from kubebeast_sweep.scores import NUM_POINTS
+from kubebeast_sweep.space import Scalar, points_of
+
+JOURNAL = "trials.journal"
+REASON = "reason"
+"""Attribute of a trial that failed."""
+DUPLICATE = "its parameters were tried before"
+UNBEGUN = "the sweep was killed before the trial had its parameters"
+ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+_REDRAWS = 3
+"""Draws of parameters that were tried before, after which an untried combination is taken at random."""
+
+
+class Study:
+    """The trials of a sweep. One process at a time opens it. Not thread-safe."""
+
+    def __init__(self, plan: Plan, folder: Path, *, is_read_only: bool = False) -> None:
+        """Opens the file in `folder`, or begins it. Another process may write it if `is_read_only`. Raises OSError."""
+        self._plan = plan
+        path = folder / JOURNAL
+        if not is_read_only:
+            _repair(path)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)  # of constant_liar, which parallel trials need
+            storage = JournalStorage(JournalFileBackend(str(path)))
+            self._study = optuna.create_study(
+                study_name=folder.name,
+                storage=storage,
+                pruner=_pruner(plan),
+                direction=plan.direction,
+                load_if_exists=True,
+            )
+            self._study.sampler = _sampler(plan, len(self.trials()))
+        if plan.search == "grid" and not is_read_only:
+            for parameters in _grid(plan):
+                self._study.enqueue_trial(parameters, skip_if_exists=True)
+
+    def trials(self) -> list[FrozenTrial]:
+        """Returns all trials that count, in order: those with parameters of their own."""
+        every = self._study.get_trials(deepcopy=False)
+        return [each for each in every if each.user_attrs.get(REASON) not in (DUPLICATE, UNBEGUN)]
+
+    def begun(self) -> list[Trial]:
+        """Returns the trials that a former process has begun and not ended, in order. Call it before `ask`."""
+        found = []
+        for frozen in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            trial = Trial(self._study, frozen._trial_id)  # Optuna has no public way to go on with a trial
+            if set(frozen.params) == set(self._plan.space):
+                found.append(trial)
+            else:
+                self.fail(trial, UNBEGUN)
+        return found
+
+    def ask(self) -> Trial | None:
+        """Begins a trial; None if there are enough, or if the next ones depend on those under way."""
+        return self._ask_new() if self._plan.population is None else self._ask_interval(self._plan.population)
+
+    def _ask_interval(self, population: Population) -> Trial | None:
+        for each in next_intervals(self._plan, population, self.trials()):
+            self._study.enqueue_trial(dict(each.parameters), user_attrs=dict(each.attributes))
+        is_waiting = any(each.state == TrialState.WAITING for each in self.trials())
+        return self._study.ask(self._plan.space) if is_waiting else None
+
+    def _ask_new(self) -> Trial | None:
+        """Begins a trial with parameters that no other one has; None if there are enough, or no others."""
+        for _ in range(_REDRAWS):
+            begun = [each for each in self.trials() if each.state != TrialState.WAITING]
+            if len(begun) >= self._plan.num_trials:
+                return None
+            trial = self._study.ask(self._plan.space)
+            if all(trial.params != each.params for each in begun):
+                return trial
+            self.fail(trial, DUPLICATE)
+        tried = [each.params for each in begun]
+        untried = [each for each in _grid(self._plan) if each not in tried]
+        if not untried:
+            return None
+        self._study.enqueue_trial(random.Random(self._plan.search_seed + len(tried)).choice(untried))
+        return self._study.ask(self._plan.space)
+
+    def report(self, trial: Trial, score: float, point: int) -> bool:
+        """Records the score at a point of a trial. Returns True if the trial should be pruned."""
+        trial.report(score, point)
+        return trial.should_prune()
+
+    def complete(self, trial: Trial, score: float) -> None:
+        self._study.tell(trial, score)
+
+    def prune(self, trial: Trial) -> None:
+        self._study.tell(trial, state=TrialState.PRUNED)
+
+    def fail(self, trial: Trial, reason: str) -> None:
+        trial.set_user_attr(REASON, reason)
+        self._study.tell(trial, state=TrialState.FAIL)
+
+    def best(self) -> FrozenTrial | None:
+        """Returns the complete trial with the best score, of the newest generation of a population; or None."""
+        complete = [each for each in self.trials() if each.state == TrialState.COMPLETE]
+        sign = 1 if self._plan.direction == "maximize" else -1
+        return max(complete, key=lambda each: (generation_of(each), sign * (each.value or 0.0)), default=None)
+
+    def importances(self) -> Mapping[str, float]:
+        """Returns the share of each parameter in the differences of the scores (PED-ANOVA, arXiv:2304.10255).
+
+        Empty with one parameter, or with fewer than four different scores.
+        """
+        values = {each.value for each in self.trials() if each.state == TrialState.COMPLETE}
+        if len(values) < 4 or len(self._plan.space) < 2:
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+            return optuna.importance.get_param_importances(self._study, evaluator=evaluator)
+
+
+def _sampler(plan: Plan, num_trials: int) -> BaseSampler:
+    seed = plan.search_seed + num_trials  # a resumed sweep must not repeat its earlier draws
+    if plan.search == "tpe":
+        return TPESampler(seed=seed, constant_liar=True, n_startup_trials=max(4, min(10, plan.num_trials // 4)))
+    return RandomSampler(seed=seed)
+
+
+def _pruner(plan: Plan) -> BasePruner:
+    if plan.pruner == "median":
+        return MedianPruner(n_startup_trials=4, n_warmup_steps=NUM_POINTS // 5)
+    if plan.pruner == "asha":
+        return SuccessiveHalvingPruner(min_resource=NUM_POINTS // 5, reduction_factor=2)
+    return NopPruner()
+
+
+def _grid(plan: Plan) -> Iterator[dict[str, Scalar]]:
+    """Yields all combinations of a finite space; nothing of another one."""
+    values: Sequence[list[Any]] = [points_of(each) for each in plan.space.values()]
+    if all(values):
+        for combination in itertools.product(*values):
+            yield dict(zip(plan.space, combination, strict=True))
+
+
+def _repair(path: Path) -> None:
+    """Removes the last line if a machine has stopped in the middle of it, and the lock of a process that was killed."""
+    path.with_name(path.name + ".lock").unlink(missing_ok=True)
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole != content:
+        with open(path, "r+b") as file:
+            file.truncate(len(whole))

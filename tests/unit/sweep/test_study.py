@@ -1,0 +1,119 @@
+"""Trials are kept in a file: a sweep that was killed at any moment goes on without a lost or doubled one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from optuna.trial import TrialState
+
+from kubebeast_sweep.plan import Plan, read_plan
+from kubebeast_sweep.scores import NUM_POINTS
+from kubebeast_sweep.study import JOURNAL, UNBEGUN, Study
+
+PARAMETERS: dict[str, Any] = {"batch_size": [4, 8], "learning_rate": [0.001, 0.01, 0.1]}
+
+
+def plan_of(folder: Path, **entries: Any) -> Plan:
+    file = folder / "sweep.yaml"
+    settings = {"env": "X", "total_steps": 1000}
+    file.write_text(yaml.safe_dump({"settings": settings, "parameters": PARAMETERS, "num_trials": 6, **entries}))
+    return read_plan(file)
+
+
+@pytest.mark.parametrize("search", ["tpe", "random", "grid"])
+def test_no_combination_is_tried_twice(tmp_path: Path, search: str) -> None:
+    study = Study(plan_of(tmp_path, search=search), tmp_path)
+    tried = []
+    while (trial := study.ask()) is not None:
+        tried.append((trial.params["batch_size"], trial.params["learning_rate"]))
+        study.complete(trial, trial.params["learning_rate"])
+
+    assert sorted(tried) == [(b, rate) for b in PARAMETERS["batch_size"] for rate in PARAMETERS["learning_rate"]]
+    assert len(study.trials()) == 6
+
+
+def test_a_process_goes_on_with_the_trials_of_one_that_was_killed(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    killed = Study(plan, tmp_path)
+    first, second = killed.ask(), killed.ask()
+    assert first is not None and second is not None
+    first.set_user_attr("score of seed 1", 2.0)
+    killed.report(second, 1.0, 3)
+    killed.complete(first, 2.0)
+
+    study = Study(plan, tmp_path)
+    (trial,) = study.begun()
+    assert (trial.number, trial.params) == (second.number, second.params)
+    study.complete(trial, 3.0)
+    while (other := study.ask()) is not None:
+        study.complete(other, 1.0)
+    trials = study.trials()
+    assert [each.state for each in trials] == [TrialState.COMPLETE] * 6
+    assert len({tuple(each.params.items()) for each in trials}) == 6
+    best = study.best()
+    assert best is not None and best.number == second.number
+
+
+def test_a_trial_without_all_parameters_is_not_counted(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    study = Study(plan, tmp_path)
+    study._study.ask()  # as at the moment before its parameters are drawn
+
+    again = Study(plan, tmp_path)
+    assert again.begun() == []
+    assert [each.user_attrs for each in again._study.get_trials()] == [{"reason": UNBEGUN}]
+    assert again.trials() == []
+
+
+def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    trial = Study(plan, tmp_path).ask()
+    assert trial is not None
+    with open(tmp_path / JOURNAL, "ab") as file:
+        file.write(b'{"op_code": 6, "worker_id"')
+    (tmp_path / f"{JOURNAL}.lock").symlink_to(tmp_path / JOURNAL)
+
+    study = Study(plan, tmp_path)
+    assert [each.number for each in study.begun()] == [trial.number]
+    assert study.ask() is not None
+
+
+@pytest.mark.parametrize(("direction", "better"), [("maximize", 1.0), ("minimize", -1.0)])
+@pytest.mark.parametrize("pruner", ["median", "asha"])
+def test_a_trial_that_is_worse_than_others_at_the_same_point_is_pruned(
+    tmp_path: Path, pruner: str, direction: str, better: float
+) -> None:
+    study = Study(plan_of(tmp_path, pruner=pruner, direction=direction, num_trials=6), tmp_path)
+    pruned = []
+    for score in (5.0, 6.0, 7.0, 8.0, 1.0):
+        trial = study.ask()
+        assert trial is not None
+        points = range(1, NUM_POINTS)
+        if any(study.report(trial, better * score * point, point) for point in points):
+            study.prune(trial)
+            pruned.append(score)
+        else:
+            study.complete(trial, better * score)
+
+    assert 1.0 in pruned and 8.0 not in pruned
+
+
+def test_without_a_pruner_no_trial_is_pruned(tmp_path: Path) -> None:
+    study = Study(plan_of(tmp_path, pruner="none"), tmp_path)
+    for score in (5.0, 6.0, 7.0, 8.0, 1.0):
+        trial = study.ask()
+        assert trial is not None
+        assert not any(study.report(trial, score, point) for point in range(1, NUM_POINTS))
+        study.complete(trial, score)
+
+
+def test_the_parameter_that_decides_has_the_larger_importance(tmp_path: Path) -> None:
+    study = Study(plan_of(tmp_path, search="grid"), tmp_path)
+    assert study.importances() == {}
+    while (trial := study.ask()) is not None:
+        study.complete(trial, 100.0 * trial.params["learning_rate"] + 0.001 * trial.params["batch_size"])
+
+    shares = study.importances()
+    assert set(shares) == set(PARAMETERS)
+    assert shares["learning_rate"] > shares["batch_size"]
