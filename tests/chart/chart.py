@@ -22,6 +22,7 @@ NAMESPACE = "training"
 APIS = (
     "autoscaling/v2",
     "cert-manager.io/v1",
+    "jobset.x-k8s.io/v1alpha2",
     "keda.sh/v1alpha1",
     "monitoring.coreos.com/v1",
     "policy/v1",
@@ -59,13 +60,19 @@ class Manifests:
         return any(name in ("", item["metadata"]["name"]) for item in self.of_kind(kind))
 
     def pod_templates(self) -> dict[str, Object]:
-        """Returns the pod templates of workloads and bare pods, by "Kind/name"; each has metadata and spec."""
+        """Returns the pod templates of workloads and bare pods, by "Kind/name", those of a JobSet by "JobSet/name/job";
+        each has metadata and spec.
+        """
         pods = {}
         for item in self.objects:
-            if item["kind"] in ("Deployment", "StatefulSet"):
-                pods[f"{item['kind']}/{item['metadata']['name']}"] = item["spec"]["template"]
+            name = f"{item['kind']}/{item['metadata']['name']}"
+            if item["kind"] in ("Deployment", "Job", "StatefulSet"):
+                pods[name] = item["spec"]["template"]
+            elif item["kind"] == "JobSet":
+                for job in item["spec"]["replicatedJobs"]:
+                    pods[f"{name}/{job['name']}"] = job["template"]["spec"]["template"]
             elif item["kind"] == "Pod":
-                pods[f"Pod/{item['metadata']['name']}"] = item
+                pods[name] = item
         return pods
 
 
@@ -99,10 +106,10 @@ def render(
     return Manifests(tuple(item for item in yaml.load_all(text, _Loader) if item))
 
 
-def render_error(values: Mapping[str, Any], *, release: str = RELEASE) -> str:
+def render_error(values: Mapping[str, Any], *, release: str = RELEASE, api_versions: Sequence[str] = APIS) -> str:
     """Returns helm's message on values that it must refuse; raises AssertionError if it takes them."""
     try:
-        render(values, release=release)
+        render(values, release=release, api_versions=api_versions)
     except ChartError as error:
         return str(error)
     raise AssertionError(f"helm accepts {values}")

@@ -183,6 +183,7 @@ def test_the_fleet_role_should_allow_what_the_command_needs_and_no_more() -> Non
     assert rules == {
         ("apps", "deployments"): {"get", "list"},
         ("apps", "statefulsets"): {"get", "list"},
+        ("batch", "jobs"): {"list"},
         ("", "events"): {"list"},
         ("apps", "deployments/scale"): {"get", "patch", "update"},
         ("", "pods"): {"get", "list"},

@@ -105,7 +105,10 @@ def test_a_volume_of_many_nodes_should_leave_it_free() -> None:
     ("changes", "reason"),
     [
         ({"evaluator": {"enabled": True}}, "requires evaluator.image.repository: an image with the learner"),
-        (values({"persistence": {"enabled": False}}), "requires learner.persistence.enabled: without a claim"),
+        (
+            values({"persistence": {"enabled": False}}),
+            "requires learner.persistence.enabled or learner.storage.url",
+        ),
         (values({"persistence": {"accessModes": ["ReadWriteOncePod"]}}), "ReadWriteOncePod, so no second pod"),
         (values({"enabled": False, "address": "a:1"}), "requires learner.enabled: the evaluator plays"),
         (values() | {"envservers": {"evaluator": {"env": "x"}}}, 'the group "evaluator" of env-servers has the same'),
@@ -161,5 +164,115 @@ def test_a_policy_should_leave_it_what_environments_may_reach() -> None:
     assert own["ingress"][0]["ports"] == [{"port": 9090, "protocol": "TCP"}]
 
 
+SEVERAL = {
+    "evaluator": {
+        "image": IMAGE,
+        "config": {"episodes": 20, "mode": "greedy"},
+        "extraEnv": [{"name": "A", "value": "1"}],
+    },
+    "evaluators": {
+        "sampling": {"config": {"mode": "sample"}},
+        "sticky": {"image": {"tag": "2"}, "extraEnv": [], "resources": {"requests": {"cpu": 2}}},
+        "unused": {"enabled": False},
+    },
+}
+
+
+def evaluator_names(changes: dict[str, Any]) -> list[str]:
+    names = (item["metadata"]["name"] for item in render(changes).of_kind("Deployment"))
+    return [name for name in names if name.startswith(NAME)]
+
+
+def test_each_of_several_should_have_a_deployment_without_the_one_that_has_no_name() -> None:
+    assert evaluator_names(SEVERAL) == ["demo-evaluator-sampling", "demo-evaluator-sticky"]
+    both = SEVERAL | {"evaluator": SEVERAL["evaluator"] | {"enabled": True}}
+    assert evaluator_names(both) == [NAME, "demo-evaluator-sampling", "demo-evaluator-sticky"]
+    assert evaluator_names({"evaluators": {"gone": None}}) == []
+
+
+def test_an_entry_should_override_the_values_of_the_evaluator() -> None:
+    manifests = render(SEVERAL)
+    sampling, sticky = (
+        manifests.get("Deployment", f"demo-evaluator-{name}")["spec"]["template"] for name in ("sampling", "sticky")
+    )
+
+    assert environment(sampling) == {"A": "1", "KUBEBEAST_EPISODES": "20", "KUBEBEAST_MODE": "sample"}
+    assert environment(sticky) == {"KUBEBEAST_EPISODES": "20", "KUBEBEAST_MODE": "greedy"}
+    assert container(sticky)["image"].endswith("kubebeast/evaluator:2")
+    assert container(sticky)["resources"]["requests"] == {"cpu": 2, "memory": "1Gi"}
+    assert "livenessProbe" in container(sampling)
+    exec_probe = {"evaluators": {"a": {"image": IMAGE, "livenessProbe": {"exec": {"command": ["true"]}}}}}
+    exec_probe["evaluator"] = {"livenessProbe": {"tcpSocket": {"port": 1}}}
+    probe = container(render(exec_probe).get("Deployment", f"{NAME}-a")["spec"]["template"])["livenessProbe"]
+    assert probe["exec"] == {"command": ["true"]} and "tcpSocket" not in probe
+
+
+def test_each_process_should_have_its_name() -> None:
+    template = render(SEVERAL).get("Deployment", "demo-evaluator-sampling")["spec"]["template"]
+    name, *flags = container(template)["args"]
+    command = find_commands()[name]
+    layered = layer_flags(command.config_type, flags, environment(template))
+    config = parse(StartLog(name, "text"), name, command.config_type, layered, command.has_sources)
+
+    assert (config.name, config.mode, config.episodes, config.follow) == ("sampling", "sample", 20, True)
+    assert not any(flag.startswith("--name") for flag in container(pod())["args"])
+
+
+def test_no_deployment_should_select_the_pods_of_another() -> None:
+    both = SEVERAL | {"evaluator": SEVERAL["evaluator"] | {"enabled": True}}
+    manifests = render(both)
+    pods = manifests.pod_templates().items()
+    for deployment in manifests.of_kind("Deployment"):
+        wanted = deployment["spec"]["selector"]["matchLabels"].items()
+        selected = [name for name, template in pods if wanted <= template["metadata"]["labels"].items()]
+        assert selected == [f"Deployment/{deployment['metadata']['name']}"]
+    assert render(values()).get("Deployment", NAME)["spec"]["selector"]["matchLabels"] == {
+        "app.kubernetes.io/name": "kubebeast",
+        "app.kubernetes.io/instance": "demo",
+        "app.kubernetes.io/component": "evaluator",
+    }, "a selector is immutable: charts from before have this one"
+
+
+def test_monitors_and_policies_should_reach_those_with_a_name() -> None:
+    manifests = render(SEVERAL | {"monitoring": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}})
+    labels = manifests.get("Deployment", "demo-evaluator-sticky")["spec"]["template"]["metadata"]["labels"]
+
+    monitor = manifests.get("PodMonitor", "demo-named-evaluator")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    assert monitor["podTargetLabels"] == ["kubebeast/group"] and labels["kubebeast/group"] == "sticky"
+    policy = manifests.get("NetworkPolicy", "demo-named-evaluator")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert not manifests.has("PodMonitor", NAME) and not manifests.has("NetworkPolicy", NAME)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"evaluators": {"a": {}}}, "evaluators.a.enabled requires evaluator.image.repository"),
+        ({"evaluators": {"A": {"image": IMAGE}}}, "invalid propertyName 'A'"),
+        ({"evaluators": {"a": {"image": IMAGE, "config": {"name": "b"}}}}, "name"),
+        ({"evaluators": {"a": {"image": IMAGE, "replicas": 2}}}, "replicas"),
+        (
+            {"evaluators": {"a": {"image": IMAGE}}, "envservers": {"evaluator-a": {"env": "x"}}},
+            'evaluators.a.enabled: the group "evaluator-a" of env-servers has the same name',
+        ),
+        (
+            SEVERAL | {"learner": {"config": {"best_by": "evaluation"}}},
+            "there are several evaluators: set learner.config.best_evaluator to the name of one of them",
+        ),
+    ],
+)
+def test_a_mistake_in_an_entry_should_be_refused(changes: dict[str, Any], reason: str) -> None:
+    assert reason in " ".join(render_error(changes).split())
+
+
+def test_a_long_name_should_fit_its_deployment() -> None:
+    long = render({"evaluators": {"a" * 40: {"image": IMAGE}}, "fullnameOverride": "b" * 40})
+    (name,) = [name for name in long.pod_templates() if "evaluator" in name]
+
+    assert len(name.removeprefix("Deployment/")) == 63
+
+
 def test_the_notes_should_say_where_the_scores_are() -> None:
+    assert "logs -f deployment/demo-evaluator-sampling\n" in notes(SEVERAL)
     assert "kubectl -n training logs -f deployment/demo-evaluator" in notes(values())

@@ -47,6 +47,8 @@ def test_compiled_kernels_should_survive_a_restart() -> None:
     mounts = {mount["mountPath"]: mount["name"] for mount in container(template)["volumeMounts"]}
 
     assert environment(template)["TORCHINDUCTOR_CACHE_DIR"].startswith("/runs/") and "/runs" in mounts
+    stored = with_gpu(storage={"url": "s3://bucket/runs"}).get("StatefulSet")["spec"]["template"]
+    assert environment(stored)["TORCHINDUCTOR_CACHE_DIR"].startswith("/tmp/")
     own = with_gpu(extraEnv=[{"name": "TORCHINDUCTOR_CACHE_DIR", "value": "/tmp/mine"}]).get("StatefulSet")
     assert environment(own["spec"]["template"])["TORCHINDUCTOR_CACHE_DIR"] == "/tmp/mine"
     assert "TORCHINDUCTOR" not in str(render().get("StatefulSet"))

@@ -58,7 +58,7 @@ def test_the_learner_should_accept_its_settings_file(tmp_path: Any) -> None:
 
     flags = layer_flags(find_commands()["learner"].config_type, [f"--config={tmp_path / 'learner.yaml'}"], {}).flags
 
-    assert {"--total-steps=50000000", "--use-lstm", "--compile=on", "--linger", "--savedir=/runs"} <= set(flags)
+    assert {"--total-steps=50000000", "--use-lstm", "--compile=on", "--linger", "--xpid=demo"} <= set(flags)
 
 
 def test_the_run_should_keep_its_name_over_restarts() -> None:

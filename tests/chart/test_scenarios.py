@@ -11,7 +11,7 @@ import pytest
 
 from tests.chart.chart import APP_VERSION, SCENARIOS, Manifests, Object, lint, render, render_error, scenario
 
-NOT_OF_KUBERNETES = ("cert-manager.io", "keda.sh", "monitoring.coreos.com")
+NOT_OF_KUBERNETES = ("cert-manager.io", "jobset.x-k8s.io", "keda.sh", "monitoring.coreos.com")
 REQUIRED_LABELS = {"name", "instance", "version", "managed-by", "part-of"}
 every_scenario = pytest.mark.parametrize("manifests", SCENARIOS, indirect=True)
 

@@ -88,16 +88,29 @@ def test_a_learner_should_have_a_scheduler_of_its_own() -> None:
     assert "schedulerName" not in pods["Deployment/demo-envserver"]["spec"]
 
 
-@pytest.mark.parametrize(("component", "kind"), [("learner", "StatefulSet"), ("envserverDefaults", "Deployment")])
-def test_a_workload_should_be_labelled_for_a_queue(component: str, kind: str) -> None:
-    """Kueue reads the label of the workload, not that of its pods."""
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [
+        ({"learner": {"queueName": "games"}}, ["StatefulSet"]),
+        ({"learner": {"queueName": "games", "replicas": 2}}, ["StatefulSet", "StatefulSet"]),
+        ({"learner": {"queueName": "games", "workload": "job"}}, ["Job"]),
+        ({"learner": {"queueName": "games", "workload": "job", "replicas": 2}}, ["JobSet"]),
+        ({"envserverDefaults": {"queueName": "games"}}, ["Deployment"]),
+        ({"envservers": {"a": {"env": "x"}, "b": {"env": "x", "queueName": "games"}}}, ["Deployment"]),
+        ({"learner": {"workload": "job", "job": {"fleetEnd": {"queueName": "games"}}}}, ["Job"]),
+    ],
+)
+def test_exactly_the_workload_should_be_labelled_for_its_queue(values: dict[str, Any], kinds: list[str]) -> None:
+    """Kueue reads the label of the workload, and adds it to pods itself where it needs it:
+    https://kueue.sigs.k8s.io/docs/tasks/run/jobs/, and there .../jobsets/, .../deployment/ and .../statefulset/
+    """
+    manifests = render(values)
     queue = {"kueue.x-k8s.io/queue-name": "games"}
-    labelled = [
-        item for item in render({component: {"labels": queue}}) if queue.items() <= item["metadata"]["labels"].items()
-    ]
+    labelled = [item for item in manifests if queue.items() <= item["metadata"]["labels"].items()]
 
-    assert [item["kind"] for item in labelled] == [kind]
-    assert queue.items().isdisjoint(labelled[0]["spec"]["template"]["metadata"]["labels"].items())
+    assert [item["kind"] for item in labelled] == kinds
+    for pod in manifests.pod_templates().values():
+        assert queue.items().isdisjoint(pod["metadata"]["labels"].items())
 
 
 def test_pods_should_go_to_linux_unless_the_values_say_otherwise() -> None:

@@ -12,7 +12,7 @@ from generator.config_schema import with_generated_parts
 from kubebeast_common.cli.settings import setting_types
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_learner.config import LearnerConfig
-from tests.chart.chart import CHART, render, render_error
+from tests.chart.chart import CHART, container, render, render_error
 
 ENTRY = {"env": "x"}
 EXEC = {"command": ["true"]}
@@ -63,6 +63,9 @@ def test_entries_of_envservers_should_have_the_values_of_their_defaults() -> Non
         ({"learner": {"externalService": {"type": "Loadbalancer"}}}, "learner.externalService.type"),
         ({"learner": {"address": "learner.example.com"}}, "learner.address"),
         ({"learner": {"gpu": {"count": -1}}}, "learner.gpu.count"),
+        ({"learner": {"workload": "deployment"}}, "learner.workload"),
+        ({"learner": {"queueName": "GPUs of all"}}, "learner.queueName"),
+        ({"learner": {"job": {"backoffLimit": -1}}}, "learner.job.backoffLimit"),
         ({"learner": {"podLabels": {"year": 2030}}}, "learner.podLabels.year"),
         ({"envserverDefaults": {"config": {"env_timeout": 3}}}, "env_timeout"),
         ({"envserverDefaults": {"preset": "atari"}}, "envserverDefaults.preset"),
@@ -124,7 +127,9 @@ def test_a_threshold_should_be_a_number_or_none(value: object) -> None:
     assert render({"learner": {"config": {"clip_rho_threshold": value}}}).has("StatefulSet")
 
 
-@pytest.mark.parametrize("name", ["address", "http_address", "savedir", "xpid", "linger", "token_file", "tls_cert"])
+@pytest.mark.parametrize(
+    "name", ["address", "http_address", "savedir", "xpid", "linger", "stop_status", "token_file", "tls_cert"]
+)
 def test_a_setting_that_the_chart_owns_should_be_refused(name: str) -> None:
     error = render_error({"learner": {"config": {name: "x"}}})
 
@@ -134,10 +139,13 @@ def test_a_setting_that_the_chart_owns_should_be_refused(name: str) -> None:
 def test_every_setting_should_be_in_the_schema_or_given_by_the_chart() -> None:
     definitions = schema()["$defs"]
     owned = setting_types(LearnerConfig).keys() - definitions["learnerConfig"]["properties"].keys()
-    text = render({"tls": {"enabled": True, "mutual": True, "existingSecret": "a", "client": {"existingSecret": "b"}}})
-    file = text.get("ConfigMap", "demo-learner")["data"]["learner.yaml"]
+    tls = {"enabled": True, "mutual": True, "existingSecret": "a", "client": {"existingSecret": "b"}}
+    job = render({"tls": tls, "learner": {"workload": "job", "nodeNotice": "aws"}})
+    settings = yaml.safe_load(job.get("ConfigMap", "demo-learner")["data"]["learner.yaml"])
+    flags = container(render().get("StatefulSet")["spec"]["template"])["args"]
 
-    assert {name for name in owned if f"{name}: " not in file} == {"token_file"}
+    assert owned - settings.keys() == {"token_file", "savedir"}
+    assert [flag for flag in flags if flag.startswith("--savedir=")] == ["--savedir=/runs"]
     known = {field.name for field in dataclasses.fields(EnvServerConfig)}
     assert definitions["envserverConfig"]["properties"].keys() < known
 

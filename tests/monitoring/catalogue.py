@@ -19,8 +19,9 @@ VARIABLES = {
 
 
 def is_elsewhere(text: str) -> bool:
-    """Returns True if a metric or a query needs what the site's learner lacks: a GPU, tasks, a loss of its own."""
-    return any(name in text for name in ("kubebeast_gpu_", "kubebeast_task_steps_", "kubebeast_loss_part"))
+    """Returns True if a metric or a query needs what the site's learner lacks: a GPU, tasks, a curriculum, a loss."""
+    lacking = ("kubebeast_gpu_", "kubebeast_task_steps_", "kubebeast_curriculum", "kubebeast_loss_part")
+    return any(name in text for name in lacking)
 
 
 def metric_names() -> set[str]:

@@ -47,6 +47,8 @@ max by (cluster, namespace, job) (
             "At a demand ratio near 1 or below, more env-servers would only wait. Follow the verdict: a GPU, more "
             "inference threads, more CPUs for the learner, or fewer environments.",
             "Pods that are Pending need more nodes. Env-servers that are throttled by CPU limits need more CPU.",
+            "With `--wait-for-updates`, as in the recipes for images, a fast learner is idle while environments play. "
+            "More env-servers shorten that time; `--no-wait-for-updates` trains meanwhile, on older data.",
         ],
     ),
     "KubeBeastRankStarved": Alert(

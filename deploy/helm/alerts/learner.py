@@ -52,6 +52,8 @@ unless on (cluster, namespace, job) (
             "pod POD --force`.",
             "Run `kubectl describe pod`. OOMKilled: raise the memory limit. A failed probe: read the log.",
             "Run `kubectl logs --previous`. Exit status 2 means a wrong setting.",
+            "If the learner is a Job that has failed, `kubebeast fleet` shows the reason. Remove it, delete the Job "
+            "and upgrade with the same values.",
             "If the learner runs but is not scraped, check the NetworkPolicy and the labels of the ServiceMonitor.",
             "If you uninstalled the release and Prometheus never read its env-servers, silence the alert. It ends "
             "after $history.",
@@ -180,6 +182,7 @@ count by (cluster, namespace, job) (
         panels=["Verdict", "GPU memory"],
         steps=[
             "To free the GPU and the nodes and keep the run, use `helm upgrade` with `paused=true`.",
+            "To let the next run free them itself, use `learner.workload=job`.",
             "To continue training, set a larger total_steps.",
             "If the run is complete, copy it from its volume, then use `helm uninstall`.",
         ],

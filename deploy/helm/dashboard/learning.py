@@ -37,7 +37,14 @@ LEARNING: Panels = {
         good="Means over the newest episodes of the numbers that log_info names, such as a success rate. Empty without "
         "log_info, and for a key that no episode has.",
         floor=None,
-        width=24,
+        width=12,
         queries={"{{key}}": of_release("kubebeast_episode_info_mean{%s}", "key")},
+    ),
+    "Curriculum": Panel(
+        good="Numbers of the curriculum. Good: mean_return, over all levels with equal weights, rises. Empty without "
+        "a curriculum.",
+        floor=None,
+        width=12,
+        queries={"{{number}}": of_release("kubebeast_curriculum{%s}", "number")},
     ),
 }

@@ -11,17 +11,22 @@ from kubebeast_common.cli.help.documentation import docstrings
 from kubebeast_common.cli.settings import JsonObject, visible_fields
 from kubebeast_envserver.config import EnvServerConfig, Preset
 from kubebeast_learner.config import EvalConfig, LearnerConfig
-from kubebeast_learner.config.recipe_choice import KIND
-from kubebeast_learner.config.recipes import RECIPES
+from kubebeast_learner.config.recipes import KIND, RECIPES
 
 Schema = dict[str, Any]
 
 LEARNER_OWNED = frozenset(
-    ("address", "http_address", "linger", "progress", "savedir", "tls_ca", "tls_cert", "tls_key", "token_file", "xpid")
+    (
+        *("address", "http_address", "linger", "linger_s", "node_notice", "progress", "savedir", "stop_status"),
+        *("tls_ca", "tls_cert", "tls_key", "token_file", "wait_for_run", "xpid"),
+    )
 )
 """Settings that the chart's templates set; learner.config does not accept them."""
 EVALUATOR_OWNED = frozenset(
-    ("checkpoint", "follow", "http_address", "json", "linger", "savedir", "trust_checkpoint", "xpid")
+    (
+        *("best", "best_evaluator", "checkpoint", "follow", "http_address", "json", "linger", "name", "savedir"),
+        *("trust_checkpoint", "xpid"),
+    )
 )
 """Settings that the chart's templates set; evaluator.config does not accept them."""
 ENVSERVER_OWNED = frozenset(
@@ -57,6 +62,8 @@ def with_generated_parts(schema_text: str, values: Mapping[str, Any]) -> str:
     }
     _require(schema, values)
     _require(schema["$defs"]["envserverDefaults"], values["envserverDefaults"], depth=1)
+    _require(schema["$defs"]["evaluator"], values["evaluator"])
+    _refer(schema, "namedEvaluator", "evaluator")
     _refer(schema, "envserver", "envserverDefaults")
     _refer(schema, "namedEnvserver", "envserver")
     # If a constant does not match, Helm prints its expected value.

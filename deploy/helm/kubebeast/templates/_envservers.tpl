@@ -53,15 +53,8 @@ exclude each other in Kubernetes, those of the entry replace those of the defaul
 strings in the result.
 */}}
 {{- define "kubebeast.envserver.merged" -}}
-{{- $defaults := deepCopy .defaults -}}
 {{- $entry := .entry -}}
-{{- range $field, $keys := include "kubebeast.exclusive" . | fromJson -}}
-{{- range $given := $keys -}}
-{{- if hasKey (get $entry $field | default dict) $given -}}
-{{- range without $keys $given }}{{ $_ := unset (get $defaults $field | default dict) . }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- $defaults := include "kubebeast.withoutExcluded" . | fromJson -}}
 {{- if eq "Recreate" (dig "strategy" "type" "" $entry) }}{{ $_ := unset $defaults.strategy "rollingUpdate" }}{{ end -}}
 {{- if dig "strategy" "rollingUpdate" "" $entry }}{{ $_ := set $defaults.strategy "type" "RollingUpdate" }}{{ end -}}
 {{- $group := mergeOverwrite $defaults (omit $entry "kwargs") -}}
@@ -87,6 +80,20 @@ strings in the result.
 {{- $_ := set $group "wrappers" (include "kubebeast.text" $wrappers) -}}
 {{- $_ := set $group "config" (include "kubebeast.texts" ($group.config | default dict) | fromJson) -}}
 {{- toJson $group -}}
+{{- end -}}
+
+{{/* Default values without keys that those of an entry exclude, as JSON: dict "defaults" DEFAULTS "entry" ENTRY. */}}
+{{- define "kubebeast.withoutExcluded" -}}
+{{- $defaults := deepCopy .defaults -}}
+{{- $entry := .entry -}}
+{{- range $field, $keys := include "kubebeast.exclusive" . | fromJson -}}
+{{- range $given := $keys -}}
+{{- if hasKey (get $entry $field | default dict) $given -}}
+{{- range without $keys $given }}{{ $_ := unset (get $defaults $field | default dict) . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $defaults -}}
 {{- end -}}
 
 {{/* Fields of a group that may have only one of several keys, with these keys, as JSON. */}}

@@ -19,14 +19,31 @@ env: {{ toJson . }}
 {{ end -}}
 address: "[::]:4431"
 http_address: "[::]:9090"
-savedir: /runs
 xpid: {{ include "kubebeast.learner.xpid" . | quote }}
 progress: json
-# A StatefulSet restarts a learner that exits. With linger, a finished learner keeps running and stays ready.
-linger: true
+{{ include "kubebeast.learner.endSettings" . }}
+{{- with .Values.learner.nodeNotice }}
+node_notice: {{ toJson . }}
+{{- end }}
 {{- with include "kubebeast.access.settings" (dict "root" . "side" "learner") }}
 {{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* Settings that depend on the workload: the end of a learner that has finished, or that SIGTERM stops. */}}
+{{- define "kubebeast.learner.endSettings" -}}
+{{- if include "kubebeast.learner.isJob" . -}}
+# A Job takes exit status 0 for the end of the run. Its pod may start while the predecessor still writes a checkpoint.
+{{- with int .Values.learner.job.lingerSeconds }}
+linger: true
+linger_s: {{ . }}
+{{- end }}
+stop_status: 143
+wait_for_run: true
+{{- else -}}
+# A StatefulSet restarts a learner that exits. With linger, a finished learner keeps running and stays ready.
+linger: true
+{{- end -}}
 {{- end -}}
 
 {{/* Command of the container that replaces the image's, as a JSON array: another trainer, or torchrun. */}}
@@ -42,7 +59,9 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 */}}
 {{- define "kubebeast.learner.args" -}}
 {{- $recipe := include "kubebeast.learner.recipe" .root -}}
-{{- $args := list "learner" "--config=/etc/kubebeast/config/learner.yaml" (printf "--recipe=%s" $recipe) -}}
+{{- /* As a flag, because the image has a variable for it, which overrides the file. */ -}}
+{{- $savedir := include "kubebeast.learner.savedir" .root | include "kubebeast.literal" | printf "--savedir=%s" -}}
+{{- $args := list "learner" "--config=/etc/kubebeast/config/learner.yaml" (printf "--recipe=%s" $recipe) $savedir -}}
 {{- if include "kubebeast.learner.isSeveral" .root -}}
 {{- $args = concat (include "kubebeast.learner.torchrun" . | fromJsonArray) $args -}}
 {{- end -}}
@@ -65,8 +84,9 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 {{- end -}}
 {{- if include "kubebeast.learner.isSeveral" . }}{{ $variables = include "kubebeast.learner.torchrunVariables" . | fromJsonArray }}{{ end -}}
 {{- if .Values.learner.gpu.count -}}
-{{- /* A restarted learner finds the kernels that torch.compile has made. */ -}}
-{{- $variables = append $variables (dict "name" "TORCHINDUCTOR_CACHE_DIR" "value" "/runs/.torchinductor") -}}
+{{- /* A restarted learner finds the kernels that torch.compile has made, and a restarted container in /tmp. */ -}}
+{{- $volume := empty .Values.learner.storage.url | ternary "/runs" "/tmp" -}}
+{{- $variables = append $variables (dict "name" "TORCHINDUCTOR_CACHE_DIR" "value" (printf "%s/.torchinductor" $volume)) -}}
 {{- end -}}
 {{- toJson $variables -}}
 {{- end -}}

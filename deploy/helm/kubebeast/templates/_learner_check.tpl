@@ -7,7 +7,10 @@
 {{- if and .gpu.count (not (hasPrefix "cuda" $device)) -}}
 {{- fail (printf "learner.config.device is %q, but learner.gpu.count is %v: a GPU would be reserved but not used" $device .gpu.count) -}}
 {{- end -}}
-{{- if and $.Values.paused .persistence.enabled (not .persistence.existingClaim) (eq .persistence.retention.whenScaled "Delete") -}}
+{{- if and .storage.existingSecret (not .storage.url) -}}
+{{- fail "learner.storage.existingSecret requires learner.storage.url, the bucket that it is for" -}}
+{{- end -}}
+{{- if and $.Values.paused (not (include "kubebeast.learner.isJob" $)) (not .storage.url) .persistence.enabled (not .persistence.existingClaim) (eq .persistence.retention.whenScaled "Delete") -}}
 {{- fail "paused: learner.persistence.retention.whenScaled is Delete, so the run would be deleted" -}}
 {{- end -}}
 {{- if .enabled -}}

@@ -1,8 +1,10 @@
 {{/* Volumes and mounts of the learner. */}}
 
 {{- define "kubebeast.learner.volumeMounts" -}}
+{{- if not .Values.learner.storage.url }}
 - name: runs
   mountPath: /runs
+{{- end }}
 - name: config
   mountPath: /etc/kubebeast/config
   readOnly: true
@@ -30,11 +32,11 @@
   emptyDir:
     medium: Memory
     sizeLimit: {{ include "kubebeast.text" .root.Values.learner.sharedMemory.sizeLimit | quote }}
-{{- if not (include "kubebeast.learner.makesClaim" .) }}
+{{- if not (or .root.Values.learner.storage.url (include "kubebeast.learner.makesClaim" .)) }}
 - name: runs
   {{- if and .isFirst .root.Values.learner.persistence.enabled }}
   persistentVolumeClaim:
-    claimName: {{ .root.Values.learner.persistence.existingClaim | quote }}
+    claimName: {{ include "kubebeast.learner.claimName" .root | quote }}
   {{- else }}
   emptyDir: {}
   {{- end }}
@@ -43,34 +45,62 @@
 
 {{/* "true" if the StatefulSet creates a claim for its pod, otherwise empty. Arguments as for volumes. */}}
 {{- define "kubebeast.learner.makesClaim" -}}
-{{- with .root.Values.learner.persistence -}}
-{{- if and $.isFirst .enabled (not .existingClaim) }}true{{ end -}}
+{{- if and .isFirst (include "kubebeast.learner.needsClaim" .root) (not (include "kubebeast.learner.isJob" .root)) }}true{{ end -}}
 {{- end -}}
+
+{{/* "true" if the run is on a claim that is not the user's, otherwise empty. */}}
+{{- define "kubebeast.learner.needsClaim" -}}
+{{- with .Values.learner.persistence -}}
+{{- if and .enabled (not .existingClaim) (not $.Values.learner.storage.url) }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the claim of the run; for a Job, too, that of the StatefulSet, so that the run stays if the workload changes. */}}
+{{- define "kubebeast.learner.claimName" -}}
+{{- .Values.learner.persistence.existingClaim | default (printf "runs-%s-0" (include "kubebeast.learner.fullname" .)) -}}
+{{- end -}}
+
+{{/* Place of the runs, for the learner and the evaluator. */}}
+{{- define "kubebeast.learner.savedir" -}}
+{{- .Values.learner.storage.url | default "/runs" -}}
+{{- end -}}
+
+{{/* Sources of the variables of the learner and the evaluator: the Secret of the bucket, and those of `container`. */}}
+{{- define "kubebeast.learner.envFrom" -}}
+{{- $sources := list -}}
+{{- with .root.Values.learner.storage.existingSecret -}}
+{{- $sources = list (dict "secretRef" (dict "name" (include "kubebeast.text" .))) -}}
+{{- end -}}
+{{- concat $sources (.container.extraEnvFrom | default list) | toJson -}}
 {{- end -}}
 
 {{/* The claim that contains the run. The claims of a StatefulSet are immutable: no label here may change with a version. */}}
 {{- define "kubebeast.learner.claimTemplate" -}}
-{{- with .Values.learner.persistence -}}
 - apiVersion: v1
   kind: PersistentVolumeClaim
   metadata:
     name: runs
     labels:
       {{- include "kubebeast.selectorLabels" (dict "root" $ "component" "learner") | nindent 6 }}
-    {{- with .annotations }}
+    {{- with .Values.learner.persistence.annotations }}
     annotations:
       {{- toYaml . | nindent 6 }}
     {{- end }}
   spec:
-    accessModes:
-      {{- toYaml .accessModes | nindent 6 }}
-    {{- if eq "-" (.storageClassName | default "") }}
-    storageClassName: ""
-    {{- else if .storageClassName }}
-    storageClassName: {{ .storageClassName | quote }}
-    {{- end }}
-    resources:
-      requests:
-        storage: {{ include "kubebeast.text" .size | quote }}
+    {{- include "kubebeast.learner.claimSpec" . | nindent 4 }}
+{{- end -}}
+
+{{- define "kubebeast.learner.claimSpec" -}}
+{{- with .Values.learner.persistence -}}
+accessModes:
+  {{- toYaml .accessModes | nindent 2 }}
+{{- if eq "-" (.storageClassName | default "") }}
+storageClassName: ""
+{{- else if .storageClassName }}
+storageClassName: {{ .storageClassName | quote }}
+{{- end }}
+resources:
+  requests:
+    storage: {{ include "kubebeast.text" .size | quote }}
 {{- end -}}
 {{- end -}}

@@ -42,25 +42,43 @@ Flags of torchrun, as a JSON array: dict "root" . "isFirst" BOOL. Pods can join 
 the first pod, which stays the first rank. A pod that is not there within last_call_timeout seconds joins later.
 */}}
 {{- define "kubebeast.learner.torchrun" -}}
-{{- $domain := printf "%s.%s.svc" (include "kubebeast.learner.headlessName" .root) .root.Release.Namespace -}}
+{{- $hosts := include "kubebeast.learner.hosts" . | fromYaml -}}
 {{- list
   (printf "--nnodes=%s" (gt (int .root.Values.learner.replicas) 1 | ternary "1:1000" "1"))
   (printf "--nproc-per-node=%s" (include "kubebeast.learner.ranksPerPod" .root))
   "--max-restarts=10"
   "--rdzv-backend=c10d"
   (printf "--rdzv-id=%s" (include "kubebeast.learner.fullname" .root))
-  (printf "--rdzv-endpoint=%s-0.%s:29400" (include "kubebeast.learner.fullname" .root) $domain)
+  (printf "--rdzv-endpoint=%s:29400" $hosts.first)
   (printf "--rdzv-conf=is_host=%t,last_call_timeout=5" .isFirst)
-  (printf "--local-addr=$(POD_NAME).%s" $domain)
+  (printf "--local-addr=%s" $hosts.own)
   "-m" "kubebeast_learner" | toJson -}}
+{{- end -}}
+
+{{/*
+The host of the first pod and that of the pod itself, in which Kubernetes expands variables, as YAML. The pods of a JobSet are
+named after its Jobs and their index. A Job alone has one pod, which may start before its predecessor has left the Service.
+*/}}
+{{- define "kubebeast.learner.hosts" -}}
+{{- $domain := printf "%s.%s.svc" (include "kubebeast.learner.headlessName" .root) .root.Release.Namespace -}}
+{{- if include "kubebeast.learner.isJobSet" .root -}}
+first: $(JOBSET_NAME)-learner-0-0.{{ $domain }}
+own: $(JOBSET_NAME)-{{ ternary "learner" "peers" .isFirst }}-0-$(JOB_COMPLETION_INDEX).{{ $domain }}
+{{- else if include "kubebeast.learner.isJob" .root -}}
+first: localhost
+own: localhost
+{{- else -}}
+first: {{ include "kubebeast.learner.fullname" .root }}-0.{{ $domain }}
+own: $(POD_NAME).{{ $domain }}
+{{- end -}}
 {{- end -}}
 
 {{/* Variables of torchrun, as a JSON array. Restarted ranks would look for those that are gone (pytorch/pytorch#135712). */}}
 {{- define "kubebeast.learner.torchrunVariables" -}}
-{{- $podName := dict "fieldRef" (dict "fieldPath" "metadata.name") -}}
-{{- list
-  (dict "name" "POD_NAME" "valueFrom" $podName)
-  (dict "name" "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" "value" "1") | toJson -}}
+{{- $podName := dict "name" "POD_NAME" "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")) -}}
+{{- $jobSet := dict "fieldRef" (dict "fieldPath" "metadata.labels['jobset.sigs.k8s.io/jobset-name']") -}}
+{{- $name := include "kubebeast.learner.isJobSet" . | empty | ternary $podName (dict "name" "JOBSET_NAME" "valueFrom" $jobSet) -}}
+{{- list $name (dict "name" "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" "value" "1") | toJson -}}
 {{- end -}}
 
 {{/* Probes as YAML. A rank has no endpoint while torchrun gathers the others, which takes long if a node is lost. */}}

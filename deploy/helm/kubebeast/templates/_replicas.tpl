@@ -15,9 +15,20 @@ as long as others scale it.
 {{- end -}}
 
 {{/*
+"true" if the group has no pods and this upgrade begins a training, with a Job that the cluster does not have: the end of the last
+one has scaled the group to zero. Otherwise empty. Arguments as for live, and "live" the Deployment.
+*/}}
+{{- define "kubebeast.envserver.beginsAgain" -}}
+{{- if and .live (include "kubebeast.learner.hasJob" .root) (not (dig "spec" "replicas" 1 .live)) -}}
+{{- $job := include "kubebeast.learner.job" .root | fromYaml -}}
+{{- if not (lookup $job.apiVersion $job.kind .root.Release.Namespace $job.name) }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
 `spec.replicas` of a group, or empty: dict "root" . "group" GROUP. An upgrade keeps the current number of pods, unless the value
-has changed since the last upgrade. After a pause it is the value again, or the minimum of the autoscaler: 0 would switch the
-autoscaler off.
+has changed since the last upgrade. After a pause, and for a training after the end of another one, it is the value again, or the
+minimum of the autoscaler: 0 would switch the autoscaler off.
 */}}
 {{- define "kubebeast.envserver.replicas" -}}
 {{- $live := include "kubebeast.envserver.live" . | fromJson -}}
@@ -25,10 +36,11 @@ autoscaler off.
 {{- $made := get $annotations "kubebeast/replicas" -}}
 {{- $value := .group.replicas | int | toString -}}
 {{- $isOthers := include "kubebeast.envserver.isScaledByOthers" .group -}}
+{{- $isAgain := or (eq "paused" ($made | default "")) (include "kubebeast.envserver.beginsAgain" (merge (dict "live" $live) .)) -}}
 {{- if .group.paused -}}
 0
-{{- else if and $isOthers (or (not $live) (get $annotations "kubebeast/scaled-by-others")) -}}
-{{- else if and $live (ne $made "paused") (or $isOthers (eq $made $value)) -}}
+{{- else if and $isOthers (or (not $live) (and (not $isAgain) (get $annotations "kubebeast/scaled-by-others"))) -}}
+{{- else if and $live (not $isAgain) (or $isOthers (eq $made $value)) -}}
 {{- $live.spec.replicas | int -}}
 {{- else if and $isOthers (not .group.scaledByOthers) -}}
 {{- .group.autoscaling.minReplicas | int -}}

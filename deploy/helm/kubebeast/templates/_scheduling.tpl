@@ -54,3 +54,13 @@ the values for the same taint, or for all taints, takes precedence.
 {{- end -}}
 {{- with $constraints }}{{ toYaml . }}{{ end -}}
 {{- end -}}
+
+{{/*
+Labels of a workload as YAML of a map: those of the values (the argument), and its queue. Kueue reads this label of a
+StatefulSet, Job, JobSet and Deployment, and of no other object of the chart.
+*/}}
+{{- define "kubebeast.queueLabels" -}}
+{{- $labels := deepCopy (.labels | default dict) -}}
+{{- with .queueName }}{{ $_ := set $labels "kueue.x-k8s.io/queue-name" . }}{{ end -}}
+{{- with $labels }}{{ toYaml . }}{{ end -}}
+{{- end -}}
