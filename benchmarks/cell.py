@@ -27,6 +27,10 @@ class Cell:
     """If set, the native pool outputs each frame once, and a GPU would build the stacks."""
     unroll_length: int = 20
     batch_size: int = 8
+    episode_steps: int = 0
+    """Length of episodes of env-servers; 0 for endless ones."""
+    with_options: bool = False
+    """If set, the learner chooses the options of each episode."""
     tls: Tls | None = None
     """Files for TLS; None for plain text."""
 

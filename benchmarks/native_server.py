@@ -9,8 +9,12 @@ import numpy as np
 import kubebeast_native as native
 from benchmarks import frames, recorded_env
 from benchmarks.cell import Cell, Snapshot
+from kubebeast_common.pool.options_feed import OptionsFeed
+from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.curriculum.progress import Progress
 
 _WAIT_MS = 1000
+LEVELS = [{"seed": seed, "size": 5 + seed % 7} for seed in range(1000)]
 
 
 def serve(cell: Cell, channel: Connection) -> None:
@@ -27,10 +31,16 @@ def serve(cell: Cell, channel: Connection) -> None:
         min_inference_rows=min_rows,
         max_inference_rows=max(256, min_rows),
         expected=env_spec(cell),
+        episode_options=cell.with_options,
         tls_cert=str(cell.tls.cert) if cell.tls else "",
         tls_key=str(cell.tls.key) if cell.tls else "",
     )
+    levels = Levels("progress", Progress(LEVELS, seed=1), ()) if cell.with_options else None
+    feed = None if levels is None else OptionsFeed(pool, levels.draw)
     pool.start()
+    if feed is not None:
+        feed.fill()
+        feed.start()
     pool.open(num_logits=frames.NUM_ACTIONS, core_state_size=0, single_frames=cell.single_frames)
     rooms = [threading.Thread(target=room, args=(pool,)) for room in (_answer, _consume)]
     for room in rooms:
@@ -38,6 +48,9 @@ def serve(cell: Cell, channel: Connection) -> None:
     channel.send(pool.address)
     try:
         while channel.recv():
+            for episode in pool.take_episodes():
+                if levels is not None:
+                    levels.add(episode.options, episode.episode_return, episode.length, ())
             stats = pool.stats()
             channel.send(
                 Snapshot.take(

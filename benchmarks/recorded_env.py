@@ -1,6 +1,9 @@
 """An env-server with environments that replay a recording, which isolates the cost of streaming."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +25,7 @@ def action_leaves() -> list[Leaf]:
 
 
 class RecordedEnv:
-    """A HostedEnv of endless episodes without rewards and with precomputed rows, so that a step costs nothing."""
+    """A HostedEnv without rewards and with precomputed rows, so that a step costs nothing."""
 
     def __init__(self, cell: Cell, recording: Path) -> None:
         self.num_envs, self.num_agents = cell.num_envs, 1
@@ -33,13 +36,27 @@ class RecordedEnv:
         self._first = _rows(recorded[0], none, is_first=all_envs)
         self._rows = [_rows(each, none, is_first=none) for each in recorded]
         self._step = 0
+        self._episode_steps = cell.episode_steps
+        self._places = np.arange(cell.num_envs) * cell.episode_steps // cell.num_envs
+        """int64 [B]: steps of the running episode of each environment, which end at different times."""
 
     def reset(self) -> StepRows:
         return self._first
 
     def step(self, actions: list[Array]) -> StepRows:
         self._step += 1
-        return self._rows[self._step % len(self._rows)]
+        rows = self._rows[self._step % len(self._rows)]
+        return rows if self._episode_steps == 0 else self._with_episodes(rows)
+
+    def set_options(self, options: Mapping[int, Mapping[str, Any]]) -> None:
+        """Does nothing: with any options, the recording is the same."""
+
+    def _with_episodes(self, rows: StepRows) -> StepRows:
+        self._places += 1
+        over, first = self._places == self._episode_steps, self._places > self._episode_steps
+        self._places[first] = 0
+        episodes = [(int(env), 0.0, self._episode_steps) for env in np.flatnonzero(over)]
+        return replace(rows, terminated=over, is_first=first, episodes=episodes)
 
     def close(self) -> None:
         pass
