@@ -50,7 +50,7 @@ def train_by_env_servers(spaces: dict[str, str], tmp_path: Path) -> None:
     """Runs some updates by a real learner and env-server; raises AssertionError if one of them is skipped."""
     address = f"unix:{tmp_path}/pool"
     config = LearnerConfig(
-        run=RunConfig(xpid="run", savedir=tmp_path, progress="none", total_steps=NUM_UPDATES * T * B),
+        run=RunConfig(xpid="run", savedir=str(tmp_path), progress="none", total_steps=NUM_UPDATES * T * B),
         rollout=RolloutConfig(unroll_length=T, batch_size=B),
         pool=PoolConfig(address=address),
         model=ModelConfig(hidden_sizes=(8,), last_action_input="on"),

@@ -15,7 +15,7 @@ from tests.http_server import StatefulServer, serving
 
 NAMESPACE = "train"
 TOKEN = "valid"
-RESOURCES = ("deployments", "statefulsets", "pods", "events", "horizontalpodautoscalers")
+RESOURCES = ("deployments", "jobs", "statefulsets", "pods", "events", "horizontalpodautoscalers")
 USER = "system:serviceaccount:train:somebody"
 
 
@@ -28,6 +28,7 @@ class ApiServer:
     pods: list[dict[str, Any]] = field(default_factory=list)
     autoscalers: list[dict[str, Any]] = field(default_factory=list)
     stateful_sets: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     metrics: dict[str, list[str]] = field(default_factory=dict)
     """Answers of a pod to scrapes, by "name:port", one each; the last text stays. A pod that is not here is refused."""
@@ -126,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             "pods": self.api.pods,
             "horizontalpodautoscalers": self.api.autoscalers,
             "statefulsets": self.api.stateful_sets,
+            "jobs": self.api.jobs,
             "events": self.api.events,
         }[resource]
         found = [

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.training_process import checkpoint_steps, run, training_command, was_successful
+from harness.processes import warm_start
+from harness.processes.training_process import (
+    TIMEOUT_S,
+    checkpoint_steps,
+    environment,
+    run,
+    snapshots,
+    training_command,
+    was_successful,
+)
 
 BREAKING = """class Breaking:
     def __init__(self, folder):
@@ -26,7 +35,7 @@ ENDLESS = "--total-steps=100000000"
         ("mono", ["--stop-at-return=12"], "the mean return of the newest 100 episodes is"),
         ("train", ["--stop-at-return=12"], "the mean return of the newest 100 episodes is"),
         ("train", ["--stop-at-return=12", "--num-learners=2"], "the mean return of the newest 100 episodes is"),
-        ("mono", ["--max-hours=0.005"], "it has trained for"),
+        ("mono", ["--max-hours=0.01"], "it has trained for"),
     ],
 )
 def test_a_run_ends_early_and_once(name: str, flags: list[str], reason: str, tmp_path: Path) -> None:
@@ -34,6 +43,8 @@ def test_a_run_ends_early_and_once(name: str, flags: list[str], reason: str, tmp
     assert process.returncode == 0, process.stderr
     assert f"the run ends: {reason}" in process.stderr
     assert was_successful(tmp_path / "run")
+    last = snapshots(process.stdout)[-1]
+    assert last["total_steps"] == last["step"], "alerts take it for finished"
     steps = checkpoint_steps(tmp_path / "run")
     again = run(training_command(name, tmp_path, ENDLESS, *flags))
     assert again.returncode == 0, again.stderr
@@ -59,3 +70,40 @@ def test_a_run_that_has_ended_goes_on_with_another_limit(tmp_path: Path) -> None
     (before,) = checkpoint_steps(tmp_path / "run")
     assert run(training_command("mono", tmp_path, f"--total-steps={before + 500}")).returncode == 0
     assert checkpoint_steps(tmp_path / "run")[-1] >= before + 500
+
+
+def start(folder: Path, *flags: str) -> warm_start.Process:
+    """Starts an endless training that saves often, without progress lines."""
+    flags = (ENDLESS, "--progress=none", "--checkpoint-interval-minutes=0.005", *flags)
+    return warm_start.Process(training_command("mono", folder, *flags), env=environment())
+
+
+def wait_for_log(process: warm_start.Process, text: str) -> None:
+    assert any(text in line for line in process.stderr), f"the process ended without {text!r}"
+
+
+def test_a_signal_before_the_end_has_the_status_after_which_a_batch_system_starts_again(tmp_path: Path) -> None:
+    with start(tmp_path, "--stop-status=143") as process:
+        wait_for_log(process, "saved ")
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 143
+    steps = checkpoint_steps(tmp_path / "run")[-1] + 100
+    assert run(training_command("mono", tmp_path, f"--total-steps={steps}", "--stop-status=143")).returncode == 0
+
+
+def test_a_process_may_wait_for_the_one_that_trains_its_run(tmp_path: Path) -> None:
+    with start(tmp_path) as holder:
+        wait_for_log(holder, "saved ")
+        refused = run(training_command("mono", tmp_path, ENDLESS))
+        assert refused.returncode == 2 and "trains this run; stop it" in refused.stderr
+        with start(tmp_path, "--wait-for-run", "--stop-status=143") as stopped:
+            wait_for_log(stopped, "waiting until it ends")
+            stopped.terminate()
+            assert stopped.wait(TIMEOUT_S) == 143
+        with start(tmp_path, "--wait-for-run") as heir:
+            wait_for_log(heir, "waiting until it ends")
+            holder.terminate()
+            assert holder.wait(TIMEOUT_S) == 0
+            wait_for_log(heir, "resuming")
+            heir.terminate()
+            assert heir.wait(TIMEOUT_S) == 0

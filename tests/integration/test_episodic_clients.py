@@ -150,7 +150,7 @@ def observations(step: int, arm: int, reward: float) -> pb.ActRequest:
 
 def config(address: str, savedir: Path, batch_size: int) -> LearnerConfig:
     return LearnerConfig(
-        run=RunConfig(xpid="run", savedir=savedir, total_steps=MAX_STEPS, compile="off", progress="none"),
+        run=RunConfig(xpid="run", savedir=str(savedir), total_steps=MAX_STEPS, compile="off", progress="none"),
         rollout=RolloutConfig(unroll_length=UNROLL_LENGTH, batch_size=batch_size),
         model=ModelConfig(model="mlp", hidden_sizes=(16,), initialisation="orthogonal"),
         loss=LossConfig(discounting=0.5, entropy_cost=0.01, loss_reduction="mean"),

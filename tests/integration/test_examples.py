@@ -65,6 +65,15 @@ def test_an_environment_of_ones_own_trains_and_is_evaluated_with_its_arguments(t
     assert evaluated.returncode == 0, evaluated.stderr
 
 
+def test_an_environment_with_levels_trains_with_a_curriculum_of_ones_own(tmp_path: Path) -> None:
+    flags = ["--env=rooms_env:Rooms-v0", "--recipe=auto", "--total-steps=2000", "--progress=none"]
+    own = ["--curriculum=my_curriculum:Stairs", '--curriculum-options={"most": 2}']
+    trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, *own)
+    assert trained.returncode == 0, trained.stderr
+    evaluated = kubebeast(EXAMPLES, tmp_path, "eval", "--episodes=1", "--json")
+    assert evaluated.returncode == 0, evaluated.stderr
+
+
 def test_the_algorithm_in_one_file_updates_its_model_until_its_steps_are_done(tmp_path: Path) -> None:
     process = subprocess.run(
         [

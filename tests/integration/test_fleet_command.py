@@ -7,20 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.integration.fleet_api_server import USER, ApiServer, api_server
-from tests.unit.observe.fleet.fleet_objects import (
-    autoscaler,
-    deployment,
-    env_server_metrics,
-    labels,
-    pod,
-    stateful_set,
-    warning,
-)
+from tests.unit.observe.fleet import fleet_objects
+from tests.unit.observe.fleet.fleet_objects import deployment, env_server_metrics, job, labels, pod, stateful_set
 
 TIMEOUT_S = 300.0
 COMMAND = [sys.executable, "-W", "error", "-m", "kubebeast_learner", "fleet"]
@@ -132,7 +126,7 @@ def test_watch_goes_on_until_it_is_interrupted_and_outlives_an_outage(api: ApiSe
 
 
 def test_scale_patches_the_scale_of_the_groups_deployment(api: ApiServer, tmp_path: Path) -> None:
-    api.autoscalers = [autoscaler("other", "another-deployment")]
+    api.autoscalers = [fleet_objects.autoscaler("other", "another-deployment")]
     done = fleet(api.kubeconfig(tmp_path), "scale", "envserver", "8")
     assert (done.returncode, done.stdout, done.stderr) == (0, "envserver: 2 -> 8\n", "")
     path = "apis/apps/v1/namespaces/train/deployments/kb-envserver/scale"
@@ -140,7 +134,7 @@ def test_scale_patches_the_scale_of_the_groups_deployment(api: ApiServer, tmp_pa
 
 
 def test_an_autoscaled_group_is_scaled_by_force_only(api: ApiServer, tmp_path: Path) -> None:
-    api.autoscalers = [autoscaler("busy", "kb-envserver")]
+    api.autoscalers = [fleet_objects.autoscaler("busy", "kb-envserver")]
     done = fleet(api.kubeconfig(tmp_path), "scale", "envserver", "8")
     assert done.returncode == 1 and api.patches == []
     assert "HorizontalPodAutoscaler busy (1 to 16 replicas)" in done.stderr and "--force" in done.stderr
@@ -164,6 +158,7 @@ def test_a_refusal_prints_the_role_that_allows_everything(api: ApiServer, tmp_pa
         "deployments",
         "deployments/scale",
         "statefulsets",
+        "jobs",
         "events",
         "pods",
         "pods/proxy",
@@ -220,8 +215,8 @@ def test_what_may_not_be_created_is_shown_with_the_reason(api: ApiServer, tmp_pa
     api.pods = []
     api.stateful_sets = [stateful_set("kb-learner", current=0)]
     api.events = [
-        warning("StatefulSet", "kb-learner", "FailedCreate", QUOTA, "2026-01-01T00:09:00Z"),
-        warning("StatefulSet", "kb-learner", "FailedCreate", "an older reason", "2026-01-01T00:01:00Z"),
+        fleet_objects.warning("StatefulSet", "kb-learner", "FailedCreate", QUOTA, "2026-01-01T00:09:00Z"),
+        fleet_objects.warning("StatefulSet", "kb-learner", "FailedCreate", "an older reason", "2026-01-01T00:01:00Z"),
     ]
     refused = {
         "type": "ReplicaFailure",
@@ -235,15 +230,18 @@ def test_what_may_not_be_created_is_shown_with_the_reason(api: ApiServer, tmp_pa
     assert "deployment kb-envserver: FailedCreate: admission webhook denied it" in notes
 
 
-def test_an_evaluator_that_may_not_be_created_or_cannot_start_is_shown(api: ApiServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("component", ["evaluator", "named-evaluator"])
+def test_an_evaluator_that_may_not_be_created_or_cannot_start_is_shown(
+    component: str, api: ApiServer, tmp_path: Path
+) -> None:
     evaluator = deployment("kb-evaluator", "envserver", desired=1, ready=0)
-    evaluator["metadata"]["labels"] |= labels("evaluator", "kb")
-    evaluator["spec"]["selector"] = {"matchLabels": labels("evaluator", "kb")}
+    evaluator["metadata"]["labels"] |= labels(component, "kb")
+    evaluator["spec"]["selector"] = {"matchLabels": labels(component, "kb")}
     refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: small"}
     evaluator["status"] = {"conditions": [refused]}
     api.deployments.append(evaluator)
     waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
-    api.pods.append(pod("kb-evaluator-a", labels("evaluator", "kb"), ready=False, state=waiting))
+    api.pods.append(pod("kb-evaluator-a", labels(component, "kb"), ready=False, state=waiting))
     state = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)
     assert "deployment kb-evaluator: FailedCreate: exceeded quota: small" in state["notes"]
     assert "pod kb-evaluator-a: ErrImagePull: no such image" in state["notes"]
@@ -256,7 +254,11 @@ def test_a_claim_that_finds_no_volume_is_shown_with_the_reason(api: ApiServer, t
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     learner["status"] = {"phase": "Pending", "conditions": [condition]}
     learner["spec"]["volumes"] = [{"name": "runs", "persistentVolumeClaim": {"claimName": "runs-kb-learner-0"}}]
-    api.events = [warning("PersistentVolumeClaim", "runs-kb-learner-0", "ProvisioningFailed", "no StorageClass fast")]
+    api.events = [
+        fleet_objects.warning(
+            "PersistentVolumeClaim", "runs-kb-learner-0", "ProvisioningFailed", "no StorageClass fast"
+        )
+    ]
     notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
     assert f"pod kb-learner-0: Unschedulable: {message}" in notes
     assert "claim runs-kb-learner-0: ProvisioningFailed: no StorageClass fast" in notes
@@ -277,6 +279,46 @@ def test_a_paused_release_is_called_paused(api: ApiServer, tmp_path: Path) -> No
     assert "release kb is paused" in done.stdout and "paused=false" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("item", "note"),
+    [
+        (job("kb-learner-1", ended="Complete"), "the training of release kb is complete: job kb-learner-1"),
+        (job("kb-learner-1", ended="Failed"), "the training of release kb has failed: job kb-learner-1: IsFailed"),
+        (job("kb-learner-1", suspend=True), "release kb is paused"),
+        (job("kb-learner-1", suspend=True, queue="gpus"), "release kb waits for quota in the queue gpus"),
+        (job("kb-learner-1", queue="gpus"), ""),
+    ],
+)
+def test_the_state_of_a_job_is_told(item: dict[str, Any], note: str, api: ApiServer, tmp_path: Path) -> None:
+    api.jobs = [item]
+    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
+    assert [each.startswith(note) for each in notes] == [True] * bool(note)
+
+
+def test_a_job_without_a_pod_is_shown_with_the_reason(api: ApiServer, tmp_path: Path) -> None:
+    api.jobs = [job("kb-learner-1") | {"status": {}}]
+    api.events = [fleet_objects.warning("Job", "kb-learner-1", "FailedCreate", QUOTA)]
+    assert f"job kb-learner-1: FailedCreate: {QUOTA}" in fleet(api.kubeconfig(tmp_path)).stdout
+
+
+def test_pods_of_former_attempts_are_not_shown(api: ApiServer, tmp_path: Path) -> None:
+    def attempt(name: str, phase: str, created_at: str) -> dict[str, Any]:
+        item = pod(name, labels("learner"), ready=phase == "Running")
+        item["status"]["phase"], item["metadata"]["creationTimestamp"] = phase, created_at
+        return item
+
+    former = [attempt(f"kb-learner-{day}", "Failed", f"2026-01-0{day}T00:00:00Z") for day in (3, 2)]
+    api.pods = [*former, attempt("kb-learner-1", "Running", "2026-01-01T00:00:00Z")]
+    assert [item["pod"] for item in learners(api, tmp_path)] == ["kb-learner-1"]
+    api.pods = former
+    assert [item["pod"] for item in learners(api, tmp_path)] == ["kb-learner-3"], "the newest"
+
+
+def learners(api: ApiServer, folder: Path) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = json.loads(fleet(api.kubeconfig(folder), "--json").stdout)["learners"]
+    return shown
+
+
 def test_a_role_without_events_is_named_where_a_reason_is_missed(api: ApiServer, tmp_path: Path) -> None:
     api.stateful_sets, api.refused = [stateful_set("kb-learner", current=0)], {"events"}
     done = fleet(api.kubeconfig(tmp_path))
@@ -286,8 +328,8 @@ def test_a_role_without_events_is_named_where_a_reason_is_missed(api: ApiServer,
     )
 
 
-def test_an_older_role_shows_the_fleet_without_stateful_sets(api: ApiServer, tmp_path: Path) -> None:
-    api.refused = {"statefulsets", "events"}
+def test_an_older_role_shows_the_fleet_without_stateful_sets_and_jobs(api: ApiServer, tmp_path: Path) -> None:
+    api.refused = {"statefulsets", "jobs", "events"}
     state = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)
     assert len(state["groups"][0]["pods"]) == 2 and state["notes"] == []
 

@@ -1,5 +1,7 @@
 """The fleet is a gymnasium vector environment, with real env-servers that come and go."""
 
+import itertools
+import json
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +20,7 @@ from kubebeast_common.access.token_file import TokenFileError
 from kubebeast_fleet import FleetTimeoutError, FleetVectorEnv
 from tests.integration.envserver_learner import next_log, watched_log
 from tests.integration.fleet_of_threads import PATIENCE_S, assert_books_balance, socket_address, stream
+from tests.integration.leveled_env import EPISODE_STEPS
 
 
 @pytest.fixture
@@ -70,6 +73,43 @@ def test_a_lost_stream_is_truncated_and_the_reserve_takes_its_places(address: st
                 envs.step([0, 0, 0])
             assert successor.status.env_steps == 3
             assert_books_balance(envs)
+
+
+LEVELED = "tests.integration.leveled_env:Leveled-v0"
+
+
+def test_each_episode_has_the_options_that_the_trainer_has_chosen(address: str) -> None:
+    levels = itertools.count()
+    with (
+        stream(address, 2, env=LEVELED),
+        closing(FleetVectorEnv(address, 2, next_options=lambda: {"level": next(levels)})) as envs,
+    ):
+        first, _ = envs.reset()
+        assert isinstance(first, np.ndarray) and first[:, 0].tolist() == [0.0, 1.0]
+        for _ in range(4 * EPISODE_STEPS):
+            observations = envs.step([0, 0])[0]
+        episodes = envs.take_episodes()
+
+    assert isinstance(observations, np.ndarray) and observations[:, 0].tolist() == [6.0, 7.0]
+    assert [(json.loads(episode.options)["level"], episode.episode_return) for episode in episodes] == [
+        (level, float(level)) for level in range(6)
+    ]
+
+
+def step_for_ever(envs: FleetVectorEnv) -> None:
+    while True:
+        envs.step([0, 0])
+
+
+def test_an_error_in_the_choice_of_options_is_raised_by_the_next_step(address: str) -> None:
+    levels = iter([{"level": 1}] * 40)
+    with (
+        stream(address, 2, env=LEVELED),
+        closing(FleetVectorEnv(address, 2, next_options=lambda: next(levels))) as envs,
+    ):
+        envs.reset()
+        with pytest.raises(StopIteration):
+            step_for_ever(envs)
 
 
 def test_an_environment_that_fails_is_truncated_and_comes_back(address: str) -> None:

@@ -21,7 +21,8 @@ from harness.processes.training_process import (
     run,
     training_command,
 )
-from kubebeast_runs.scores import NAME, read_scores
+from kubebeast_runs.scores import read_scores
+from kubebeast_runs.storage.local import LocalStorage
 from tests.integration.littering_env import LITTER
 
 MANY_STEPS = 1_000_000
@@ -78,11 +79,12 @@ def test_a_run_is_followed_from_before_its_start_to_its_end(tmp_path: Path) -> N
         resumed = run(training_command("mono", tmp_path, *TRAINING, f"--total-steps={total_steps}"))
         assert resumed.returncode == 0, resumed.stderr
         assert process.wait(TIMEOUT_S) == 0
-    scores = read_scores(tmp_path / "run")
+    scores = read_scores(LocalStorage(tmp_path / "run"))
     assert scores.steps.tolist() == checkpoint_steps(tmp_path / "run") == [stopped_at, scores.steps[-1]]
     assert scores.steps[-1] >= total_steps
     again = run(command("eval", f"--savedir={tmp_path}", *FLAGS))
-    assert (again.returncode, (tmp_path / "run" / NAME).read_text().count("\n")) == (0, 3), "nothing is played twice"
+    num_lines = (tmp_path / "run" / "eval.csv").read_text().count("\n")
+    assert (again.returncode, num_lines) == (0, 3), "nothing is played twice"
 
 
 def child_names(process: psutil.Process) -> list[str]:

@@ -10,10 +10,10 @@ from harness.processes.training_process import command, rows, run
 
 OF_TIME_OR_MACHINE = {
     *("elapsed_s", "sps", "starved_ratio", "inference_busy_ratio", "learner_queue_size", "rows_per_inference"),
-    *("_time", "streams", "checkpoint_age_s", "policy_lag", "steps_in_flight"),
+    *("_time", "streams", "envs", "checkpoint_age_s", "policy_lag", "steps_in_flight"),
 }
-"""Columns of durations, of the number of processes, and of unrolls that are not finished; policy_lag is a mean over
-seconds."""
+"""Columns of durations, of the processes that have joined so far, and of unrolls that are not finished; policy_lag is a
+mean over seconds."""
 SETTINGS = {
     "replay": ["--env=CartPole-v1", "--recipe=vector", "--replay-share=0.5", "--passes=1", "--minibatches=1"],
     "passes": ["--env=CartPole-v1", "--recipe=vector", "--passes=2", "--minibatches=2"],

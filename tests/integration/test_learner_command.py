@@ -180,3 +180,9 @@ def test_a_finished_learner_that_lingers_stays_healthy_and_turns_env_servers_awa
         assert running.ask("/healthz") == running.ask("/readyz") == (200, "ok\n")
         assert running.terminate() == 0
     assert checkpoint_steps(tmp_path / "run") == [step]
+    with learner(tmp_path, *flags, "--linger-s=0.5", "--stop-status=143") as running:
+        running.wait_for("(trained to the end)")
+        assert running.process.wait(TIMEOUT_S) == 0, "it ends by itself"
+    with learner(tmp_path, *flags, "--stop-status=143") as running:
+        running.wait_for("(trained to the end)")
+        assert running.terminate() == 0, "no signal stops what has ended"

@@ -124,7 +124,9 @@ def test_the_level_is_that_of_the_terminal_and_out_log_stays_as_it_is(tmp_path: 
     levels = {entry["level"] for entry in entries(process.stderr.splitlines())}
     assert "info" in levels if level == "debug" else not levels & {"debug", "info"}
     assert re.search(
-        r"^\[INFO:\d+ kubebeast_learner\.training\.saving .*\] saved ", (tmp_path / "run/out.log").read_text(), re.M
+        r"^\[INFO:\d+ kubebeast_learner\.training\.checkpoints\.saving .*\] saved ",
+        (tmp_path / "run/out.log").read_text(),
+        re.M,
     )
 
 

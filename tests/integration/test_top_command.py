@@ -17,7 +17,7 @@ import pytest
 
 from harness.processes.training_process import environment, training_command
 from tests.integration.fleet_api_server import api_server, write_kubeconfig
-from tests.unit.observe.fleet.fleet_objects import deployment, labels, pod, stateful_set, warning
+from tests.unit.observe.fleet.fleet_objects import deployment, job, labels, pod, stateful_set, warning
 from tests.unit.observe.top.top_learner import Pages, metrics, old_metrics, page_server, stream, streams_page
 
 TIMEOUT_S = 300.0
@@ -269,6 +269,7 @@ def read_until(terminal: int, text: str) -> str:
 
 
 STATEFUL_SETS = "/apis/apps/v1/namespaces/train/statefulsets"
+JOBS = "/apis/batch/v1/namespaces/train/jobs"
 EVENTS = "/api/v1/namespaces/train/events"
 
 
@@ -285,6 +286,16 @@ def test_a_paused_release_is_called_paused(api: Pages, tmp_path: Path) -> None:
     api.pages |= {"/api/v1/namespaces/train": "{}", NAMESPACE: listed(), STATEFUL_SETS: listed(paused)}
     done = top_of_the_cluster(api, tmp_path)
     assert done.returncode == 1 and "release kb is paused" in done.stderr and "no learner" not in done.stderr
+
+
+def test_a_learner_that_has_completed_its_run_is_called_that(api: Pages, tmp_path: Path) -> None:
+    ended = pod(
+        "kb-learner-1", labels("learner"), ready=False, state={"terminated": {"exitCode": 0, "reason": "Completed"}}
+    )
+    ended["status"]["phase"] = "Succeeded"
+    api.pages |= {NAMESPACE: listed(ended), JOBS: listed(job("kb-learner-1", ended="Complete"))}
+    done = top_of_the_cluster(api, tmp_path)
+    assert "it is Completed: the training of release kb is complete: job kb-learner-1" in done.stderr
 
 
 def test_a_learner_that_may_not_be_created_is_missed_with_the_reason(api: Pages, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_mono_saves_them_and_an_evaluation_plays_by_them(folder: Path) -> None:
     result = run(training_command("mono", folder, *flags(NUM_STEPS)))
     assert result.returncode == 0, result.stdout + result.stderr
 
-    trained = load_trained(EvalConfig(savedir=folder, xpid="run"))
+    trained = load_trained(EvalConfig(savedir=str(folder), xpid="run"))
     (statistics,) = trained.env_statistics
     assert (statistics.wrapper, statistics.name) == ("NormalizeObservation", "obs_rms")
     assert statistics.mean[0] == pytest.approx(1000, abs=0.5)
@@ -59,12 +59,12 @@ def test_mono_saves_them_and_an_evaluation_plays_by_them(folder: Path) -> None:
     assert weights.env_statistics[0].to_plain() == statistics.to_plain()
     assert "wrappers had counted this" in describe(trained)["environment"]["notes"][-1]
 
-    evaluation = evaluate(EvalConfig(savedir=folder, xpid="run", episodes=20))
+    evaluation = evaluate(EvalConfig(savedir=str(folder), xpid="run", episodes=20))
     assert (evaluation.mean_return, evaluation.notes) == (10.0, []), "every episode's first action is right already"
 
     resumed = run(training_command("mono", folder, *flags(NUM_STEPS + 2000)))
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    (more,) = load_trained(EvalConfig(savedir=folder, xpid="run")).env_statistics
+    (more,) = load_trained(EvalConfig(savedir=str(folder), xpid="run")).env_statistics
     assert more.count > statistics.count + 1000
 
 
@@ -76,7 +76,7 @@ def test_train_says_that_it_saves_none_and_so_does_an_evaluation(folder: Path) -
         in result.stderr + result.stdout
     )
 
-    evaluation = evaluate(EvalConfig(savedir=folder, xpid="run", episodes=1))
+    evaluation = evaluate(EvalConfig(savedir=str(folder), xpid="run", episodes=1))
     assert len(evaluation.notes) == 1 and "NormalizeObservation: statistics of each environment" in evaluation.notes[0]
-    trained = load_trained(EvalConfig(savedir=folder, xpid="run"))
+    trained = load_trained(EvalConfig(savedir=str(folder), xpid="run"))
     assert "were not saved" in describe(trained)["environment"]["notes"][-1]

@@ -7,6 +7,7 @@ from tests.integration import (
     test_chaos,
     test_full_volume,
     test_hostile_clients,
+    test_node_notice,
     test_not_finite,
     test_spec_bombs,
     test_training_commands,
@@ -42,6 +43,9 @@ TESTS = {
     ),
     "learner killed": learners.test_a_learner_that_ends_is_resumed_and_env_servers_wait_for_it,
     "learner stopped (SIGTERM)": learners.test_a_learner_that_ends_is_resumed_and_env_servers_wait_for_it,
+    "the cloud announces that it takes the learner's node": (
+        test_node_notice.test_a_run_that_is_killed_after_a_notice_goes_on_from_its_checkpoint
+    ),
     "network cut": test_chaos.test_a_fault_that_lasts_costs_its_own_stream_only,
     "malformed, slow, silent or flooding peer, or non-finite numbers from a peer": (
         test_hostile_clients.test_attack_is_turned_away_with_a_reason_and_disturbs_nobody

@@ -35,7 +35,7 @@ FLAGS = {
     "kubectl apply": NAMESPACE | {"-f"},
     "kubectl cp": NAMESPACE,
     "kubectl create": NAMESPACE | {"--from-literal", "--from-file", "--cert", "--key", "--dry-run", "-o", "--help"},
-    "kubectl delete": NAMESPACE | {"--cascade", "--force"},
+    "kubectl delete": NAMESPACE | {"--cascade", "--force", "-l"},
     "kubectl describe": NAMESPACE,
     "kubectl drain": NAMESPACE,
     "kubectl exec": NAMESPACE,
@@ -47,13 +47,14 @@ FLAGS = {
     "kubectl rollout": NAMESPACE,
     "kubectl scale": NAMESPACE | {"--replicas"},
     "kubectl top": NAMESPACE,
+    "kubectl wait": NAMESPACE | {"--for", "--timeout", "-l"},
 }
 """Flags of Helm 3.8 and 4, and of kubectl 1.20 and newer; only Helm 4 has rollback --force-conflicts."""
 EVERYWHERE = {"base64", "cd", "echo", "export", "grep", "jq", "openssl", "rm", "sleep", "tensorboard"}
 """Programs that every machine has."""
 ELSEWHERE = {
-    *("apt-get", "argocd", "aws", "cmake", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
-    *("helm", "kubectl"),
+    *("apt-get", "argocd", "aws", "az", "cmake", "docker", "eksctl", "flux", "gcloud", "git", "kind", "sudo", "wsl"),
+    *("helm", "hf", "kubectl"),
 }
 """Programs from outside this repository, or with needs that a test cannot meet; their blocks name the needs."""
 _SEPARATOR = re.compile(r" \| | && | & |; |\$\(| -- |^(?:for|done|do)\b.*")

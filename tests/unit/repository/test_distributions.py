@@ -59,6 +59,7 @@ def test_kubebeast_installs_all_that_trains_on_one_machine() -> None:
         "kubebeast-conformance",
         "kubebeast-envserver",
         "kubebeast-learner",
+        "kubebeast-sweep",
     }
 
 

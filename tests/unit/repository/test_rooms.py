@@ -19,17 +19,25 @@ SOURCES = {
     "kubebeast_learner": ROOT / "services" / "learner" / "kubebeast_learner",
     "kubebeast_observe": ROOT / "services" / "observe" / "kubebeast_observe",
     "kubebeast_runs": ROOT / "services" / "runs" / "kubebeast_runs",
+    "kubebeast_sweep": ROOT / "services" / "sweep" / "kubebeast_sweep",
 }
 ORDER = {
     "kubebeast_conformance": "chapters rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
-    "kubebeast_fleet": "errors options spaces fleet exchange metrics playing vector_env async_vector_env",
+    "kubebeast_fleet": "errors options fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
-        "errors config machine profiling ranks distributions models algorithm run actors training metrics play tune "
-        "commands __main__"
+        "errors config machine profiling ranks notices curriculum distributions models algorithm run recording actors "
+        "training metrics play publish tune commands __main__"
     ),
     "kubebeast_observe": "settings numbers table arrays errors scrape fleet top plot report commands",
-    "kubebeast_runs": "files storage trackers lock folder log rank_log log_table scores score_log checkpoints weights",
+    "kubebeast_runs": (
+        "files storage names parts log_table scores lock checkpoints weights bucket folder home best trackers log "
+        "rank_log score_log"
+    ),
+    "kubebeast_sweep": (
+        "settings grouping space plan scores launched training_run population study active_trial sweep results "
+        "command commands"
+    ),
 }
 """Packages and modules of each distribution; each may import those before it."""
 FOREIGN = {
@@ -37,9 +45,10 @@ FOREIGN = {
     "kubebeast_conformance": {"kubebeast_common"},
     "kubebeast_envserver": {"kubebeast_common"},
     "kubebeast_fleet": {"kubebeast_common"},
-    "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver", "kubebeast_runs"},
+    "kubebeast_learner": {"kubebeast_common", "kubebeast_envserver", "kubebeast_observe", "kubebeast_runs"},
     "kubebeast_observe": {"kubebeast_common", "kubebeast_runs"},
     "kubebeast_runs": {"kubebeast_common"},
+    "kubebeast_sweep": {"kubebeast_common", "kubebeast_observe", "kubebeast_runs"},
 }
 """Other distributions that each one may import."""
 ENVIRONMENTS = ("actors.mono", "play", "tune")
@@ -49,7 +58,7 @@ TREES = {"benchmarks": {"harness"}, "harness": set[str](), "tests": {"harness"}}
 MODULE = re.compile(rf"(?<![\w./])(?:{'|'.join(TREES)})(?:\.\w+)+")
 MAX_FILES = 15
 CORE = ROOT / "native" / "src" / "core"
-CORE_ORDER = "sync queues calls tensors wire stats rollouts inference access door stream transport pool testing"
+CORE_ORDER = "sync queues calls tensors wire stats options rollouts inference access door stream transport pool testing"
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -111,15 +120,19 @@ def test_distributions_import_one_way(package: str) -> None:
     assert foreign == FOREIGN[package]
 
 
-def test_only_what_makes_environments_imports_the_env_server() -> None:
-    rooms = {
+@pytest.mark.parametrize(
+    ("optional", "rooms"), [("kubebeast_envserver", ENVIRONMENTS), ("kubebeast_observe", ("publish",))]
+)
+def test_only_what_needs_an_optional_distribution_imports_it(optional: str, rooms: tuple[str, ...]) -> None:
+    found = {
         name
         for name, path in modules("kubebeast_learner")
         for distribution, _ in imported(path)
-        if distribution == "kubebeast_envserver"
+        if distribution == optional
     }
 
-    assert [name for name in sorted(rooms) if not name.startswith(ENVIRONMENTS)] == []
+    assert found
+    assert [name for name in sorted(found) if not name.startswith(rooms)] == []
 
 
 @pytest.mark.parametrize("tree", sorted(TREES))
