@@ -20,6 +20,7 @@ FOLDERS = {
     "observe": "services/observe",
     "protos": "protos",
     "runs": "services/runs",
+    "sweep": "services/sweep",
 }
 """Of the distributions that others need, by their names after "kubebeast-"."""
 
