@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kubebeast_protos/v1/actor_pool.pb.h"
+#include "wire/handshake_codec.h"
 
 namespace kubebeast::fuzz {
 
@@ -15,6 +16,7 @@ struct RowFlags {
   bool terminated = false;
   bool truncated = false;
   bool interrupted = false;
+  bool waiting = false;
 
   bool operator==(const RowFlags&) const = default;
 };
@@ -30,10 +32,10 @@ struct ContractRow {
   std::uint32_t minor = 0;
 };
 
-// Returns the rows that an environment may send with its episode due or under way, in the table's order.
-std::vector<ContractRow> RowsWhen(bool due, std::uint32_t minor);
+// Returns the rows that an environment of that peer may send with its episode due or under way, in the table's order.
+std::vector<ContractRow> RowsWhen(bool due, const Hello& peer);
 
 // Returns the row with these flags; aborts the process if there is none.
-ContractRow RowOf(bool due, std::uint32_t minor, const RowFlags& flags);
+ContractRow RowOf(bool due, const Hello& peer, const RowFlags& flags);
 
 }  // namespace kubebeast::fuzz

@@ -54,7 +54,8 @@ v1::ActRequest MakeHello(Script& script) {
     leaf.is_action_mask = i == 0 && leaf.dtype == DType::kBool && leaf.frame_stack == 1;
     offered.push_back(static_cast<Compression>(1 + script.Below(2)));
   }
-  return fuzz::MakeHello(spec, 1 + static_cast<std::uint32_t>(script.Below(4)), offered);
+  const auto num_envs = 1 + static_cast<std::uint32_t>(script.Below(4));
+  return fuzz::MakeHello(spec, num_envs, offered, num_envs > 1 && script.Below(2) == 0);
 }
 
 bool Equal(const std::vector<std::uint8_t>& flags, const std::string& bytes) {
@@ -101,7 +102,7 @@ void CheckLeaf(const ObservationRows& rows, std::size_t index, const Peer& peer,
 // Checks the rewards; Peer::Advance requires the same of the flags.
 void CheckReward(const ObservationRows& rows, std::uint32_t env, const Peer& peer, const v1::Observations& oracle) {
   Require(std::isfinite(rows.rewards[env]), "rewards are finite");
-  const ContractRow row = RowOf(peer.is_due(env), kProtocolMinor, FlagsOf(oracle, env));
+  const ContractRow row = RowOf(peer.is_due(env), peer.hello(), FlagsOf(oracle, env));
   Require(row.rewarded || rows.rewards[env] == 0, "only rows that may be are rewarded");
 }
 
@@ -114,6 +115,8 @@ void CheckRows(const ObservationRows& rows, const Peer& peer, const v1::Observat
   Require(Equal(rows.terminated, oracle.terminated()) && Equal(rows.truncated, oracle.truncated()) &&
               Equal(rows.is_first, oracle.is_first()) && Equal(rows.interrupted, oracle.interrupted()),
           "the flags are those of the message");
+  Require(oracle.waiting().empty() || !peer.hello().takes_turns || Equal(rows.waiting, oracle.waiting()),
+          "the rows that wait are those of the message");
   Require(rows.episodes.size() == static_cast<std::size_t>(oracle.episodes_size()), "every episode is reported");
   for (const EpisodeEnd& episode : rows.episodes)
     Require(episode.env < rows.num_envs() && (episode.info.empty() || episode.info.size() == kNumInfo),
@@ -162,7 +165,7 @@ void Run(Script script) {
   google::protobuf::io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()), slice_size);
   const absl::StatusOr<Hello> hello = DecodeHello(&input, bytes.size(), kLimits);
   if (!hello.ok()) return Require(bytes != valid.SerializeAsString(), "a valid Hello is accepted");
-  StreamCodec codec(hello->spec, hello->num_envs, hello->compression, kLimits);
+  StreamCodec codec(*hello, kLimits);
   Peer peer(*hello);
   for (std::size_t i = 0; i < kMaxMessages && !script.done(); ++i) Exchange(codec, peer, script, slice_size);
 }

@@ -37,7 +37,8 @@ bool Learner::TakeInference() {
   const InferenceBatch& taken = *taken_.back();
   for (const Array& leaf : taken.observation) RequireMemory(leaf);
   for (const Array& leaf : taken.last_actions) RequireMemory(leaf);
-  RequireMemory(taken.rewards, taken.terminated, taken.truncated, taken.is_first, taken.slots, taken.unroll_start);
+  RequireMemory(taken.rewards, taken.terminated, taken.truncated, taken.is_first, taken.slots, taken.unroll_start,
+                taken.opponent);
   Require(taken.num_rows() == batch->num_rows, "a batch has the rows that were counted");
   Require(Count(taken.unroll_start, taken.num_rows()) == taken.num_unroll_starts(), "unroll starts are counted");
   std::vector<bool> waits(pool_->options.max_envs);

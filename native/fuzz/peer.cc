@@ -32,7 +32,8 @@ std::string Lz4(const std::string& bytes) {
 
 }  // namespace
 
-v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered) {
+v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered,
+                         bool takes_turns) {
   v1::ActRequest request;
   v1::Hello& hello = *request.mutable_hello();
   hello.set_protocol_version(kProtocolVersion);
@@ -42,6 +43,8 @@ v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std:
   hello.set_env_id(spec.env_id);
   hello.set_num_envs(num_envs);
   hello.set_env_config(spec.env_config);
+  hello.set_num_agents(takes_turns ? num_envs : 1);
+  hello.set_takes_turns(takes_turns);
   for (const LeafSpec& leaf : spec.observation) *hello.add_observation() = ToProto(leaf);
   for (const LeafSpec& leaf : spec.action) *hello.add_action() = ToProto(leaf);
   for (const Compression entry : offered) hello.add_offered_compression(static_cast<v1::Compression>(entry));
@@ -75,14 +78,19 @@ v1::ActRequest Peer::NextStep(Script& script) const {
   std::string terminated(num_envs, '\0');
   std::string truncated(num_envs, '\0');
   std::string interrupted(num_envs, '\0');
+  std::string waiting(num_envs, '\0');
+  bool has_turn = !hello_.takes_turns;
   for (std::size_t env = 0; env < num_envs; ++env) {
-    const std::vector<ContractRow> options = RowsWhen(due_[env], hello_.protocol_minor);
-    const std::size_t course = options.size() == 1 ? 0 : script.Below(16);
+    const std::vector<ContractRow> options = RowsWhen(due_[env], hello_);
+    const bool is_last_chance = env + 1 == num_envs && !has_turn;
+    const std::size_t course = options.size() == 1 || is_last_chance ? 0 : script.Below(16);
     const ContractRow& row = options[course < options.size() ? course : 0];
     is_first[env] = static_cast<char>(row.flags.is_first);
     terminated[env] = static_cast<char>(row.flags.terminated);
     truncated[env] = static_cast<char>(row.flags.truncated);
     interrupted[env] = static_cast<char>(row.flags.interrupted);
+    waiting[env] = static_cast<char>(row.flags.waiting);
+    has_turn = has_turn || !(row.flags.waiting || (row.flags.is_first && row.flags.interrupted));
     if (row.rewarded) rewards[env] = static_cast<float>(course);
     if (!row.flags.terminated) continue;
     v1::Episode& episode = *step.add_episodes();
@@ -103,6 +111,7 @@ v1::ActRequest Peer::NextStep(Script& script) const {
   step.set_truncated(std::move(truncated));
   step.set_is_first(std::move(is_first));
   step.set_interrupted(std::move(interrupted));
+  if (hello_.takes_turns) step.set_waiting(std::move(waiting));
   return request;
 }
 
@@ -128,7 +137,7 @@ std::string Peer::MakeLeaf(const LeafSpec& leaf, std::size_t size) const {
 void Peer::Advance(const v1::Observations& step) {
   ++next_step_;
   for (std::size_t env = 0; env < due_.size(); ++env) {
-    due_[env] = RowOf(due_[env], kProtocolMinor, FlagsOf(step, env)).due_after;
+    due_[env] = RowOf(due_[env], hello_, FlagsOf(step, env)).due_after;
   }
 }
 

@@ -17,7 +17,9 @@ namespace kubebeast::fuzz {
 inline constexpr std::size_t kNumInfo = 2;
 
 // Returns the Hello for these specs and compressions, one per observation leaf.
-v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered);
+// takes_turns: all environments are agents of one.
+v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered,
+                         bool takes_turns = false);
 
 v1::ActRequest MakeBye(Script& script);
 

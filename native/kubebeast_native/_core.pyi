@@ -89,6 +89,10 @@ class Episode:
     @property
     def options(self) -> str:
         """Options with which the episode began, a JSON object; "" without any."""
+    @property
+    def opponents(self) -> list[int]:
+        """Opponents that played the other agents of the environment, by the numbers in the replies, -1 for one without a
+        reply; empty if all agents learn."""
 
 class StreamEvent:
     """A stream that joined, left or was refused. Properties that the peer has not sent are empty."""
@@ -254,6 +258,9 @@ class InferenceBatch:
     @property
     def task(self) -> NDArray[np.int64]:
         """int64 [N]: index in `task_shares` of the row's env_id; 0 without shares."""
+    @property
+    def opponent(self) -> NDArray[np.bool_]:
+        """bool [N]: True for rows that an opponent plays, and that are not in rollouts. A slot stays one."""
     def reply(
         self,
         actions: Sequence[NDArray[np.generic]],
@@ -261,6 +268,7 @@ class InferenceBatch:
         baseline: NDArray[np.float32],
         policy_version: int,
         core_state: NDArray[np.float32] | None = None,
+        opponents: NDArray[np.int64] | None = None,
     ) -> None:
         """Stores the outputs in the rollouts and writes the actions to every stream; at most once. Never blocks.
 
@@ -270,6 +278,7 @@ class InferenceBatch:
             baseline: [N].
             policy_version: Number of updates of the weights.
             core_state: [unroll_start.sum(), core_state_size], required if core_state_size > 0.
+            opponents: [N], number of the opponent that plays the row, for Episode.opponents; -1, as without, for none.
 
         Raises:
             ValueError: An argument, which the message names, has a wrong shape or dtype.
@@ -376,6 +385,7 @@ class ActorPool:
         keep_surplus: bool = False,
         log_info: Sequence[str] = (),
         episode_options: bool = False,
+        opponents: bool = False,
     ) -> None:
         """Creates a pool that is not started.
 
@@ -425,6 +435,8 @@ class ActorPool:
                 printable ASCII characters.
             episode_options: If True, environments are reset with the options of `push_episode_options`, unless their
                 env-servers implement a minor version before 7. While there are none, they keep their own.
+            opponents: If True, one agent of each environment learns, and opponents play the others. Env-servers with
+                environments of one agent are refused.
 
         Raises:
             ValueError: An argument, which the message names, cannot be used.
@@ -512,7 +524,7 @@ class ActorPool:
         dials_failed, connections_blocked, connections_closed, connections_silent, connections_plaintext,
         connections_tls, connections_garbage, connections_no_call, connections_bytes, connections_calls,
         connections_crowded,
-        messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, steps_sampled,
+        messages_received, bytes_received, bytes_sent, rows_received, env_interruptions, opponent_steps, steps_sampled,
         steps_delivered, steps_dropped_partial, steps_dropped_stale, steps_dropped_close, rollouts_completed,
         rollouts_partial, rollouts_dropped_partial, rollouts_dropped_stale, rollouts_delivered, rollout_padded_steps,
         inference_batches, inference_rows, inference_flush_ready, inference_flush_all, inference_flush_timeout,
@@ -523,7 +535,7 @@ class ActorPool:
         neither TLS nor HTTP/2. no_call: without a call for handshake_timeout_ms. bytes, calls: more than a stream
         needs. crowded: too many others without a stream.
         inference_busy_us: microseconds of all threads between next_inference and the reply.
-        options_sent, options_repeated: resets with further options, and those for which none were ready.
+        opponent_steps: transitions of agents that opponents play. options_sent, options_repeated: resets with further options, and those for which none were ready.
         In every result, steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
     def histograms(self) -> dict[str, Histogram]:

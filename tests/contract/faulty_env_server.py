@@ -73,6 +73,7 @@ HELLOS: dict[str, Callable[[pb.Hello], object]] = {
     "H8": lambda hello: hello.offered_compression.extend([pb.COMPRESSION_NONE] * 9),
     "H9": set_to("env_config", '{"preset": "none"}'),
     "H13": set_to("run", "r" * 254),
+    "H14": set_to("takes_turns", True),
     "H12": lambda hello: hello.observation[3].shape.__setitem__(0, 2),
 }
 """The fault in the pb.Hello, by rule."""

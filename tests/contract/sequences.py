@@ -52,13 +52,17 @@ def hellos(draw: st.DrawFn) -> pb.Hello:
         if leaf.dtype not in FLOATS:
             leaf.num_categories = draw(st.integers(0, 2 if leaf.dtype == pb.DTYPE_BOOL else 5))
     method = st.sampled_from(pb.Compression.keys())
+    minor, num_agents = draw(st.integers(0, PROTOCOL_MINOR)), draw(st.integers(1, 3))
+    knows_agents = minor >= since("Hello.num_agents")
     return pb.Hello(
         protocol_version=PROTOCOL_VERSION,
-        protocol_minor=draw(st.integers(0, PROTOCOL_MINOR)),
+        protocol_minor=minor,
+        num_agents=num_agents if knows_agents else 0,
+        takes_turns=knows_agents and num_agents > 1 and draw(st.booleans()),
         env_server_id="drawn",
         instance_id="drawn",
         env_id="Drawn-v0",
-        num_envs=draw(st.integers(1, 8)),
+        num_envs=draw(st.integers(1, 8 // num_agents)) * num_agents,
         observation=leaves,
         action=[pb.LeafSpec(dtype=pb.DTYPE_INT64, num_categories=3)],
         offered_compression=draw(st.lists(method, max_size=len(leaves))),

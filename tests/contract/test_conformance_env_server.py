@@ -10,7 +10,7 @@ from kubebeast_conformance.env_server.suite import CHECKS
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 FAULTS = {
-    **dict.fromkeys(("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "H13", "C2"), "hello"),
+    **dict.fromkeys(("H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "H13", "H14", "C2"), "hello"),
     "H10": "UNAVAILABLE",
     "H11": "UNAVAILABLE",
     "W5": "welcome of another major version",

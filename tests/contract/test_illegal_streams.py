@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kubebeast_conformance.contract.courses import Values, follow
-from kubebeast_conformance.contract.env_server_stream import check_stream
+from kubebeast_conformance.contract.env_server_stream import FLAGS, check_stream
 from kubebeast_conformance.contract.rows import DUE, UNDER_WAY, rows_when
 from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
@@ -47,16 +47,23 @@ def pool() -> Iterator[PlayingPool]:
         yield pool
 
 
-def legal_stream(*rows_of_env_0: str) -> list[pb.ActRequest]:
+WITH_TURNS = pb.Hello(num_agents=2, takes_turns=True)
+
+
+def legal_stream(*rows_of_env_0: str, takes_turns: bool = False) -> list[pb.ActRequest]:
     """Returns the Hello and one step for each row of the table; environment 1 stays in its first episode."""
+    hello = pb.Hello()
+    hello.CopyFrom(HELLO)
+    if takes_turns:
+        hello.MergeFrom(WITH_TURNS)
     state, course = DUE, bytearray()
     for step, name in enumerate(rows_of_env_0):
-        options = rows_when(state, PROTOCOL_MINOR)
+        options = rows_when(state, PROTOCOL_MINOR, takes_turns=takes_turns)
         (row,) = (row for row in options if row.name == name)
         inner = next(i for i, other in enumerate(rows_when(UNDER_WAY, PROTOCOL_MINOR)) if other.name == "inner")
         course += bytes([options.index(row), inner if step else 0])
         state = row.then
-    return [pb.ActRequest(hello=HELLO), *follow(HELLO, bytes(course), Values(0))]
+    return [pb.ActRequest(hello=hello), *follow(hello, bytes(course), Values(0))]
 
 
 def ending(pool: PlayingPool, stream: list[pb.ActRequest]) -> tuple[grpc.StatusCode, str]:
@@ -66,25 +73,28 @@ def ending(pool: PlayingPool, stream: list[pb.ActRequest]) -> tuple[grpc.StatusC
         return status.result()
 
 
+@pytest.mark.parametrize("takes_turns", [False, True])
 @pytest.mark.parametrize("reward", [0.0, 2.5])
-@pytest.mark.parametrize("flags", [*itertools.product([False, True], repeat=4)])
+@pytest.mark.parametrize("flags", [*itertools.product([False, True], repeat=5)])
 @pytest.mark.parametrize("episode", [DUE, UNDER_WAY])
 def test_only_rows_of_the_table_are_accepted(
-    pool: PlayingPool, episode: str, flags: tuple[bool, bool, bool, bool], reward: float
+    pool: PlayingPool, episode: str, flags: tuple[bool, ...], reward: float, takes_turns: bool
 ) -> None:
-    stream = legal_stream("first", "terminated", "first") if episode == DUE else legal_stream("first", "inner", "inner")
+    rows = ("first", "terminated", "first") if episode == DUE else ("first", "inner", "inner")
+    stream = legal_stream(*rows, takes_turns=takes_turns)
     message = stream[-1].observations
-    for name, flag in zip(("is_first", "terminated", "truncated", "interrupted"), flags, strict=True):
+    for name, flag in zip(FLAGS, flags, strict=True):
         setattr(message, name, bytes([flag, False]))
     message.rewards = np.array([reward, 0.0], np.float32).tobytes()
 
     code, details = ending(pool, stream)
 
-    if any(row.flags == flags and (row.rewarded or not reward) for row in rows_when(episode, PROTOCOL_MINOR)):
+    options = rows_when(episode, PROTOCOL_MINOR, takes_turns=takes_turns)
+    if any(row.flags == flags and (row.rewarded or not reward) for row in options):
         assert code is grpc.StatusCode.OK, details
     else:
         assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert details.startswith(tuple(f"observations.{name}[0]" for name in ("is_first", "interrupted", "rewards")))
+        assert details.startswith(tuple(f"observations.{name}[0]" for name in ("is_first", "interrupted", "waiting", "rewards")))
         with pytest.raises(ViolationError):
             check_stream(stream)
 
@@ -144,6 +154,19 @@ def test_a_step_that_breaks_one_rule_is_refused_by_the_name_of_the_field(pool: P
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert details.startswith(f"observations.{field}")
     with pytest.raises(ViolationError, match=field.partition("[")[0]):
+        check_stream(stream)
+
+
+def test_no_agent_waits_unless_another_one_has_its_turn(pool: PlayingPool) -> None:
+    stream = legal_stream("first", "inner", "waiting", takes_turns=True)
+    stream[-1].observations.waiting = b"\1\1"
+    stream[-1].observations.rewards = bytes(8)
+
+    code, details = ending(pool, stream)
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert details.startswith("observations.waiting[0]: it is no agent's turn")
+    with pytest.raises(ViolationError, match="no agent's turn"):
         check_stream(stream)
 
 

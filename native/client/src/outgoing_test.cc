@@ -40,7 +40,7 @@ TEST(OutgoingTest, HelloSaysAllThatTheOptionsSay) {
   const v1::ActRequest request = Parse(EncodeHello(*settings));
   const v1::Hello& hello = request.hello();
   EXPECT_EQ(hello.protocol_version(), 1U);
-  EXPECT_EQ(hello.protocol_minor(), 7U);
+  EXPECT_EQ(hello.protocol_minor(), kProtocolMinor);
   EXPECT_EQ(hello.run(), "screens");
   EXPECT_EQ(hello.env_server_id(), "host");
   EXPECT_EQ(hello.instance_id(), "1");

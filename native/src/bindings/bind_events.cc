@@ -31,7 +31,8 @@ void BindEvents(const py::module_& module) {
       .def_readonly("info", &Episode::info)
       .def_readonly("instance_id", &Episode::instance_id)
       .def_readonly("step", &Episode::step)
-      .def_readonly("options", &Episode::options);
+      .def_readonly("options", &Episode::options)
+      .def_readonly("opponents", &Episode::opponents);
 
   py::class_<StreamEvent>(module, "StreamEvent")
       .def_property_readonly("kind",

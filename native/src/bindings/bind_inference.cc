@@ -17,7 +17,8 @@ namespace py = pybind11;
 
 InferenceBatch::Reply CheckReply(const InferenceBatch& batch, const std::vector<py::array>& actions,
                                  const py::array& policy_logits, const py::array& baseline, std::int64_t policy_version,
-                                 const std::optional<py::array>& core_state) {
+                                 const std::optional<py::array>& core_state,
+                                 const std::optional<py::array>& opponents) {
   const UnrollShape& shape = batch.shape();
   const auto size = [](std::size_t value) { return static_cast<std::int64_t>(value); };
   const std::int64_t rows = size(batch.num_rows());
@@ -43,12 +44,18 @@ InferenceBatch::Reply CheckReply(const InferenceBatch& batch, const std::vector<
   } else if (shape.core_state_size > 0) {
     throw py::value_error(absl::StrCat("core_state is None, expected float32 [", absl::StrJoin(states, ", "), "]"));
   }
+  if (opponents.has_value()) {
+    const std::uint8_t* const data = CheckedData("opponents", *opponents, DType::kInt64, {rows});
+    reply.opponents = reinterpret_cast<const std::int64_t*>(data);
+  }
   return reply;
 }
 
 void Answer(InferenceBatch& batch, const std::vector<py::array>& actions, const py::array& policy_logits,
-            const py::array& baseline, std::int64_t policy_version, const std::optional<py::array>& core_state) {
-  const InferenceBatch::Reply reply = CheckReply(batch, actions, policy_logits, baseline, policy_version, core_state);
+            const py::array& baseline, std::int64_t policy_version, const std::optional<py::array>& core_state,
+            const std::optional<py::array>& opponents) {
+  const InferenceBatch::Reply reply =
+      CheckReply(batch, actions, policy_logits, baseline, policy_version, core_state, opponents);
   ThrowIfError(WithoutGil([&] { return batch.Answer(reply); }));
 }
 
@@ -77,9 +84,10 @@ void BindInference(const py::module_& module) {
       .def_property_readonly("slots", view(&InferenceBatch::slots))
       .def_property_readonly("unroll_start", view(&InferenceBatch::unroll_start))
       .def_property_readonly("task", view(&InferenceBatch::task))
+      .def_property_readonly("opponent", view(&InferenceBatch::opponent))
       .def("split", &Split)
       .def("reply", &Answer, py::arg("actions"), py::arg("policy_logits"), py::arg("baseline"),
-           py::arg("policy_version"), py::arg("core_state") = py::none());
+           py::arg("policy_version"), py::arg("core_state") = py::none(), py::arg("opponents") = py::none());
 }
 
 }  // namespace kubebeast

@@ -3,8 +3,11 @@
 PROTOCOL_VERSION = 1
 """Major version that a peer sends in Hello and Welcome."""
 
-PROTOCOL_MINOR = 7
+PROTOCOL_MINOR = 8
 """Minor version: which additions of the contract this side knows."""
+
+WAITING_MINOR = 8
+"""From this minor version on a learner takes rows of agents that wait for the turns of others."""
 
 OPTIONS_MINOR = 7
 """From this minor version on an env-server takes options of episodes."""

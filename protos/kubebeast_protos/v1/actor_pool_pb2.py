@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$kubebeast_protos/v1/actor_pool.proto\x12\x0ckubebeast.v1\"\x93\x01\n\nActRequest\x12$\n\x05hello\x18\x01 \x01(\x0b\x32\x13.kubebeast.v1.HelloH\x00\x12\x32\n\x0cobservations\x18\x02 \x01(\x0b\x32\x1a.kubebeast.v1.ObservationsH\x00\x12 \n\x03\x62ye\x18\x03 \x01(\x0b\x32\x11.kubebeast.v1.ByeH\x00\x42\t\n\x07payload\"\x8e\x01\n\x0b\x41\x63tResponse\x12(\n\x07welcome\x18\x01 \x01(\x0b\x32\x15.kubebeast.v1.WelcomeH\x00\x12(\n\x07\x61\x63tions\x18\x02 \x01(\x0b\x32\x15.kubebeast.v1.ActionsH\x00\x12 \n\x03\x65nd\x18\x03 \x01(\x0b\x32\x11.kubebeast.v1.EndH\x00\x42\t\n\x07payload\"\xab\x01\n\x08LeafSpec\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.kubebeast.v1.DType\x12\r\n\x05shape\x18\x03 \x03(\x03\x12\x13\n\x0b\x66rame_stack\x18\x04 \x01(\r\x12\x16\n\x0enum_categories\x18\x05 \x01(\x03\x12\x0f\n\x07\x62ounded\x18\x06 \x01(\x08\x12 \n\x04role\x18\x07 \x01(\x0e\x32\x12.kubebeast.v1.Role\"\xb5\x02\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x15\n\renv_server_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x0e\n\x06\x65nv_id\x18\x04 \x01(\t\x12\x10\n\x08num_envs\x18\x05 \x01(\r\x12+\n\x0bobservation\x18\x06 \x03(\x0b\x32\x16.kubebeast.v1.LeafSpec\x12&\n\x06\x61\x63tion\x18\x07 \x03(\x0b\x32\x16.kubebeast.v1.LeafSpec\x12\x36\n\x13offered_compression\x18\x08 \x03(\x0e\x32\x19.kubebeast.v1.Compression\x12\x16\n\x0eprotocol_minor\x18\t \x01(\r\x12\x12\n\nenv_config\x18\n \x01(\t\x12\x0b\n\x03run\x18\x0b \x01(\t\"\xc4\x01\n\x07Welcome\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12.\n\x0b\x63ompression\x18\x02 \x03(\x0e\x32\x19.kubebeast.v1.Compression\x12\x18\n\x10protocol_version\x18\x03 \x01(\r\x12\x16\n\x0eprotocol_minor\x18\x04 \x01(\r\x12\x10\n\x08log_info\x18\x05 \x03(\t\x12\x35\n\x0f\x65pisode_options\x18\x06 \x03(\x0b\x32\x1c.kubebeast.v1.EpisodeOptions\".\n\x0e\x45pisodeOptions\x12\x0b\n\x03\x65nv\x18\x01 \x01(\r\x12\x0f\n\x07options\x18\x02 \x01(\t\"\xc4\x01\n\x0cObservations\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x0e\n\x06leaves\x18\x02 \x03(\x0c\x12\x0f\n\x07rewards\x18\x03 \x01(\x0c\x12\x12\n\nterminated\x18\x04 \x01(\x0c\x12\x11\n\ttruncated\x18\x05 \x01(\x0c\x12\x10\n\x08is_first\x18\x06 \x01(\x0c\x12\'\n\x08\x65pisodes\x18\x07 \x03(\x0b\x32\x15.kubebeast.v1.Episode\x12\x13\n\x0binterrupted\x18\x08 \x01(\x0c\x12\x0e\n\x06\x65nv_us\x18\t \x01(\x04\"x\n\x07\x45pisode\x12\x0b\n\x03\x65nv\x18\x01 \x01(\r\x12\x16\n\x0e\x65pisode_return\x18\x02 \x01(\x02\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12\x0c\n\x04info\x18\x04 \x03(\x01\x12\x19\n\x0c\x65xact_return\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0f\n\r_exact_return\"n\n\x07\x41\x63tions\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x0e\n\x06leaves\x18\x02 \x03(\x0c\x12\x0e\n\x06traced\x18\x03 \x01(\x08\x12\x35\n\x0f\x65pisode_options\x18\x04 \x03(\x0b\x32\x1c.kubebeast.v1.EpisodeOptions\"\xac\x01\n\x03\x42ye\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.kubebeast.v1.Bye.Reason\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"k\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_SHUTDOWN\x10\x01\x12\x15\n\x11REASON_TERMINATED\x10\x02\x12\x1d\n\x19REASON_ENVIRONMENT_FAILED\x10\x03\"#\n\x03\x45nd\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t*\xa4\x01\n\x05\x44Type\x12\x11\n\rDTYPE_INVALID\x10\x00\x12\x0f\n\x0b\x44TYPE_UINT8\x10\x01\x12\x0e\n\nDTYPE_INT8\x10\x02\x12\x0f\n\x0b\x44TYPE_INT16\x10\x03\x12\x0f\n\x0b\x44TYPE_INT32\x10\x04\x12\x0f\n\x0b\x44TYPE_INT64\x10\x05\x12\x11\n\rDTYPE_FLOAT32\x10\x06\x12\x11\n\rDTYPE_FLOAT64\x10\x07\x12\x0e\n\nDTYPE_BOOL\x10\x08*U\n\x0b\x43ompression\x12\x1b\n\x17\x43OMPRESSION_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43OMPRESSION_NONE\x10\x01\x12\x13\n\x0f\x43OMPRESSION_LZ4\x10\x02*2\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10ROLE_ACTION_MASK\x10\x01\x32K\n\tActorPool\x12>\n\x03\x41\x63t\x12\x18.kubebeast.v1.ActRequest\x1a\x19.kubebeast.v1.ActResponse(\x01\x30\x01\x32L\n\tEnvServer\x12?\n\x04Play\x12\x19.kubebeast.v1.ActResponse\x1a\x18.kubebeast.v1.ActRequest(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$kubebeast_protos/v1/actor_pool.proto\x12\x0ckubebeast.v1\"\x93\x01\n\nActRequest\x12$\n\x05hello\x18\x01 \x01(\x0b\x32\x13.kubebeast.v1.HelloH\x00\x12\x32\n\x0cobservations\x18\x02 \x01(\x0b\x32\x1a.kubebeast.v1.ObservationsH\x00\x12 \n\x03\x62ye\x18\x03 \x01(\x0b\x32\x11.kubebeast.v1.ByeH\x00\x42\t\n\x07payload\"\x8e\x01\n\x0b\x41\x63tResponse\x12(\n\x07welcome\x18\x01 \x01(\x0b\x32\x15.kubebeast.v1.WelcomeH\x00\x12(\n\x07\x61\x63tions\x18\x02 \x01(\x0b\x32\x15.kubebeast.v1.ActionsH\x00\x12 \n\x03\x65nd\x18\x03 \x01(\x0b\x32\x11.kubebeast.v1.EndH\x00\x42\t\n\x07payload\"\xab\x01\n\x08LeafSpec\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.kubebeast.v1.DType\x12\r\n\x05shape\x18\x03 \x03(\x03\x12\x13\n\x0b\x66rame_stack\x18\x04 \x01(\r\x12\x16\n\x0enum_categories\x18\x05 \x01(\x03\x12\x0f\n\x07\x62ounded\x18\x06 \x01(\x08\x12 \n\x04role\x18\x07 \x01(\x0e\x32\x12.kubebeast.v1.Role\"\xde\x02\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x15\n\renv_server_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x0e\n\x06\x65nv_id\x18\x04 \x01(\t\x12\x10\n\x08num_envs\x18\x05 \x01(\r\x12+\n\x0bobservation\x18\x06 \x03(\x0b\x32\x16.kubebeast.v1.LeafSpec\x12&\n\x06\x61\x63tion\x18\x07 \x03(\x0b\x32\x16.kubebeast.v1.LeafSpec\x12\x36\n\x13offered_compression\x18\x08 \x03(\x0e\x32\x19.kubebeast.v1.Compression\x12\x16\n\x0eprotocol_minor\x18\t \x01(\r\x12\x12\n\nenv_config\x18\n \x01(\t\x12\x0b\n\x03run\x18\x0b \x01(\t\x12\x12\n\nnum_agents\x18\x0c \x01(\r\x12\x13\n\x0btakes_turns\x18\r \x01(\x08\"\xc4\x01\n\x07Welcome\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12.\n\x0b\x63ompression\x18\x02 \x03(\x0e\x32\x19.kubebeast.v1.Compression\x12\x18\n\x10protocol_version\x18\x03 \x01(\r\x12\x16\n\x0eprotocol_minor\x18\x04 \x01(\r\x12\x10\n\x08log_info\x18\x05 \x03(\t\x12\x35\n\x0f\x65pisode_options\x18\x06 \x03(\x0b\x32\x1c.kubebeast.v1.EpisodeOptions\".\n\x0e\x45pisodeOptions\x12\x0b\n\x03\x65nv\x18\x01 \x01(\r\x12\x0f\n\x07options\x18\x02 \x01(\t\"\xd5\x01\n\x0cObservations\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x0e\n\x06leaves\x18\x02 \x03(\x0c\x12\x0f\n\x07rewards\x18\x03 \x01(\x0c\x12\x12\n\nterminated\x18\x04 \x01(\x0c\x12\x11\n\ttruncated\x18\x05 \x01(\x0c\x12\x10\n\x08is_first\x18\x06 \x01(\x0c\x12\'\n\x08\x65pisodes\x18\x07 \x03(\x0b\x32\x15.kubebeast.v1.Episode\x12\x13\n\x0binterrupted\x18\x08 \x01(\x0c\x12\x0e\n\x06\x65nv_us\x18\t \x01(\x04\x12\x0f\n\x07waiting\x18\n \x01(\x0c\"x\n\x07\x45pisode\x12\x0b\n\x03\x65nv\x18\x01 \x01(\r\x12\x16\n\x0e\x65pisode_return\x18\x02 \x01(\x02\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12\x0c\n\x04info\x18\x04 \x03(\x01\x12\x19\n\x0c\x65xact_return\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x0f\n\r_exact_return\"n\n\x07\x41\x63tions\x12\x0c\n\x04step\x18\x01 \x01(\x04\x12\x0e\n\x06leaves\x18\x02 \x03(\x0c\x12\x0e\n\x06traced\x18\x03 \x01(\x08\x12\x35\n\x0f\x65pisode_options\x18\x04 \x03(\x0b\x32\x1c.kubebeast.v1.EpisodeOptions\"\xac\x01\n\x03\x42ye\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.kubebeast.v1.Bye.Reason\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"k\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n\x0fREASON_SHUTDOWN\x10\x01\x12\x15\n\x11REASON_TERMINATED\x10\x02\x12\x1d\n\x19REASON_ENVIRONMENT_FAILED\x10\x03\"#\n\x03\x45nd\x12\x0c\n\x04\x63ode\x18\x01 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t*\xa4\x01\n\x05\x44Type\x12\x11\n\rDTYPE_INVALID\x10\x00\x12\x0f\n\x0b\x44TYPE_UINT8\x10\x01\x12\x0e\n\nDTYPE_INT8\x10\x02\x12\x0f\n\x0b\x44TYPE_INT16\x10\x03\x12\x0f\n\x0b\x44TYPE_INT32\x10\x04\x12\x0f\n\x0b\x44TYPE_INT64\x10\x05\x12\x11\n\rDTYPE_FLOAT32\x10\x06\x12\x11\n\rDTYPE_FLOAT64\x10\x07\x12\x0e\n\nDTYPE_BOOL\x10\x08*U\n\x0b\x43ompression\x12\x1b\n\x17\x43OMPRESSION_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43OMPRESSION_NONE\x10\x01\x12\x13\n\x0f\x43OMPRESSION_LZ4\x10\x02*2\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10ROLE_ACTION_MASK\x10\x01\x32K\n\tActorPool\x12>\n\x03\x41\x63t\x12\x18.kubebeast.v1.ActRequest\x1a\x19.kubebeast.v1.ActResponse(\x01\x30\x01\x32L\n\tEnvServer\x12?\n\x04Play\x12\x19.kubebeast.v1.ActResponse\x1a\x18.kubebeast.v1.ActRequest(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kubebeast_protos.v1.actor_pool_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DTYPE']._serialized_start=1728
-  _globals['_DTYPE']._serialized_end=1892
-  _globals['_COMPRESSION']._serialized_start=1894
-  _globals['_COMPRESSION']._serialized_end=1979
-  _globals['_ROLE']._serialized_start=1981
-  _globals['_ROLE']._serialized_end=2031
+  _globals['_DTYPE']._serialized_start=1786
+  _globals['_DTYPE']._serialized_end=1950
+  _globals['_COMPRESSION']._serialized_start=1952
+  _globals['_COMPRESSION']._serialized_end=2037
+  _globals['_ROLE']._serialized_start=2039
+  _globals['_ROLE']._serialized_end=2089
   _globals['_ACTREQUEST']._serialized_start=55
   _globals['_ACTREQUEST']._serialized_end=202
   _globals['_ACTRESPONSE']._serialized_start=205
@@ -44,25 +44,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LEAFSPEC']._serialized_start=350
   _globals['_LEAFSPEC']._serialized_end=521
   _globals['_HELLO']._serialized_start=524
-  _globals['_HELLO']._serialized_end=833
-  _globals['_WELCOME']._serialized_start=836
-  _globals['_WELCOME']._serialized_end=1032
-  _globals['_EPISODEOPTIONS']._serialized_start=1034
-  _globals['_EPISODEOPTIONS']._serialized_end=1080
-  _globals['_OBSERVATIONS']._serialized_start=1083
-  _globals['_OBSERVATIONS']._serialized_end=1279
-  _globals['_EPISODE']._serialized_start=1281
-  _globals['_EPISODE']._serialized_end=1401
-  _globals['_ACTIONS']._serialized_start=1403
-  _globals['_ACTIONS']._serialized_end=1513
-  _globals['_BYE']._serialized_start=1516
-  _globals['_BYE']._serialized_end=1688
-  _globals['_BYE_REASON']._serialized_start=1581
-  _globals['_BYE_REASON']._serialized_end=1688
-  _globals['_END']._serialized_start=1690
-  _globals['_END']._serialized_end=1725
-  _globals['_ACTORPOOL']._serialized_start=2033
-  _globals['_ACTORPOOL']._serialized_end=2108
-  _globals['_ENVSERVER']._serialized_start=2110
-  _globals['_ENVSERVER']._serialized_end=2186
+  _globals['_HELLO']._serialized_end=874
+  _globals['_WELCOME']._serialized_start=877
+  _globals['_WELCOME']._serialized_end=1073
+  _globals['_EPISODEOPTIONS']._serialized_start=1075
+  _globals['_EPISODEOPTIONS']._serialized_end=1121
+  _globals['_OBSERVATIONS']._serialized_start=1124
+  _globals['_OBSERVATIONS']._serialized_end=1337
+  _globals['_EPISODE']._serialized_start=1339
+  _globals['_EPISODE']._serialized_end=1459
+  _globals['_ACTIONS']._serialized_start=1461
+  _globals['_ACTIONS']._serialized_end=1571
+  _globals['_BYE']._serialized_start=1574
+  _globals['_BYE']._serialized_end=1746
+  _globals['_BYE_REASON']._serialized_start=1639
+  _globals['_BYE_REASON']._serialized_end=1746
+  _globals['_END']._serialized_start=1748
+  _globals['_END']._serialized_end=1783
+  _globals['_ACTORPOOL']._serialized_start=2091
+  _globals['_ACTORPOOL']._serialized_end=2166
+  _globals['_ENVSERVER']._serialized_start=2168
+  _globals['_ENVSERVER']._serialized_end=2244
 # @@protoc_insertion_point(module_scope)

@@ -83,7 +83,7 @@ class LeafSpec(_message.Message):
     def __init__(self, path: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., frame_stack: _Optional[int] = ..., num_categories: _Optional[int] = ..., bounded: bool = ..., role: _Optional[_Union[Role, str]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor", "env_config", "run")
+    __slots__ = ("protocol_version", "env_server_id", "instance_id", "env_id", "num_envs", "observation", "action", "offered_compression", "protocol_minor", "env_config", "run", "num_agents", "takes_turns")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     ENV_SERVER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +95,8 @@ class Hello(_message.Message):
     PROTOCOL_MINOR_FIELD_NUMBER: _ClassVar[int]
     ENV_CONFIG_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    NUM_AGENTS_FIELD_NUMBER: _ClassVar[int]
+    TAKES_TURNS_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     env_server_id: str
     instance_id: str
@@ -106,7 +108,9 @@ class Hello(_message.Message):
     protocol_minor: int
     env_config: str
     run: str
-    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ..., run: _Optional[str] = ...) -> None: ...
+    num_agents: int
+    takes_turns: bool
+    def __init__(self, protocol_version: _Optional[int] = ..., env_server_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., env_id: _Optional[str] = ..., num_envs: _Optional[int] = ..., observation: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., action: _Optional[_Iterable[_Union[LeafSpec, _Mapping]]] = ..., offered_compression: _Optional[_Iterable[_Union[Compression, str]]] = ..., protocol_minor: _Optional[int] = ..., env_config: _Optional[str] = ..., run: _Optional[str] = ..., num_agents: _Optional[int] = ..., takes_turns: bool = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("run_id", "compression", "protocol_version", "protocol_minor", "log_info", "episode_options")
@@ -133,7 +137,7 @@ class EpisodeOptions(_message.Message):
     def __init__(self, env: _Optional[int] = ..., options: _Optional[str] = ...) -> None: ...
 
 class Observations(_message.Message):
-    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted", "env_us")
+    __slots__ = ("step", "leaves", "rewards", "terminated", "truncated", "is_first", "episodes", "interrupted", "env_us", "waiting")
     STEP_FIELD_NUMBER: _ClassVar[int]
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     REWARDS_FIELD_NUMBER: _ClassVar[int]
@@ -143,6 +147,7 @@ class Observations(_message.Message):
     EPISODES_FIELD_NUMBER: _ClassVar[int]
     INTERRUPTED_FIELD_NUMBER: _ClassVar[int]
     ENV_US_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     step: int
     leaves: _containers.RepeatedScalarFieldContainer[bytes]
     rewards: bytes
@@ -152,7 +157,8 @@ class Observations(_message.Message):
     episodes: _containers.RepeatedCompositeFieldContainer[Episode]
     interrupted: bytes
     env_us: int
-    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ..., env_us: _Optional[int] = ...) -> None: ...
+    waiting: bytes
+    def __init__(self, step: _Optional[int] = ..., leaves: _Optional[_Iterable[bytes]] = ..., rewards: _Optional[bytes] = ..., terminated: _Optional[bytes] = ..., truncated: _Optional[bytes] = ..., is_first: _Optional[bytes] = ..., episodes: _Optional[_Iterable[_Union[Episode, _Mapping]]] = ..., interrupted: _Optional[bytes] = ..., env_us: _Optional[int] = ..., waiting: _Optional[bytes] = ...) -> None: ...
 
 class Episode(_message.Message):
     __slots__ = ("env", "episode_return", "length", "info", "exact_return")

@@ -28,16 +28,19 @@ Rules that hold for every message:
 
 Rows: all that an environment may send at a step; there are no others. Before step 0, and after each final row, an
 episode of it is due; from its first row on it is under way. The tests of both sides read this table. If several agents
-share an environment, each is an environment here, and absent while only others of them play.
+share an environment, each is an environment here, and absent while only others of them play. If they take turns
+(Hello.takes_turns), an agent that has had its first turn waits while it is another one's: the reward of its last action
+is the sum of all until its next row that does not wait.
 
-  episode   | row         | is_first | terminated | truncated | interrupted | reward | frames | then      | minor
-  due       | first       | 1        | 0          | 0         | 0           | 0      | stack  | under way | 0
-  due       | absent      | 1        | 0          | 1         | 1           | 0      | stack  | due       | 4
-  under way | inner       | 0        | 0          | 0         | 0           | finite | newest | under way | 0
-  under way | terminated  | 0        | 1          | 0         | 0           | finite | newest | due       | 0
-  under way | truncated   | 0        | 0          | 1         | 0           | finite | newest | due       | 0
-  under way | interrupted | 0        | 0          | 1         | 1           | 0      | newest | due       | 1
-  under way | both        | 0        | 1          | 1         | 0           | finite | newest | due       | 0
+  episode   | row         | is_first | terminated | truncated | interrupted | waiting | reward | frames | then      | minor
+  due       | first       | 1        | 0          | 0         | 0           | 0       | 0      | stack  | under way | 0
+  due       | absent      | 1        | 0          | 1         | 1           | 0       | 0      | stack  | due       | 4
+  under way | inner       | 0        | 0          | 0         | 0           | 0       | finite | newest | under way | 0
+  under way | waiting     | 0        | 0          | 0         | 0           | 1       | 0      | newest | under way | 8
+  under way | terminated  | 0        | 1          | 0         | 0           | 0       | finite | newest | due       | 0
+  under way | truncated   | 0        | 0          | 1         | 0           | 0       | finite | newest | due       | 0
+  under way | interrupted | 0        | 0          | 1         | 1           | 0       | 0      | newest | due       | 1
+  under way | both        | 0        | 1          | 1         | 0           | 0       | finite | newest | due       | 0
 
 Compatibility: within v1 fields are only added, a receiver skips fields that it does not know, and removed numbers are
 reserved. An addition raises the minor version: a sender uses it only when the other side's minor version has it, except
@@ -50,6 +53,7 @@ in the Hello, which is sent before that is known.
   minor 5: Hello.run.
   minor 6: Welcome.log_info, Episode.info, Episode.exact_return.
   minor 7: Welcome.episode_options, Actions.episode_options.
+  minor 8: the row waiting, Observations.waiting, Hello.num_agents, Hello.takes_turns.
 """
 
 import abc

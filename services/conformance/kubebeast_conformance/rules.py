@@ -102,6 +102,11 @@ RULES = (
         unseen="whether it matches the setting of the env-server",
     ),
     Rule(
+        "H14",
+        "env-server",
+        "num_agents is 0 or divides num_envs. takes_turns is set only if it is at least 2.",
+    ),
+    Rule(
         "W1", "learner", "The answer to an accepted Hello is a Welcome. It is the first message and the only Welcome."
     ),
     Rule("W2", "learner", "protocol_version is 1; protocol_minor is the same for every stream."),
@@ -153,8 +158,8 @@ RULES = (
     Rule(
         "O9",
         "env-server",
-        "terminated, truncated and is_first have one byte per environment, 0 or 1. interrupted has the same, or is "
-        "empty if all are 0.",
+        "terminated, truncated and is_first have one byte per environment, 0 or 1. interrupted and waiting have the "
+        "same, or are empty if all are 0.",
     ),
     Rule(
         "O10",
@@ -170,11 +175,18 @@ RULES = (
         "versions allow.",
         unseen="rows that do not occur while the suite plays, such as those of failed environments",
     ),
-    Rule("R2", "env-server", "The reward of a row that is first, absent or interrupted is 0."),
+    Rule("R2", "env-server", "The reward of a row that is first, absent, interrupted or waiting is 0."),
     Rule(
         "R3",
         "env-server",
-        "An interrupted or absent row holds zeros.",
+        "An interrupted, absent or waiting row holds zeros, or ones in an action mask.",
+        unseen="rows that do not occur while the suite plays",
+    ),
+    Rule(
+        "R4",
+        "env-server",
+        "Rows wait only if takes_turns is set. If an agent waits, another one of its environment has a turn: it neither "
+        "waits nor is absent.",
         unseen="rows that do not occur while the suite plays",
     ),
     Rule(
@@ -269,12 +281,12 @@ RULES = (
     Rule(
         "S2",
         "learner",
-        "INVALID_ARGUMENT: a Hello breaks one of H1, H3 to H8 and H13. The text of the status names the field.",
+        "INVALID_ARGUMENT: a Hello breaks one of H1, H3 to H8, H13 and H14. The text of the status names the field.",
     ),
     Rule(
         "S3",
         "learner",
-        "INVALID_ARGUMENT: Observations break one of the rules O1 to O6, O8 to O10, R1 and R2. The text of the "
+        "INVALID_ARGUMENT: Observations break one of the rules O1 to O6, O8 to O10, R1, R2 and R4. The text of the "
         "status names the field.",
         unseen="O6",
     ),
@@ -330,7 +342,7 @@ RULES = (
         "V2",
         "env-server",
         "The env-server sends no rows and fields of a newer minor version than the Welcome's: interrupted (1), "
-        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4), info and exact_return (6).",
+        "REASON_ENVIRONMENT_FAILED (1), env_us (2), absent rows (4), info and exact_return (6), waiting rows (8).",
     ),
     Rule("V3", "learner", "The learner accepts env-servers of any minor version, older or newer."),
     Rule(

@@ -26,8 +26,8 @@ ORDER = {
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
     "kubebeast_fleet": "errors options fleet exchange metrics playing vector_env async_vector_env",
     "kubebeast_learner": (
-        "errors config machine profiling ranks notices curriculum distributions models algorithm run recording actors "
-        "training metrics play publish tune commands __main__"
+        "errors config machine profiling ranks notices curriculum distributions models algorithm league run recording "
+        "actors training metrics play publish tune commands __main__"
     ),
     "kubebeast_observe": "settings numbers table arrays errors scrape fleet top plot report commands",
     "kubebeast_runs": (

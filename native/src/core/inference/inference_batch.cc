@@ -21,6 +21,18 @@ Array RowsOf(const Array& array, std::size_t first, std::size_t count) {
 
 }  // namespace
 
+std::size_t PendingStep::num_rows() const {
+  std::size_t count = 0;
+  for (const PendingRows& rows : parts) count += rows.num_rows();
+  return count;
+}
+
+std::size_t PendingStep::num_unroll_starts() const {
+  std::size_t count = 0;
+  for (const PendingRows& rows : parts) count += rows.unroll_start ? rows.num_rows() : 0;
+  return count;
+}
+
 InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<const UnrollShape> shape,
                                std::shared_ptr<Stats> stats)
     : steps_(std::move(steps)), shape_(std::move(shape)), stats_(std::move(stats)) {}
@@ -33,7 +45,7 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
   for (const PendingStep& step : steps_) {
     stats_->histograms.inference_queue_wait.Observe(record_.taken - step.since);
     record_.num_rows += step.num_rows();
-    if (step.unroll_start) num_unroll_starts_ += step.num_rows();
+    num_unroll_starts_ += step.num_unroll_starts();
   }
   const auto make = [&](DType dtype, std::vector<std::int64_t> row_shape = {}) {
     row_shape.insert(row_shape.begin(), static_cast<std::int64_t>(num_rows()));
@@ -51,11 +63,14 @@ InferenceBatch::InferenceBatch(std::vector<PendingStep> steps, std::shared_ptr<c
   slots = make(DType::kInt32);
   unroll_start = make(DType::kBool);
   task = make(DType::kInt64);
+  opponent = make(DType::kBool);
 
   std::size_t first_row = 0;
   for (const PendingStep& step : steps_) {
-    Gather(step, first_row);
-    first_row += step.num_rows();
+    for (const PendingRows& rows : step.parts) {
+      Gather(step, rows, first_row);
+      first_row += rows.num_rows();
+    }
   }
   if (shape_->single_frames) GatherFirstStacks(buffers);
   record_.gathered = Clock::now();
@@ -69,14 +84,14 @@ InferenceBatch::~InferenceBatch() {
   for (const PendingStep& step : steps_) step.actor->Abandon();
 }
 
-void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
-  const std::span<const VectorStep> steps = step.unroll->steps;
+void InferenceBatch::Gather(const PendingStep& step, const PendingRows& rows, std::size_t first_row) {
+  const std::span<const VectorStep> steps = rows.unroll->steps;
   const ObservationRows& block = *steps.back().observation;
-  const EnvRange envs{.first = 0, .count = block.num_envs()};
+  const EnvRange envs = rows.unroll->envs;
   for (std::size_t i = 0; i < shape_->spec.observation.size(); ++i) {
     const LeafSpec& leaf = shape_->spec.observation[i];
     if (shape_->has_single_frames(i)) {
-      CopyNewestFrames(block, i, leaf, observation[i].data.get() + first_row * leaf.frame_bytes());
+      CopyNewestFrames(block, i, leaf, envs, observation[i].data.get() + first_row * leaf.frame_bytes());
       continue;
     }
     std::uint8_t* const out = observation[i].data.get() + first_row * leaf.row_bytes();
@@ -86,14 +101,18 @@ void InferenceBatch::Gather(const PendingStep& step, std::size_t first_row) {
     const LeafSpec& leaf = shape_->spec.action[i];
     CopyLastActions(steps, i, leaf, envs, last_actions[i].data.get() + first_row * leaf.row_bytes());
   }
-  std::copy(block.rewards.begin(), block.rewards.end(), rewards.as<float>() + first_row);
-  std::copy(block.terminated.begin(), block.terminated.end(), terminated.data.get() + first_row);
-  std::copy(block.truncated.begin(), block.truncated.end(), truncated.data.get() + first_row);
-  std::copy(block.is_first.begin(), block.is_first.end(), is_first.data.get() + first_row);
-  std::copy(block.interrupted.begin(), block.interrupted.end(), interrupted.data.get() + first_row);
-  std::copy(step.actor->slots().begin(), step.actor->slots().end(), slots.as<std::int32_t>() + first_row);
-  std::fill_n(unroll_start.as<bool>() + first_row, block.num_envs(), step.unroll_start);
-  std::fill_n(task.as<std::int64_t>() + first_row, block.num_envs(), static_cast<std::int64_t>(step.task));
+  const auto copy = [&](const auto& column, auto* out) {
+    std::copy_n(column.begin() + envs.first, envs.count, out + first_row);
+  };
+  copy(block.rewards, rewards.as<float>());
+  copy(block.terminated, terminated.data.get());
+  copy(block.truncated, truncated.data.get());
+  copy(block.is_first, is_first.data.get());
+  copy(block.interrupted, interrupted.data.get());
+  copy(step.actor->slots(), slots.as<std::int32_t>());
+  std::fill_n(unroll_start.as<bool>() + first_row, envs.count, rows.unroll_start);
+  std::fill_n(task.as<std::int64_t>() + first_row, envs.count, static_cast<std::int64_t>(step.task));
+  std::fill_n(opponent.as<bool>() + first_row, envs.count, rows.opponent);
 }
 
 void InferenceBatch::GatherFirstStacks(BufferPool& buffers) {
@@ -107,7 +126,10 @@ void InferenceBatch::GatherFirstStacks(BufferPool& buffers) {
     if (!has_stacks) continue;
     std::uint8_t* out = first_stacks[i].data.get();
     for (const PendingStep& step : steps_) {
-      out += leaf.row_bytes() * CopyFirstStacks(*step.unroll->steps.back().observation, i, leaf, out);
+      for (const PendingRows& rows : step.parts) {
+        const ObservationRows& block = *rows.unroll->steps.back().observation;
+        out += leaf.row_bytes() * CopyFirstStacks(block, i, leaf, rows.unroll->envs, out);
+      }
     }
   }
 }
@@ -121,6 +143,7 @@ std::shared_ptr<const ModelOutputs> InferenceBatch::Copy(const Reply& reply) con
   outputs->policy_logits.assign(reply.policy_logits, reply.policy_logits + num_rows() * shape_->num_logits);
   outputs->baseline.assign(reply.baseline, reply.baseline + num_rows());
   outputs->policy_version = reply.policy_version;
+  if (reply.opponents != nullptr) outputs->opponents.assign(reply.opponents, reply.opponents + num_rows());
   return outputs;
 }
 
@@ -136,13 +159,14 @@ absl::Status InferenceBatch::Answer(const Reply& reply) {
   std::size_t first_row = 0;
   const float* core_state = reply.core_state;
   for (const PendingStep& step : steps_) {
+    const std::size_t num_starts = step.num_unroll_starts();
     try {
-      step.actor->Act(outputs, first_row, step.unroll_start ? core_state : nullptr, record_);
+      step.actor->Act(outputs, first_row, num_starts > 0 ? core_state : nullptr, record_);
     } catch (const std::exception&) {
       step.actor->Abandon();
     }
     first_row += step.num_rows();
-    if (step.unroll_start) core_state += step.num_rows() * shape_->core_state_size;
+    if (num_starts > 0) core_state += num_starts * shape_->core_state_size;
   }
   steps_.clear();
   stats_->histograms.inference_reply.Observe(Clock::now() - record_.answered);
@@ -150,7 +174,8 @@ absl::Status InferenceBatch::Answer(const Reply& reply) {
 }
 
 std::vector<Array*> InferenceBatch::arrays() {
-  std::vector<Array*> all{&rewards, &terminated, &truncated, &is_first, &interrupted, &slots, &unroll_start, &task};
+  std::vector<Array*> all{&rewards, &terminated, &truncated, &is_first, &interrupted, &slots, &unroll_start, &task,
+                          &opponent};
   for (Array& leaf : observation) all.push_back(&leaf);
   for (Array& leaf : last_actions) all.push_back(&leaf);
   return all;
@@ -167,7 +192,7 @@ absl::StatusOr<std::vector<std::unique_ptr<InferenceBatch>>> InferenceBatch::Spl
     auto part = std::unique_ptr<InferenceBatch>(new InferenceBatch(std::move(own), shape_, stats_));
     part->record_ = record_;
     part->record_.num_rows = step.num_rows();
-    part->num_unroll_starts_ = step.unroll_start ? step.num_rows() : 0;
+    part->num_unroll_starts_ = step.num_unroll_starts();
     part->observation.resize(observation.size());
     part->last_actions.resize(last_actions.size());
     const std::vector<Array*> whole = arrays();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
@@ -31,11 +32,12 @@ class Actor {
  public:
   virtual ~Actor() = default;
 
-  // Returns the slots [B], unique in the pool as long as the actor exists. They never change.
+  // Returns the slots [B] of all its environments, unique in the pool as long as the actor exists. They never change.
   virtual const std::vector<std::int32_t>& slots() const = 0;
 
-  // Delivers the answer: rows first_output .. first_output + B of `outputs`. core_state [B, core_state_size] belongs to
-  // step 0 of an unroll and is null for other steps. Does nothing after the actor's end. Never blocks.
+  // Delivers the answer: rows first_output and following of `outputs`, one for each pending row. core_state
+  // [num_unroll_starts, core_state_size] belongs to the rows that begin an unroll, and is null if none does. Does nothing
+  // after the actor's end. Never blocks.
   virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                    const BatchRecord& batch) = 0;
 
@@ -43,16 +45,26 @@ class Actor {
   virtual void Abandon() = 0;
 };
 
+// Rows of adjacent environments that wait for actions.
+struct PendingRows {
+  std::shared_ptr<const Unroll> unroll;  // ends with the step to act on, until that is answered
+  bool unroll_start = false;
+  bool opponent = false;
+
+  std::size_t num_rows() const { return unroll->envs.count; }
+};
+
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  std::shared_ptr<const Unroll> unroll;  // ends with the step to act on, until that is answered
-  bool unroll_start = false;
-  Clock::time_point since;    // start of the wait
-  std::size_t task = 0;       // index in Tasks
-  std::size_t num_steps = 0;  // valid transitions that it ends, over all environments
+  absl::InlinedVector<PendingRows, 1> parts;  // none for environments that wait for others
+  Clock::time_point since;                    // start of the wait
+  std::size_t task = 0;                       // index in Tasks
+  std::size_t num_steps = 0;                  // valid transitions that it ends, over all environments
 
-  std::size_t num_rows() const { return actor->slots().size(); }
+  std::size_t num_rows() const;
+  // Returns the number of rows that begin an unroll.
+  std::size_t num_unroll_starts() const;
 };
 
 // The N rows of some vector steps, gathered for the model. Not thread-safe, except that any thread may destroy it. A
@@ -76,6 +88,7 @@ class InferenceBatch {
   Array slots;                      // int32 [N]
   Array unroll_start;               // bool [N]
   Array task;                       // int64 [N]
+  Array opponent;                   // bool [N]: not the learning agent's row
 
   const UnrollShape& shape() const { return *shape_; }
   std::size_t num_rows() const { return record_.num_rows; }
@@ -88,6 +101,7 @@ class InferenceBatch {
     const float* baseline = nullptr;           // [N]
     std::int64_t policy_version = 0;
     const float* core_state = nullptr;  // [num_unroll_starts, core_state_size]
+    const std::int64_t* opponents = nullptr;  // [N], as in ModelOutputs; null if all are -1
   };
 
   // Copies the answer and hands it to the actors; returns FailedPrecondition on a second call. Throws if the copy finds
@@ -103,7 +117,7 @@ class InferenceBatch {
                  std::shared_ptr<Stats> stats);
   // Returns every array with N rows.
   std::vector<Array*> arrays();
-  void Gather(const PendingStep& step, std::size_t first_row);
+  void Gather(const PendingStep& step, const PendingRows& rows, std::size_t first_row);
   void GatherFirstStacks(BufferPool& buffers);
   std::shared_ptr<const ModelOutputs> Copy(const Reply& reply) const;
 

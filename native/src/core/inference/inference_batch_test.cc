@@ -43,6 +43,7 @@ class FakeActor final : public Actor {
 std::shared_ptr<const Unroll> WaitingStep(std::vector<std::uint8_t> interrupted = {}) {
   const auto unroll = std::make_shared<Unroll>();
   const StepFlags flags{.is_first = {1, 1}, .interrupted = std::move(interrupted)};
+  unroll->envs = {.first = 0, .count = 2};
   unroll->steps.push_back({.observation = MakeObservation(0, flags), .outputs = nullptr});
   return unroll;
 }
@@ -64,8 +65,8 @@ class InferenceBatchTest : public ::testing::Test {
     RolloutAssembler first(shape_, 1);
     first.AddStep(MakeObservation(0, {.is_first = {1}}));
     std::vector<PendingStep> steps;
-    steps.push_back({a_, second.started(), second.at_unroll_start(), {}, 3});
-    steps.push_back({b_, first.started(), first.at_unroll_start(), {}, 1});
+    steps.push_back({a_, {{second.started(), second.at_unroll_start()}}, {}, 3});
+    steps.push_back({b_, {{first.started(), first.at_unroll_start()}}, {}, 1});
     batch_ = std::make_unique<InferenceBatch>(std::move(steps), shape_, *buffers_, stats_);
   }
 
@@ -141,7 +142,7 @@ TEST_F(InferenceBatchTest, AnswerTellsHowTheBatchWent) {
 
 TEST_F(InferenceBatchTest, SaysWhichRowsOnlyKeepTheirPlace) {
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .unroll = WaitingStep({0, 1})});
+  steps.push_back({.actor = a_, .parts = {{WaitingStep({0, 1})}}});
   const InferenceBatch batch(std::move(steps), shape_, *buffers_, stats_);
   EXPECT_EQ(Values<bool>(batch.interrupted, 2), (std::vector<bool>{false, true}));
 }
@@ -150,11 +151,12 @@ TEST_F(InferenceBatchTest, SingleFramesAreTheNewestAndWholeStacksOfFirstRows) {
   UnrollShape single = *shape_;
   single.single_frames = true;
   const auto unroll = std::make_shared<Unroll>();
+  unroll->envs = {.first = 0, .count = 2};
   unroll->steps.push_back({.observation = MakeObservation(4, {.is_first = {0, 0}}), .outputs = Think({0, 0}, 1)});
   unroll->steps.push_back({.observation = MakeObservation(5, {.is_first = {0, 1}}), .outputs = nullptr});
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .unroll = unroll});
-  steps.push_back({.actor = a_, .unroll = WaitingStep()});
+  steps.push_back({.actor = a_, .parts = {{unroll}}});
+  steps.push_back({.actor = a_, .parts = {{WaitingStep()}}});
   InferenceBatch batch(std::move(steps), std::make_shared<const UnrollShape>(single), *buffers_, stats_);
   EXPECT_EQ(batch.observation[0].shape, (std::vector<std::int64_t>{4}));
   EXPECT_EQ(Values<std::int32_t>(batch.observation[0], 4), (std::vector<std::int32_t>{1005, 2005, 1000, 2000}));
@@ -223,7 +225,7 @@ TEST_F(InferenceBatchTest, ActorThatFailsIsAbandonedAndTheOthersAreAnswered) {
 TEST_F(InferenceBatchTest, BatchThatFindsNoMemoryAbandonsItsActors) {
   a_->finds_no_memory = true;
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .unroll = WaitingStep()});
+  steps.push_back({.actor = a_, .parts = {{WaitingStep()}}});
   EXPECT_THROW(InferenceBatch(std::move(steps), shape_, *buffers_, stats_), std::bad_alloc);
   EXPECT_TRUE(a_->abandoned);
   EXPECT_EQ(stats_->inference_dropped, 1);

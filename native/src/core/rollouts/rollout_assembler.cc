@@ -5,9 +5,9 @@
 
 namespace kubebeast {
 
-RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs,
+RolloutAssembler::RolloutAssembler(std::shared_ptr<const UnrollShape> shape, EnvRange envs, std::size_t unroll_length,
                                    std::int64_t stream)
-    : shape_(std::move(shape)), num_envs_(num_envs), stream_(stream) {}
+    : shape_(std::move(shape)), envs_(envs), unroll_length_(unroll_length), stream_(stream) {}
 
 RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const ObservationRows> observation) {
   Added added;
@@ -17,13 +17,13 @@ RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const Observat
     return added;
   }
   const VectorStep& previous = started_->steps.back();
-  for (std::uint32_t env = 0; env < num_envs_; ++env) {
+  for (std::uint32_t env = envs_.first; env < envs_.end(); ++env) {
     added.num_steps += previous.is_final(env) || observation->interrupted[env] != 0 ? 0 : 1;
   }
   started_->steps.push_back({std::move(observation), nullptr, 0});
   if (!makes_unrolls()) {
     started_->steps = Window();
-  } else if (started_->length() == shape_->unroll_length) {
+  } else if (started_->length() == unroll_length_) {
     std::vector<VectorStep> window = Window();
     added.finished = std::move(started_);
     StartUnroll(std::move(window));
@@ -34,10 +34,18 @@ RolloutAssembler::Added RolloutAssembler::AddStep(std::shared_ptr<const Observat
 
 void RolloutAssembler::SetOutputs(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output,
                                   const float* core_state) {
-  if (at_unroll_start()) started_->core_state.assign(core_state, core_state + num_envs_ * shape_->core_state_size);
+  if (at_unroll_start()) started_->core_state.assign(core_state, core_state + envs_.count * shape_->core_state_size);
   VectorStep& newest = started_->steps.back();
   newest.outputs = std::move(outputs);
   newest.first_output = first_output;
+}
+
+std::int64_t RolloutAssembler::opponent() const {
+  if (started_ == nullptr) return -1;
+  const std::vector<VectorStep>& steps = started_->steps;
+  const auto newest = std::find_if(steps.rbegin(), steps.rend(), [](const VectorStep& step) { return step.outputs; });
+  if (newest == steps.rend() || newest->outputs->opponents.empty()) return -1;
+  return newest->outputs->opponents[newest->first_output + envs_.first];
 }
 
 std::vector<VectorStep> RolloutAssembler::Window() const {
@@ -54,10 +62,11 @@ std::shared_ptr<const Unroll> RolloutAssembler::Finish(Unroll::End end) {
 
 void RolloutAssembler::StartUnroll(std::vector<VectorStep> history) {
   started_ = std::make_shared<Unroll>();
+  started_->envs = envs_;
   started_->stream = stream_;
   started_->number = num_started_++;
   started_->steps = std::move(history);
-  started_->steps.reserve(shape_->history() + shape_->unroll_length + 1);
+  started_->steps.reserve(shape_->history() + unroll_length_ + 1);
 }
 
 }  // namespace kubebeast

@@ -10,16 +10,21 @@
 
 namespace kubebeast {
 
-// Assembler that cuts the steps of one stream into unrolls of T transitions that overlap by one: step T of an unroll is
-// step 0 of the next. If T = 0, there are no unrolls, and only the window is kept. A stream alternates AddStep and
-// SetOutputs, beginning with AddStep. Not thread-safe.
+// Assembler that cuts the steps of some environments of a stream into unrolls of T transitions that overlap by one: step
+// T of an unroll is step 0 of the next. If T = 0, there are no unrolls, and only the window is kept. A stream alternates
+// AddStep and SetOutputs, beginning with AddStep. Not thread-safe.
 class RolloutAssembler {
  public:
-  // stream: number of the stream, for its unrolls.
-  RolloutAssembler(std::shared_ptr<const UnrollShape> shape, std::uint32_t num_envs, std::int64_t stream = 0);
+  // unroll_length: T. stream: number of the stream, for its unrolls.
+  RolloutAssembler(std::shared_ptr<const UnrollShape> shape, EnvRange envs, std::size_t unroll_length,
+                   std::int64_t stream);
+  // All environments of a stream, with the T of `shape`.
+  explicit RolloutAssembler(const std::shared_ptr<const UnrollShape>& shape, std::uint32_t num_envs,
+                            std::int64_t stream = 0)
+      : RolloutAssembler(shape, {.first = 0, .count = num_envs}, shape->unroll_length, stream) {}
 
   struct Added {
-    std::size_t num_steps = 0;               // valid transitions that this step ends, over all environments
+    std::size_t num_steps = 0;               // valid transitions that this step ends, over its environments
     std::shared_ptr<const Unroll> finished;  // the unroll that this step completes, or null
   };
   Added AddStep(std::shared_ptr<const ObservationRows> observation);
@@ -31,6 +36,10 @@ class RolloutAssembler {
   // Returns true if the newest step is step 0 of the started unroll.
   bool at_unroll_start() const { return makes_unrolls() && started_->length() == 0; }
 
+  // Returns the opponent that acted at the newest step with outputs in the running episode of the first environment; -1
+  // for none.
+  std::int64_t opponent() const;
+
   // Returns the started unroll: history first, the newest step last. The next AddStep changes it.
   std::shared_ptr<const Unroll> started() const { return started_; }
 
@@ -38,13 +47,14 @@ class RolloutAssembler {
   std::shared_ptr<const Unroll> Finish(Unroll::End end);
 
  private:
-  bool makes_unrolls() const { return shape_->unroll_length > 0; }
+  bool makes_unrolls() const { return unroll_length_ > 0; }
   // Returns the newest step preceded by the history that it needs, oldest first.
   std::vector<VectorStep> Window() const;
   void StartUnroll(std::vector<VectorStep> history);
 
   std::shared_ptr<const UnrollShape> shape_;
-  std::uint32_t num_envs_;
+  EnvRange envs_;
+  std::size_t unroll_length_;
   std::int64_t stream_;
   std::int64_t num_started_ = 0;     // unrolls
   std::shared_ptr<Unroll> started_;  // has no steps before the first AddStep

@@ -177,7 +177,7 @@ void WriteSingleFrames(const std::vector<FinishedUnroll>& unrolls, const UnrollS
 
 // Copies to core_state, the batch's array [B, core_state_size].
 void CopyCoreStates(const Run& run, std::size_t core_state_size, float* core_state) {
-  const auto first = static_cast<std::ptrdiff_t>(run.envs.first * core_state_size);
+  const auto first = static_cast<std::ptrdiff_t>((run.envs.first - run.unroll->envs.first) * core_state_size);
   std::copy_n(run.unroll->core_state.begin() + first, run.envs.count * core_state_size,
               core_state + run.column * core_state_size);
 }

@@ -26,7 +26,7 @@ void RolloutQueue::Deliver(const std::shared_ptr<const Unroll>& unroll, Producer
   const Clock::time_point now = Clock::now();
   std::vector<FinishedUnroll> finished;
   std::vector<FinishedUnroll> too_short;
-  for (std::uint32_t env = 0; env < unroll->num_envs(); ++env) {
+  for (std::uint32_t env = unroll->envs.first; env < unroll->envs.end(); ++env) {
     const std::size_t num_valid = unroll->num_valid(env);
     if (num_valid > 0) (num_valid < min_steps ? too_short : finished).push_back({unroll, env, num_valid, task, now});
   }

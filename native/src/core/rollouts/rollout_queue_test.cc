@@ -17,6 +17,7 @@ class RolloutQueueTest : public ::testing::Test {
                                                   std::int64_t policy_version = 1) {
     const auto outputs = Think({1, 2}, policy_version);
     const auto unroll = std::make_shared<Unroll>();
+    unroll->envs = {.first = 0, .count = 2};
     unroll->end = end;
     for (std::size_t t = 0; t <= steps; ++t) {
       const std::uint8_t final = restless ? 1 : 0;

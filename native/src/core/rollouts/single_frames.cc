@@ -75,22 +75,25 @@ void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes
   }
 }
 
-void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
+void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                      std::uint8_t* out) {
   const std::size_t frame_bytes = spec.frame_bytes();
-  if (std::count(step.is_first.begin(), step.is_first.end(), 0) == step.num_envs()) {
+  const std::uint8_t* const is_first = step.is_first.data() + envs.first;
+  if (std::count(is_first, is_first + envs.count, 0) == envs.count) {
     // The message holds one frame of each environment, all adjacent.
-    std::memcpy(out, step.frames(leaf, 0), step.num_envs() * frame_bytes);
+    std::memcpy(out, step.frames(leaf, envs.first), envs.count * frame_bytes);
     return;
   }
-  for (std::uint32_t env = 0; env < step.num_envs(); ++env, out += frame_bytes) {
+  for (std::uint32_t env = envs.first; env < envs.end(); ++env, out += frame_bytes) {
     const std::size_t older = step.is_first[env] != 0 ? spec.frame_stack - 1 : 0;
     std::memcpy(out, step.frames(leaf, env) + older * frame_bytes, frame_bytes);
   }
 }
 
-std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out) {
+std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                            std::uint8_t* out) {
   std::size_t count = 0;
-  for (std::uint32_t env = 0; env < step.num_envs(); ++env) {
+  for (std::uint32_t env = envs.first; env < envs.end(); ++env) {
     if (step.is_first[env] == 0) continue;
     std::memcpy(out + count * spec.row_bytes(), step.frames(leaf, env), spec.row_bytes());
     ++count;

@@ -43,10 +43,12 @@ std::size_t NumFrameRows(const std::vector<FrameColumn>& columns, const LeafSpec
 void CopyFrames(const std::vector<FrameColumn>& columns, std::size_t frame_bytes, std::size_t num_rows,
                 std::uint8_t* frames, std::size_t frame_stack, std::int32_t* index);
 
-// Copies the newest frame of each environment in a step.
-void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out);
+// Copies the newest frame of each of `envs` in a step.
+void CopyNewestFrames(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                      std::uint8_t* out);
 
-// Copies the whole stacks of the environments that are in the first row of an episode; returns their number.
-std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, std::uint8_t* out);
+// Copies the whole stacks of those of `envs` that are in the first row of an episode; returns their number.
+std::size_t CopyFirstStacks(const ObservationRows& step, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
+                            std::uint8_t* out);
 
 }  // namespace kubebeast

@@ -44,10 +44,11 @@ struct ModelOutputs {
   std::vector<float> policy_logits;                // [N, num_logits]
   std::vector<float> baseline;                     // [N]
   std::int64_t policy_version = 0;
+  std::vector<std::int64_t> opponents;  // [N], the opponent that acted, or -1 for the policy; empty if all are -1
 };
 
 // One vector step of B environments with the model's outputs for it. Environment i is row first_output + i of the
-// outputs.
+// outputs, modulo 2^64: they may hold rows of the last environments only.
 struct VectorStep {
   std::shared_ptr<const ObservationRows> observation;
   std::shared_ptr<const ModelOutputs> outputs;  // null until the inference is done
@@ -65,11 +66,13 @@ struct VectorStep {
 void CopyLastActions(std::span<const VectorStep> steps, std::size_t leaf, const LeafSpec& spec, EnvRange envs,
                      std::uint8_t* out);
 
-// Steps 0 .. length of B environments; length == T unless the stream ended early.
+// Steps 0 .. length of `envs`, B environments of a stream; length == T unless the stream ended early. Of an agent that
+// takes turns, they are the steps at which it does not wait.
 struct Unroll {
   // End of the stream, if it ended: the flag that the last row of a running episode gets.
   enum class End { kNone, kTruncated, kTerminated };
 
+  EnvRange envs;
   std::vector<VectorStep> steps;  // history, then steps 0 .. length
   std::size_t origin = 0;         // index of step 0
   End end = End::kNone;
@@ -78,7 +81,6 @@ struct Unroll {
   std::int64_t number = 0;        // number of the unroll in its stream
 
   std::size_t length() const { return steps.size() - origin - 1; }
-  std::uint32_t num_envs() const { return steps.back().observation->num_envs(); }
   const VectorStep& step(std::size_t t) const { return steps[origin + t]; }
   // Returns the steps up to and including step t.
   std::span<const VectorStep> upto(std::size_t t) const { return std::span(steps).first(origin + t + 1); }

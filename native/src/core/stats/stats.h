@@ -67,6 +67,7 @@ class Stats {
   Value env_interruptions{*this, "env_interruptions"};  // environments that failed in the middle of an episode
 
   // Steps (valid transitions) and unrolls. Only the methods below change steps.
+  Value opponent_steps{*this, "opponent_steps"};  // valid transitions of opponents, no part of the balance
   Value steps_sampled{*this, "steps_sampled"};
   Value steps_delivered{*this, "steps_delivered"};
   Value steps_dropped_partial{*this, "steps_dropped_partial"};  // in unrolls shorter than min_partial_steps

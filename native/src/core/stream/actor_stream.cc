@@ -1,5 +1,6 @@
 #include "stream/actor_stream.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -11,6 +12,20 @@ namespace {
 
 // Time that the model may take before the stream begins to read from its peer meanwhile.
 constexpr std::chrono::milliseconds kPatienceWithTheModel{100};
+
+// Returns FailedPrecondition if the learner cannot train with the agents of these environments.
+absl::Status CheckAgents(const Hello& hello, const PoolOptions& options) {
+  if (hello.takes_turns && !options.has_rollouts()) {
+    return absl::FailedPreconditionError(
+        "hello.takes_turns: true, but a learner without rollouts has no actions for agents that take turns");
+  }
+  if (options.opponents && hello.num_agents < 2) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "hello.num_agents: ", hello.num_agents,
+        ", but the learner trains against opponents (--opponents), which takes environments of several agents"));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -80,16 +95,16 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
                       const BatchRecord& batch) {
   const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
-  const std::vector<LeafSpec>& leaves = shape_->spec.action;
-  std::vector<const std::uint8_t*> actions(leaves.size());
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    actions[i] = outputs->actions[i].data() + first_output * leaves[i].row_bytes();
-  }
   const bool traced = pool_->trace_request.Take();
   std::string reply =
-      codec_->EncodeActions(codec_->next_step() - 1, actions, traced && hello_.protocol_minor >= kTracedMinor,
+      codec_->EncodeActions(codec_->next_step() - 1, ActionsOf(*outputs, first_output), traced && hello_.protocol_minor >= kTracedMinor,
                             options_.has_value() ? options_->Next() : std::vector<EpisodeOptions>());
-  assembler_->SetOutputs(std::move(outputs), first_output, core_state);
+  for (Seat* const seat : acting_) {
+    const bool begins = seat->assembler->at_unroll_start();
+    seat->assembler->SetOutputs(outputs, first_output - seat->envs.first, core_state);
+    first_output += seat->envs.count;
+    if (begins && core_state != nullptr) core_state += seat->envs.count * shape_->core_state_size;
+  }
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Read the clock before Send: the peer may have answered by the time it returns.
   const Clock::time_point now = Clock::now();
@@ -97,6 +112,27 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
   FinishTrace(batch, now);
   if (traced) trace_.Begin(now);
+}
+
+std::vector<const std::uint8_t*> ActorStream::ActionsOf(const ModelOutputs& outputs, std::size_t first_output) {
+  const std::vector<LeafSpec>& leaves = shape_->spec.action;
+  std::vector<const std::uint8_t*> actions(leaves.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const std::size_t row_bytes = leaves[i].row_bytes();
+    const std::uint8_t* row = outputs.actions[i].data() + first_output * row_bytes;
+    if (seats_.size() == 1) {
+      actions[i] = row;
+      continue;
+    }
+    actions_.resize(leaves.size());
+    actions_[i].assign(slots_.size() * row_bytes, 0);  // zeros for those that do not act
+    for (const Seat* const seat : acting_) {
+      std::copy_n(row, seat->envs.count * row_bytes, actions_[i].data() + seat->envs.first * row_bytes);
+      row += seat->envs.count * row_bytes;
+    }
+    actions[i] = actions_[i].data();
+  }
+  return actions;
 }
 
 void ActorStream::Abandon() {
@@ -170,7 +206,8 @@ absl::Status ActorStream::ReceiveHello(Hello hello) {
   const absl::StatusOr<std::size_t> task = pool_->tasks.Find(hello_.spec.env_id);
   if (!task.ok()) return task.status();
   task_ = *task;
-  codec_ = std::make_unique<StreamCodec>(hello_.spec, hello_.num_envs, hello_.compression, pool_->options.wire);
+  if (absl::Status status = CheckAgents(hello_, pool_->options); !status.ok()) return status;
+  codec_ = std::make_unique<StreamCodec>(hello_, pool_->options.wire);
   const absl::Status accepted = Accept();
   const bool may_fit = pool_->options.keep_surplus && hello_.num_envs <= pool_->options.max_envs;
   if (!absl::IsResourceExhausted(accepted) || !may_fit) return accepted;
@@ -186,8 +223,9 @@ absl::Status ActorStream::Accept() {
   slots_ = *std::move(slots);
   transport_->Admit(MaxStepBytes(hello_, pool_->options.wire));
   LeaveReserve();
-  producer_ = pool_->rollouts.Join(task_, slots_.size());
   number_ = ++pool_->stats->streams_accepted;
+  seats_ = MakeSeats(hello_, pool_->options.opponents, number_);
+  producer_ = pool_->rollouts.Join(task_, NumLearning(seats_));
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
   interruptions_.emplace(hello_.num_envs);
@@ -203,7 +241,9 @@ void ActorStream::LeaveReserve() {
 
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   shape_ = std::move(shape);
-  assembler_ = std::make_unique<RolloutAssembler>(shape_, static_cast<std::uint32_t>(slots_.size()), number_);
+  for (Seat& seat : seats_) {
+    seat.assembler.emplace(shape_, seat.envs, seat.is_opponent ? 0 : shape_->unroll_length, number_);
+  }
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   const bool knows_info = hello_.protocol_minor >= kInfoMinor;
@@ -226,14 +266,8 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   const Clock::duration env_time = clock_.Enter(StreamClock::State::kInference, now);
   if (answers) stats.histograms.stream_env.Observe(env_time);
   trace_.Receive(*observation, now);
-  num_episodes_ += observation->episodes.size();
   stats.rows_received += observation->num_envs();
-  stats.episodes += static_cast<std::int64_t>(observation->episodes.size());
-  for (const EpisodeEnd& episode : observation->episodes) {
-    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
-                         hello_.instance_id, observation->step,
-                         options_.has_value() ? options_->of(episode.env) : std::string()});
-  }
+  AddEpisodes(*observation);
   if (options_.has_value()) options_->Note(*observation);
   stats.env_interruptions += static_cast<std::int64_t>(interruptions_->Count(*observation));
   received_ = std::move(observation);
@@ -243,17 +277,49 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   return absl::OkStatus();
 }
 
-void ActorStream::AddStep() {
-  const RolloutAssembler::Added added = assembler_->AddStep(std::move(received_));
-  if (pool_->options.has_rollouts()) pool_->stats->CountSampled(added.num_steps);
-  num_steps_ += added.num_steps;
-  num_newest_steps_ = added.num_steps;
-  if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, producer_, task_);
+void ActorStream::AddEpisodes(const ObservationRows& rows) {
+  for (const EpisodeEnd& episode : rows.episodes) {
+    if (seats_.size() > 1 && seats_[episode.env].is_opponent) continue;
+    ++num_episodes_;
+    ++pool_->stats->episodes;
+    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
+                         hello_.instance_id, rows.step,
+                         options_.has_value() ? options_->of(episode.env) : std::string(), OpponentsIn(episode.env)});
+  }
+}
+
+std::vector<std::int64_t> ActorStream::OpponentsIn(std::uint32_t env) const {
+  std::vector<std::int64_t> opponents;
+  if (!pool_->options.opponents) return opponents;
+  const std::uint32_t first = env - env % hello_.num_agents;
+  for (std::uint32_t other = first; other < first + hello_.num_agents; ++other) {
+    if (seats_[other].is_opponent) opponents.push_back(seats_[other].assembler->opponent());
+  }
+  return opponents;
+}
+
+bool ActorStream::AddStep() {
+  const std::shared_ptr<const ObservationRows> rows = std::exchange(received_, nullptr);
+  FindActing(seats_, *rows, acting_);
+  bool begins = false;
+  num_newest_steps_ = 0;
+  for (Seat* const seat : acting_) {
+    const RolloutAssembler::Added added = seat->assembler->AddStep(rows);
+    if (seat->is_opponent) {
+      pool_->stats->opponent_steps += static_cast<std::int64_t>(added.num_steps);
+      continue;
+    }
+    num_newest_steps_ += added.num_steps;
+    if (pool_->options.has_rollouts()) pool_->stats->CountSampled(added.num_steps);
+    if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, producer_, task_);
+    begins = begins || seat->assembler->at_unroll_start();
+  }
+  num_steps_ += num_newest_steps_;
+  return begins;
 }
 
 void ActorStream::TakeStep(Clock::time_point now) {
-  AddStep();
-  if (!assembler_->at_unroll_start() || !Park()) Submit(now);
+  if (!AddStep() || !Park()) Submit(now);
 }
 
 bool ActorStream::Park() {
@@ -281,9 +347,12 @@ void ActorStream::Unpark() {
 
 void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
-  pool_->batcher.Push(
-      this, slots_.size(),
-      {shared_from_this(), assembler_->started(), assembler_->at_unroll_start(), now, task_, num_newest_steps_});
+  PendingStep step{.actor = shared_from_this(), .parts = {}, .since = now, .task = task_, .num_steps = num_newest_steps_};
+  for (const Seat* const seat : acting_) {
+    step.parts.push_back({seat->assembler->started(), seat->assembler->at_unroll_start(), seat->is_opponent});
+  }
+  const std::size_t num_rows = step.num_rows();
+  pool_->batcher.Push(this, num_rows, std::move(step));
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {
@@ -304,11 +373,12 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
   pool_->batcher.Leave(this);
   CountEnd(cause);
   ReportEnd(cause, status);
-  if (assembler_ != nullptr) {
-    if (received_ != nullptr) AddStep();
-    const auto unroll = assembler_->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
+  if (received_ != nullptr) AddStep();
+  for (Seat& seat : seats_) {
+    if (!seat.assembler.has_value()) continue;
+    const auto unroll = seat.assembler->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
     if (unroll != nullptr) pool_->rollouts.Deliver(unroll, producer_, task_);
-    assembler_.reset();
+    seat.assembler.reset();
   }
   if (accepted()) pool_->rollouts.Leave(producer_);
   transport_->Finish(status);

@@ -20,6 +20,7 @@ struct Episode {
   std::string instance_id;   // of the stream
   std::uint64_t step = 0;    // of the stream, at which the episode ended
   std::string options;       // with which it began; empty without any
+  std::vector<std::int64_t> opponents;  // of the other agents, -1 for one that had no turn; empty if all learn
 };
 
 inline constexpr std::size_t kMaxEpisodes = 65536;

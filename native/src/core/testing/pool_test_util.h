@@ -66,7 +66,8 @@ inline testing::AssertionResult BooksBalance(const ActorPool& pool) {
 }
 
 // Answers a batch like Think(); core_state is the newest frame, twice.
-inline absl::Status AnswerBatch(InferenceBatch& batch, std::int64_t policy_version = 1) {
+inline absl::Status AnswerBatch(InferenceBatch& batch, std::int64_t policy_version = 1,
+                                const std::int64_t* opponents = nullptr) {
   std::vector<std::int32_t> frames;
   std::vector<float> core_state;
   for (std::size_t row = 0; row < batch.num_rows(); ++row) {
@@ -78,7 +79,8 @@ inline absl::Status AnswerBatch(InferenceBatch& batch, std::int64_t policy_versi
                        .policy_logits = outputs->policy_logits.data(),
                        .baseline = outputs->baseline.data(),
                        .policy_version = policy_version,
-                       .core_state = core_state.data()});
+                       .core_state = core_state.data(),
+                       .opponents = opponents});
 }
 
 // Blocks until the next batch is there, and answers it.

@@ -83,7 +83,7 @@ inline v1::ActRequest StepInWhichEnv1Ends() {
 inline const std::vector<std::uint8_t> kOnlyEnv1 = {0, 1, 0};
 
 inline StreamCodec TestCodec(Compression compression = Compression::kNone, WireLimits limits = {}) {
-  return {TestSpec(), kTestEnvs, {compression, Compression::kNone}, limits};
+  return {{.num_envs = kTestEnvs, .spec = TestSpec(), .compression = {compression, Compression::kNone}}, limits};
 }
 
 // Decodes `bytes` from slices of `slice_size` bytes; -1 is one slice.

@@ -95,6 +95,12 @@ absl::Status CheckFields(const v1::Hello& message, const WireLimits& limits) {
   if (message.num_envs() == 0 || message.num_envs() > limits.max_envs_per_stream) {
     return Invalid("num_envs: ", message.num_envs(), ", expected 1 to ", limits.max_envs_per_stream);
   }
+  if (message.num_agents() > 1 && message.num_envs() % message.num_agents() != 0) {
+    return Invalid("num_agents: ", message.num_agents(), ", expected a divisor of num_envs, ", message.num_envs());
+  }
+  if (message.takes_turns() && message.num_agents() < 2) {
+    return Invalid("takes_turns: true, but num_agents is ", message.num_agents());
+  }
   return absl::OkStatus();
 }
 
@@ -124,6 +130,8 @@ absl::StatusOr<Hello> DecodeHello(google::protobuf::io::ZeroCopyInputStream* inp
   hello.num_envs = message.num_envs();
   hello.protocol_minor = message.protocol_minor();
   hello.run = std::move(*message.mutable_run());
+  hello.num_agents = std::max(message.num_agents(), 1U);
+  hello.takes_turns = message.takes_turns();
   hello.spec.env_id = std::move(*message.mutable_env_id());
   hello.spec.env_config = std::move(*message.mutable_env_config());
   hello.spec.observation = ToLeafSpecs(message.observation());

@@ -25,6 +25,8 @@ struct Hello {
   std::vector<Compression> compression;  // of each observation leaf: what the learner chooses of the offer
   std::uint32_t protocol_minor = 0;
   std::string run;  // the run that the env-server serves; if empty, any
+  std::uint32_t num_agents = 1;  // rows of one environment
+  bool takes_turns = false;      // rows may be waiting
 };
 
 // Decodes the first message of a stream. Returns InvalidArgument if it is not a Hello, malformed or over a limit, and

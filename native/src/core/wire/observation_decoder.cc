@@ -19,7 +19,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr absl::string_view kName = "observations";
 constexpr absl::string_view kEpisodeName = "observations.episodes";
-constexpr std::uint32_t kNumFields = 9;         // fields of Observations
+constexpr std::uint32_t kNumFields = 10;        // fields of Observations
 constexpr std::uint32_t kNumEpisodeFields = 5;  // fields of Episode
 
 // Returns the nearest float32 to a finite number, within its range; NaN for any other number.
@@ -75,6 +75,8 @@ class Decoder {
         return ReadFlags(in, "interrupted", &rows_->interrupted);
       case Tag(9, WireType::kVarint):
         return in->ReadVarint64(&rows_->env_us) ? absl::OkStatus() : Malformed(kName);
+      case Tag(10, WireType::kBytes):
+        return ReadFlags(in, "waiting", &rows_->waiting);
       default:
         return SkipUnknownField(in, tag, kNumFields, kName);
     }
@@ -230,8 +232,27 @@ class Decoder {
     if (rows_->truncated.empty()) return InvalidObservations("truncated: missing");
     if (rows_->is_first.empty()) return InvalidObservations("is_first: missing");
     rows_->interrupted.resize(num_envs_);  // omitted if all are 0
+    if (expected_.takes_turns) rows_->waiting.resize(num_envs_);
     for (std::size_t i = 0; i < num_envs_; ++i) {
       if (absl::Status status = CheckRow(i); !status.ok()) return status;
+    }
+    return expected_.takes_turns ? CheckTurns() : absl::OkStatus();
+  }
+
+  // A row that waits does so for another agent of its environment.
+  absl::Status CheckTurns() const {
+    const auto begin = rows_->waiting.begin();
+    for (std::size_t i = 0; i < num_envs_; i += expected_.num_agents) {
+      const auto first = begin + static_cast<std::ptrdiff_t>(i);
+      const auto end = first + static_cast<std::ptrdiff_t>(expected_.num_agents);
+      const bool has_waiting = std::find(first, end, 1) != end;
+      std::size_t num_acting = 0;
+      for (std::size_t agent = i; agent < i + expected_.num_agents; ++agent) {
+        num_acting += rows_->waiting[agent] == 0 && !(rows_->is_first[agent] != 0 && rows_->interrupted[agent] != 0);
+      }
+      if (has_waiting && num_acting == 0) {
+        return InvalidObservations("waiting[", i, "]: it is no agent's turn in the environment of this row");
+      }
     }
     return absl::OkStatus();
   }
@@ -242,6 +263,7 @@ class Decoder {
       return is_first ? InvalidObservations("is_first[", i, "]: 1, but the row does not follow a final one")
                       : InvalidObservations("is_first[", i, "]: 0, but the row opens an episode");
     }
+    if (!rows_->waiting.empty() && rows_->waiting[i] != 0) return CheckWaiting(i);
     if (rows_->interrupted[i] != 0) return CheckInterrupted(i);
     if (!is_first) return absl::OkStatus();
     if (rows_->terminated[i] != 0 || rows_->truncated[i] != 0) {
@@ -250,6 +272,16 @@ class Decoder {
     if (rows_->rewards[i] != 0)
       return InvalidObservations("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where is_first");
     return absl::OkStatus();
+  }
+
+  absl::Status CheckWaiting(std::size_t i) const {
+    if (!expected_.takes_turns) return InvalidObservations("waiting[", i, "]: 1, but hello.takes_turns is false");
+    if (rows_->is_first[i] != 0) return InvalidObservations("waiting[", i, "]: 1 together with is_first");
+    if (rows_->terminated[i] != 0 || rows_->truncated[i] != 0 || rows_->interrupted[i] != 0) {
+      return InvalidObservations("waiting[", i, "]: 1 together with terminated, truncated or interrupted");
+    }
+    if (rows_->rewards[i] == 0) return absl::OkStatus();
+    return InvalidObservations("rewards[", i, "]: ", rows_->rewards[i], ", expected 0 where waiting");
   }
 
   absl::Status CheckInterrupted(std::size_t i) const {

@@ -19,6 +19,8 @@ struct ObservationExpectation {
   std::uint64_t step = 0;
   std::vector<std::uint8_t> is_first;  // [B]: set for rows after a final row, and for every row of step 0
   std::size_t num_info = 0;            // values in the info of an episode, unless it is empty
+  std::uint32_t num_agents = 1;        // rows of one environment
+  bool takes_turns = false;            // rows may be waiting
 };
 
 // Decodes a length-delimited Observations message, length prefix included. The size of a stacked leaf depends on

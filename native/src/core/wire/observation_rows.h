@@ -24,6 +24,7 @@ struct ObservationRows {
   std::vector<std::uint8_t> truncated;    // [B], 0 or 1
   std::vector<std::uint8_t> is_first;     // [B], 0 or 1
   std::vector<std::uint8_t> interrupted;  // [B], 0 or 1: the row only keeps its place; with is_first: absent
+  std::vector<std::uint8_t> waiting;      // [B], 0 or 1: another agent's turn; [0] if agents take none
   std::vector<EpisodeEnd> episodes;
   std::uint64_t env_us = 0;  // computing time of the environments; 0: not reported
 

@@ -7,7 +7,7 @@
 namespace kubebeast {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolMinor = 7;
+inline constexpr std::uint32_t kProtocolMinor = 8;
 // From this minor version on a peer knows Actions.traced and answers with Observations.env_us.
 inline constexpr std::uint32_t kTracedMinor = 2;
 // From this minor version on a peer knows Welcome.log_info and answers with Episode.info.

@@ -79,13 +79,16 @@ absl::StatusOr<Request> DecodeBye(CodedInputStream* in) {
 
 }  // namespace
 
-StreamCodec::StreamCodec(const EnvSpec& spec, std::uint32_t num_envs, std::vector<Compression> compression,
-                         WireLimits limits)
-    : spec_(spec),
-      num_envs_(num_envs),
-      compression_(std::move(compression)),
+StreamCodec::StreamCodec(const Hello& hello, WireLimits limits)
+    : spec_(hello.spec),
+      num_envs_(hello.num_envs),
+      compression_(hello.compression),
       limits_(limits),
-      expected_{.step = 0, .is_first = std::vector<std::uint8_t>(num_envs, 1), .num_info = limits.num_info} {}
+      expected_{.step = 0,
+                .is_first = std::vector<std::uint8_t>(hello.num_envs, 1),
+                .num_info = limits.num_info,
+                .num_agents = hello.num_agents,
+                .takes_turns = hello.takes_turns} {}
 
 absl::StatusOr<Request> StreamCodec::Decode(google::protobuf::io::ZeroCopyInputStream* input, std::size_t size) {
   if (absl::Status status = CheckMessageSize(size, limits_.max_message_bytes); !status.ok()) return status;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "tensors/tensor_spec.h"
+#include "wire/handshake_codec.h"
 #include "wire/learner_texts.h"
 #include "wire/observation_decoder.h"
 #include "wire/observation_rows.h"
@@ -31,8 +32,7 @@ using Request = std::variant<std::shared_ptr<const ObservationRows>, Bye>;
 // Codec of the messages after the Hello. One per stream; not thread-safe.
 class StreamCodec {
  public:
-  // compression: one entry per observation leaf.
-  StreamCodec(const EnvSpec& spec, std::uint32_t num_envs, std::vector<Compression> compression, WireLimits limits);
+  StreamCodec(const Hello& hello, WireLimits limits);
 
   // Decodes one message of `size` bytes. Returns InvalidArgument for any violation of the contract: a wrong size, count
   // or step number, a flag or category out of range, a number that is not finite, a row that is not in the contract's

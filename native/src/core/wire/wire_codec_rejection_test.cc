@@ -222,7 +222,7 @@ TEST(WireCodecRejectionTest, DemandsThatANumberIsFiniteAsFloat32) {
   const auto first_step = [](double value) {
     EnvSpec spec;
     spec.observation = {{.path = "speed", .dtype = DType::kFloat64, .shape = {1}, .frame_stack = 2}};
-    StreamCodec codec(spec, kTestEnvs, {Compression::kNone}, {});
+    StreamCodec codec({.num_envs = kTestEnvs, .spec = spec, .compression = {Compression::kNone}}, {});
     const std::vector<double> frames = {0, 0, 0, value, 0, 0};
     v1::ActRequest message = FirstStep();
     message.mutable_observations()->mutable_leaves()->RemoveLast();

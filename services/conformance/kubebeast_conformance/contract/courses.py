@@ -59,10 +59,21 @@ def followed(hello: pb.Hello, choices: Iterator[int], values: Values) -> Iterato
         chosen = list(itertools.islice(choices, hello.num_envs))
         if not chosen:
             return
-        options = [rows_when(state, hello.protocol_minor) for state in states]
+        options = [rows_when(state, hello.protocol_minor, takes_turns=hello.takes_turns) for state in states]
         rows = [option[choice % len(option)] for option, choice in zip(options, chosen, strict=True)]
+        if hello.takes_turns:
+            rows = _with_turns(rows, options, hello.num_agents)
         yield pb.ActRequest(observations=observations(hello, step, rows, values))
         states = [row.then for row in rows]
+
+
+def _with_turns(rows: list[Row], options: list[list[Row]], num_agents: int) -> list[Row]:
+    """Returns the rows with a turn for the last agent of each environment without any."""
+    given = list(rows)
+    for first in range(0, len(rows), num_agents):
+        if not any(row.has_turn for row in rows[first : first + num_agents]):
+            given[first + num_agents - 1] = options[first + num_agents - 1][0]
+    return given
 
 
 def observations(hello: pb.Hello, step: int, rows: list[Row], values: Values) -> pb.Observations:
@@ -81,6 +92,7 @@ def observations(hello: pb.Hello, step: int, rows: list[Row], values: Values) ->
         truncated=bytes(row.truncated for row in rows),
         is_first=bytes(row.is_first for row in rows),
         interrupted=b"" if must_be_left_out or (may_be_left_out and values.is_drawn()) else interrupted,
+        waiting=bytes(row.waiting for row in rows) if any(row.waiting for row in rows) else b"",
         episodes=[pb.Episode(env=i, episode_return=-1.5, length=step) for i in ended if values.is_drawn()],
         env_us=int(values.random.integers(1, 2**40)) if traced else 0,
     )
@@ -90,7 +102,7 @@ def leaf_bytes(hello: pb.Hello, index: int, rows: list[Row], values: Values) -> 
     """Returns the wire bytes of one leaf."""
     spec = hello.observation[index]
     if spec.role == pb.ROLE_ACTION_MASK:
-        data = b"".join(bytes(num_choices(hello)) if row.interrupted else mask_row(hello, values) for row in rows)
+        data = b"".join(bytes(num_choices(hello)) if row.keeps_place else mask_row(hello, values) for row in rows)
     else:
         data = b"".join(row_elements(spec, row, values).tobytes() for row in rows)
     if index < len(hello.offered_compression) and hello.offered_compression[index] == pb.COMPRESSION_LZ4:
@@ -111,10 +123,10 @@ def mask_row(hello: pb.Hello, values: Values) -> bytes:
 
 
 def row_elements(spec: pb.LeafSpec, row: Row, values: Values) -> NDArray[Any]:
-    """Returns random elements that the leaf may hold; zeros for an interrupted row."""
+    """Returns random elements that the leaf may hold; zeros for a row that only keeps a place."""
     count = frame_elements(spec) * frames_of(spec, [row])[0]
     dtype = dtype_of(spec)
-    if row.interrupted:
+    if row.keeps_place:
         return np.zeros(count, dtype)
     if dtype.kind == "f":
         return values.floats(dtype, count)

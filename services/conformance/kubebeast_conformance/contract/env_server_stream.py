@@ -17,7 +17,7 @@ from kubebeast_conformance.contract.violation import Place, ViolationError, requ
 from kubebeast_protos.v1 import PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-FLAGS = ("is_first", "terminated", "truncated", "interrupted")
+FLAGS = ("is_first", "terminated", "truncated", "interrupted", "waiting")
 MAX_DETAIL_CHARACTERS = 200
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 _GZIP_OR_DEFLATE = (b"\x1f\x8b", b"\x78")
@@ -136,6 +136,7 @@ class EnvServerStream:
             self._check_row(i, env, tuple(bool(columns[name][i]) for name in FLAGS), float(rewards[i]))
             for i, env in enumerate(self._envs)
         ]
+        self._check_turns(rows)
         self._check_leaves(message, rows)
         self._check_episodes(message)
         self._step += 1
@@ -148,21 +149,29 @@ class EnvServerStream:
         require(not message.env_us or traced, "O11", place, "the Actions before were not traced")
 
     def _check_row(self, i: int, env: _Env, flags: tuple[bool, ...], reward: float) -> Row:
-        row = next((row for row in rows_when(env.episode, PROTOCOL_MINOR) if row.flags == flags), None)
+        options = rows_when(env.episode, PROTOCOL_MINOR, takes_turns=self.hello.takes_turns)
+        row = next((row for row in options if row.flags == flags), None)
         if row is None:
             place = Place(f"observations.{_first_wrong(env.episode, flags)}", i)
             raise ViolationError("R1", place, f"no row is {dict(zip(FLAGS, flags, strict=True))} when {env.episode}")
-        place = Place("observations.interrupted", i)
+        place = Place("observations.waiting" if row.waiting else "observations.interrupted", i)
         require(row.minor <= self._minor, "V2", place, f"the row {row.name} in minor {self._minor}")
         place = Place("observations.rewards", i, 4)
         require(reward == 0 or row.rewarded, "R2", place, f"{reward} in the row {row.name}")
-        if not row.is_first and not row.interrupted:
+        if not (row.is_first or row.interrupted or row.waiting):
             self.books.env_steps += 1
         if row.interrupted and not row.is_first:
             self.books.interruptions += self._step - env.interrupted_at != 2
             env.interrupted_at = self._step
         env.episode = row.then
         return row
+
+    def _check_turns(self, rows: list[Row]) -> None:
+        num_agents = max(self.hello.num_agents, 1)
+        for first in range(0, len(rows), num_agents):
+            agents = rows[first : first + num_agents]
+            is_stuck = any(row.waiting for row in agents) and not any(row.has_turn for row in agents)
+            require(not is_stuck, "R4", Place("observations.waiting", first), "it is no agent's turn")
 
     def _check_leaves(self, message: pb.Observations, rows: list[Row]) -> None:
         wanted = len(self.hello.observation)
@@ -179,8 +188,9 @@ class EnvServerStream:
         check_elements(elements, spec, place, finite="O5", in_range="O6")
         of_rows = np.split(elements.reshape(sum(frames), -1), np.cumsum(frames)[:-1])
         for i, (part, row) in enumerate(zip(of_rows, rows, strict=True)):
-            require(not row.interrupted or not part.any(), "R3", place, f"row {i}, {row.name}, is not zeros")
-            if spec.role == pb.ROLE_ACTION_MASK and not row.interrupted:
+            is_empty = not part.any() or (spec.role == pb.ROLE_ACTION_MASK and part.all())
+            require(is_empty or not row.keeps_place, "R3", place, f"row {i}, {row.name}, is not zeros")
+            if spec.role == pb.ROLE_ACTION_MASK and not row.keeps_place:
                 check_mask(part.reshape(-1), self.hello, f"{place}, row {i}")
 
     def _check_episodes(self, message: pb.Observations) -> None:
@@ -212,9 +222,9 @@ class EnvServerStream:
 
     def _flags(self, message: pb.Observations, name: str) -> NDArray[Any]:
         data = getattr(message, name)
-        if name == "interrupted":
-            known = self._minor >= ADDITIONS["Observations.interrupted"]
-            require(not data or known, "V2", "observations.interrupted", f"in minor {self._minor}")
+        if name in ("interrupted", "waiting"):
+            known = self._minor >= ADDITIONS[f"Observations.{name}"]
+            require(not data or known, "V2", f"observations.{name}", f"in minor {self._minor}")
             data = data or bytes(len(self._envs))
         column = self._column(data, "O9", name, "u1")
         if (column > 1).any():
@@ -243,8 +253,12 @@ def _reason_name(bye: pb.Bye) -> str:
 
 
 def _first_wrong(episode: str, flags: tuple[bool, ...]) -> str:
-    """Returns the wrong flag: is_first if the state requires its opposite, else interrupted if set, else is_first."""
-    is_first, _, _, interrupted = flags
+    """Returns the wrong flag: is_first if the state requires its opposite, else waiting or interrupted if set, else
+    is_first.
+    """
+    is_first, _, _, interrupted, waiting = flags
     if is_first != (episode == DUE):
         return "is_first"
+    if waiting:
+        return "waiting"
     return "interrupted" if interrupted else "is_first"

@@ -28,7 +28,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def check_hello(hello: pb.Hello) -> None:
-    """Raises ViolationError if the Hello breaks one of the rules H2 to H9, H12 or H13."""
+    """Raises ViolationError if the Hello breaks one of the rules H2 to H9 or H12 to H14."""
     require(
         hello.protocol_version == PROTOCOL_VERSION, "H2", "hello.protocol_version", f"{hello.protocol_version}, not 1"
     )
@@ -48,6 +48,9 @@ def check_hello(hello: pb.Hello) -> None:
     _check_env_config(hello.env_config)
     num_bytes = len(hello.run.encode())
     require(num_bytes <= MAX_RUN_BYTES, "H13", "hello.run", f"{num_bytes} bytes")
+    num_agents = max(hello.num_agents, 1)
+    require(hello.num_envs % num_agents == 0, "H14", "hello.num_agents", f"{num_agents} for {hello.num_envs} rows")
+    require(not hello.takes_turns or num_agents > 1, "H14", "hello.takes_turns", f"true for {num_agents} agents")
 
 
 def _is_printable(text: str) -> bool:

@@ -18,6 +18,7 @@ class Row:
     terminated: bool
     truncated: bool
     interrupted: bool
+    waiting: bool
     rewarded: bool
     """True if the reward may be nonzero."""
     whole_stack: bool
@@ -28,9 +29,19 @@ class Row:
     """Minimum minor version of both sides."""
 
     @property
-    def flags(self) -> tuple[bool, bool, bool, bool]:
-        """is_first, terminated, truncated and interrupted."""
-        return self.is_first, self.terminated, self.truncated, self.interrupted
+    def flags(self) -> tuple[bool, ...]:
+        """is_first, terminated, truncated, interrupted and waiting."""
+        return self.is_first, self.terminated, self.truncated, self.interrupted, self.waiting
+
+    @property
+    def keeps_place(self) -> bool:
+        """True if the row has no observation of its own, but zeros."""
+        return self.interrupted or self.waiting
+
+    @property
+    def has_turn(self) -> bool:
+        """True unless the agent waits or is absent."""
+        return not (self.waiting or (self.is_first and self.interrupted))
 
 
 DUE, UNDER_WAY = "due", "under way"
@@ -43,7 +54,7 @@ def _read_rows(text: str) -> list[Row]:
         episode, name, *flags, reward, frames, then, minor = (cell.strip() for cell in line.split("|"))
         if reward not in ("0", "finite") or frames not in ("stack", "newest") or then not in (DUE, UNDER_WAY):
             raise ValueError(f"not a row of the contract: {line}")
-        is_first, terminated, truncated, interrupted = (bool(int(flag)) for flag in flags)
+        is_first, terminated, truncated, interrupted, waiting = (bool(int(flag)) for flag in flags)
         rows.append(
             Row(
                 episode=episode,
@@ -52,6 +63,7 @@ def _read_rows(text: str) -> list[Row]:
                 terminated=terminated,
                 truncated=truncated,
                 interrupted=interrupted,
+                waiting=waiting,
                 rewarded=reward == "finite",
                 whole_stack=frames == "stack",
                 then=then,
@@ -64,9 +76,10 @@ def _read_rows(text: str) -> list[Row]:
 ROWS = _read_rows(PROTO)
 
 
-def rows_when(episode: str, minor: int) -> list[Row]:
+def rows_when(episode: str, minor: int, *, takes_turns: bool = False) -> list[Row]:
     """Returns the rows that an environment in the state `episode`, DUE or UNDER_WAY, may send."""
-    return [row for row in ROWS if row.episode == episode and row.minor <= minor]
+    rows = [row for row in ROWS if row.episode == episode and row.minor <= minor]
+    return rows if takes_turns else [row for row in rows if not row.waiting]
 
 
 def _read_additions(text: str) -> dict[str, int]:

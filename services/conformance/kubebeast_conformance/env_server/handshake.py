@@ -93,7 +93,7 @@ def ends_without_welcome(subject: EnvServer) -> None:
 CHECKS = (
     Check(
         "hello",
-        ("C1", "C2", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "H13", "T1"),
+        ("C1", "C2", "H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H12", "H13", "H14", "T1"),
         says_hello,
     ),
     Check("token", ("C4",), shows_its_token),

@@ -12,7 +12,7 @@ from kubebeast_conformance.wire.unknown_fields import with_unknown_fields
 from kubebeast_protos.v1 import PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-ROWS = ("C3", "O1", "O3", "O4", "O5", "O6", "O7", "O8", "O9", "O10", "O11", "R1", "R2", "R3")
+ROWS = ("C3", "O1", "O3", "O4", "O5", "O6", "O7", "O8", "O9", "O10", "O11", "R1", "R2", "R3", "R4")
 
 
 def plays(subject: EnvServer) -> None:

@@ -52,6 +52,10 @@ def other_leaves(hello: pb.Hello) -> None:
     hello.observation.add(path="conformance", dtype=pb.DTYPE_FLOAT32, shape=[7])
 
 
+def agents_that_do_not_divide_the_rows(hello: pb.Hello) -> None:
+    hello.num_agents = hello.num_envs + 1
+
+
 INVALID: dict[str, tuple[str, Change]] = {
     "no env_server_id": ("env_server_id", set_to("env_server_id", "")),
     "env_server_id of 254 characters": ("env_server_id", set_to("env_server_id", "x" * 254)),
@@ -75,6 +79,8 @@ INVALID: dict[str, tuple[str, Change]] = {
     "mask of numbers": ("mask", mask_of_numbers),
     "offers for leaves that are not there": ("offered_compression", too_many_offers),
     "run of 254 bytes": ("run", set_to("run", "r" * 254)),
+    "agents that do not divide the rows": ("num_agents", agents_that_do_not_divide_the_rows),
+    "turns of one agent": ("takes_turns", set_to("takes_turns", True)),
     "env_config of 8193 characters": ("env_config", set_to("env_config", "x" * 8193)),
 }
 """By title: a name that the text of the status must contain, and the change that breaks the Hello."""

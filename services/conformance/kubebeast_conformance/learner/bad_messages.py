@@ -7,10 +7,11 @@ import numpy as np
 
 from kubebeast_conformance.check import Check, SkippedError
 from kubebeast_conformance.contract.leaves import dtype_of
-from kubebeast_conformance.contract.rows import ADDITIONS, DUE, ROWS, UNDER_WAY
+from kubebeast_conformance.contract.rows import ADDITIONS, DUE, ROWS, UNDER_WAY, rows_when
 from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_conformance.learner.stream import FleetStream
 from kubebeast_conformance.learner.subject import Learner
+from kubebeast_protos.v1 import PROTOCOL_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 Invalid = grpc.StatusCode.INVALID_ARGUMENT
@@ -18,7 +19,7 @@ NUM_AT_ONCE = 4
 NUM_TRIES = 16
 """Number of streams that do not wait for answers. On a busy machine or slow network, each message may be answered
 before the next arrives."""
-FLAGS = ("is_first", "terminated", "truncated", "interrupted")
+FLAGS = ("is_first", "terminated", "truncated", "interrupted", "waiting")
 Change = Callable[[FleetStream, pb.Observations], object]
 """Breaks valid Observations."""
 
@@ -92,6 +93,12 @@ def info_too_long(stream: FleetStream, message: pb.Observations) -> None:
     message.episodes.add(info=[0.0] * (len(stream.welcome.log_info) + 1))
 
 
+def waiting_without_turns(stream: FleetStream, message: pb.Observations) -> None:
+    if stream.welcome.protocol_minor < ADDITIONS["Observations.waiting"]:
+        raise SkippedError("the learner does not know rows that wait")
+    message.waiting = b"\1" * stream.hello.num_envs
+
+
 OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "step repeated": ("step", other_step(-1)),
     "step left out": ("step", other_step(1)),
@@ -108,6 +115,7 @@ OBSERVATIONS: dict[str, tuple[str, Change]] = {
     "truncated too long": ("truncated", longer("truncated")),
     "is_first missing": ("is_first", field("is_first", b"")),
     "interrupted too short": ("interrupted", field("interrupted", b"\0")),
+    "waiting without turns": ("waiting", waiting_without_turns),
     "episode of an unknown environment": ("episodes", episode_of_unknown_env),
     "episodes too many": ("episodes", episodes_too_many),
     "episode that is not finite": ("episodes", episode_not_finite),
@@ -135,10 +143,11 @@ def are_refused(names: str, change: Change) -> Callable[[Learner], None]:
 def rows_outside_the_table(subject: Learner) -> None:
     """Sends each combination of flags that is no row, on its own stream, for an episode that is due or under way."""
     with subject.joined() as witness:
+        num_flags = len(FLAGS) - (witness.welcome.protocol_minor < ADDITIONS["Observations.waiting"])
         for episode in (DUE, UNDER_WAY):
-            known = {row.flags for row in ROWS if row.episode == episode}
-            for number in range(16):
-                flags = tuple(bool(number >> bit & 1) for bit in range(4))
+            known = {row.flags[:num_flags] for row in rows_when(episode, PROTOCOL_MINOR)}
+            for number in range(2**num_flags):
+                flags = tuple(bool(number >> bit & 1) for bit in range(num_flags))
                 if flags not in known:
                     _check_row_is_refused(subject, episode, flags)
         witness.play(2, "C5")
@@ -151,10 +160,10 @@ def _check_row_is_refused(subject: Learner, episode: str, flags: tuple[bool, ...
             stream.exchange(all_first(stream))
             step = 1
         request = all_first(stream) if episode == DUE else inner(stream, step)
-        for name, flag in zip(FLAGS, flags, strict=True):
+        for name, flag in zip(FLAGS, flags, strict=False):
             setattr(request.observations, name, bytes([flag]) * stream.hello.num_envs)
         stream.send(request)
-        named = ", ".join(name for name, flag in zip(FLAGS, flags, strict=True) if flag) or "none"
+        named = ", ".join(name for name, flag in zip(FLAGS, flags, strict=False) if flag) or "none"
         stream.expect_status("S3", Invalid, f"in answer to a row (flags: {named}) while its episode is {episode}")
 
 

@@ -113,6 +113,7 @@ class AtariEnv(WithoutOptions):
 
     kind = "Atari games"
     num_agents = 1
+    takes_turns = False
 
     def __init__(self, game: str, num_envs: int, settings: AtariSettings, seed: int | None) -> None:
         try:

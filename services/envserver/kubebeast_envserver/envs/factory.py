@@ -11,7 +11,7 @@ from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.config import MAX_SEED, Preset
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
-from kubebeast_envserver.envs.joint_env import is_joint_id, make_joint_env, module_of_joint_id
+from kubebeast_envserver.envs.joint_ids import is_joint_id, make_joint_env, module_of_joint_id
 from kubebeast_envserver.envs.libraries.envpool_env import make_envpool
 from kubebeast_envserver.envs.mock import MockEnv
 from kubebeast_envserver.envs.multi_agent_env import MultiAgentEnv
@@ -71,7 +71,7 @@ def make_vector_env(
 
     Args:
         env: A gymnasium id; module:Id, which imports the module first; vector/Id for gymnasium.make_vec; pettingzoo/...
-            for several agents (joint_env.PREFIX); envpool/Id for EnvPool; module:dm_env/Class; gym/Id for older gym; an
+            for several agents (joint_ids.PREFIX); envpool/Id for EnvPool; module:dm_env/Class; gym/Id for older gym; an
             Atari id; or Mock.
         num_envs: Number of environments. Every agent counts if one environment has several: a multiple of
             `num_agents_of`.

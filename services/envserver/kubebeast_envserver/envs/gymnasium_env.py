@@ -38,6 +38,7 @@ class GymnasiumEnv:
     """
 
     num_agents = 1
+    takes_turns = False
 
     def __init__(
         self,

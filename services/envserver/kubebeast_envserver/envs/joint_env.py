@@ -1,45 +1,20 @@
-"""Several agents in one environment: a pettingzoo.ParallelEnv, made by its id, with the interface of gymnasium."""
+"""Several agents that act at once in one environment: a pettingzoo.ParallelEnv with the interface of gymnasium."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gymnasium import Space
 
-from kubebeast_common.spec.env_config import Wrapper
-from kubebeast_common.user_code import (
-    UserImportError,
-    describe,
-    import_user_module,
-    import_user_object,
-    raise_if_interrupt,
-)
-from kubebeast_envserver.envs.wrapping import wrapped
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError, check_flag, check_reward
-from kubebeast_envserver.rows.rows import EnvironmentFailure, Step
+from kubebeast_envserver.rows.rows import WAITING, AgentStep
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
-
-PREFIX = "pettingzoo/"
-"""Prefix of ids. "pettingzoo/butterfly/pistonball_v6" is registered with PettingZoo, like all names with a slash;
-"pettingzoo/mpe2.simple_spread_v3" stands for parallel_env of that module, "my_envs:pettingzoo/Hunt" for the class
-my_envs.Hunt.
-"""
 
 _PADDING = {"observation": "pad_observations_v0", "action": "pad_action_space_v0"}
 
 AgentResult = tuple[Any, ...] | None
-"""Result of an agent, like that of gymnasium's reset or step; None if it is absent, or ended without an observation."""
-
-
-def is_joint_id(env_id: str) -> bool:
-    """Returns True if "module" or "module:Name" has the PREFIX."""
-    return env_id.rpartition(":")[2].startswith(PREFIX)
-
-
-def module_of_joint_id(name: str) -> str:
-    """Returns the module of an id without "module:"; "" if the id is registered with PettingZoo."""
-    module = name.removeprefix(PREFIX)
-    return "" if "/" in module else module
+"""Result of an agent, like that of gymnasium's reset or step; WAITING, or None if it is absent or ended without an
+observation.
+"""
 
 
 class JointEnv:
@@ -53,12 +28,10 @@ class JointEnv:
         """`env` is a ParallelEnv. Raises ValueError if it names no agents, UnsupportedSpaceError if their spaces
         differ.
         """
-        self.agents = tuple(getattr(env, "possible_agents", ()))
-        if not self.agents:
-            raise ValueError("it has no possible_agents: the number of its agents must be known")
+        self.agents = agents_of(env)
         self._env = env
-        self.observation_space = self._common_space("observation")
-        self.action_space = self._common_space("action")
+        self.observation_space = common_space(env, self.agents, "observation")
+        self.action_space = common_space(env, self.agents, "action")
         self.metadata = getattr(env, "metadata", {})
         self._playing: set[Any] = set()
         self._have_played: set[Any] = set()
@@ -94,18 +67,6 @@ class JointEnv:
     def close(self) -> None:
         self._env.close()
 
-    def _common_space(self, kind: str) -> Space[Any]:
-        first, *others = self.agents
-        space_of = getattr(self._env, f"{kind}_space")
-        space: Space[Any] = space_of(first)
-        for agent in others:
-            if space_of(agent) != space:
-                raise UnsupportedSpaceError(
-                    f"its agents share a policy, but the {kind} space of {agent!r} is {space_of(agent)}, that of "
-                    f"{first!r} {space}: make them equal with wrappers such as supersuit:{_PADDING[kind]}"
-                )
-        return space
-
     def _newcomers(self, observations: Mapping[Any, Any], infos: Mapping[Any, Any]) -> dict[Any, AgentResult]:
         """Returns the first results of agents that are listed for the first time; they play from now on."""
         newcomers = [agent for agent in self._env.agents if agent not in self._have_played]
@@ -130,77 +91,48 @@ class JointEnv:
         return observation, reward, terminated or False, truncated or vanished, info
 
 
-def make_joint_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[Wrapper] = ()) -> JointEnv:
-    """Makes one environment of an id with the PREFIX in its wrappers, the first one innermost.
-
-    Raises ValueError for an invalid wrapper, or if the id makes no ParallelEnv with agents that can share a policy;
-    EnvironmentFailure if the code of the environment or of a wrapper raises.
-    """
-    try:
-        from pettingzoo import ParallelEnv
-        from pettingzoo.env_registry.exceptions import PettingZooRegistryError
-    except ImportError as error:
-        raise ValueError(f"env = {env_id!r}: {error}: pip install 'kubebeast[pettingzoo]'") from error
-    try:
-        env = _factory(env_id)(**env_kwargs)
-    except (PettingZooRegistryError, ImportError) as error:
-        raise ValueError(f"env = {env_id!r}: {error}") from error
-    except BaseException as error:
-        raise_if_interrupt(error)
-        raise EnvironmentFailure(f"{env_id} could not be made: {describe(error)}") from error
-    if not isinstance(env, ParallelEnv):
-        raise ValueError(f"env = {env_id!r}: makes {env!r}, which is no pettingzoo.ParallelEnv")
-    try:
-        return JointEnv(wrapped(env, wrappers, ParallelEnv))
-    except (ValueError, EnvironmentFailure) as error:
-        raise type(error)(f"env = {env_id!r}: {error}") from error
-    except BaseException as error:
-        raise_if_interrupt(error)
-        raise EnvironmentFailure(f"{env_id} has no agents: {describe(error)}") from error
+def agents_of(env: Any) -> tuple[Any, ...]:
+    """Returns all agents that an environment may have. Raises ValueError if it does not name them."""
+    agents = tuple(getattr(env, "possible_agents", ()))
+    if not agents:
+        raise ValueError("it has no possible_agents: the number of its agents must be known")
+    return agents
 
 
-def _factory(env_id: str) -> Callable[..., Any]:
-    """Returns the constructor of an id. Raises ImportError or an error of pettingzoo for an unregistered id.
-
-    An evaluation makes the environment that an env-server has named, with its arguments. Therefore an id never stands
-    for an arbitrary function of a module.
-    """
-    import pettingzoo
-
-    module, _, name = env_id.rpartition(":")
-    name = name.removeprefix(PREFIX)
-    if "/" in name:
-        if module:
-            import_user_module(module)
-        pettingzoo.spec("parallel", name)
-        return partial(pettingzoo.make, "parallel", name)
-    factory: Callable[..., Any] = import_user_object(f"{module}:{name}" if module else f"{name}:parallel_env")
-    if module and not (isinstance(factory, type) and issubclass(factory, pettingzoo.ParallelEnv)):
-        raise UserImportError(
-            f"{module}.{name} is no class of a pettingzoo.ParallelEnv; a function is called parallel_env, and its id "
-            f"is {PREFIX}{module}"
-        )
-    return factory
+def common_space(env: Any, agents: Sequence[Any], kind: str) -> Space[Any]:
+    """Returns the "observation" or "action" space of the agents. Raises UnsupportedSpaceError if they differ."""
+    first, *others = agents
+    space_of = getattr(env, f"{kind}_space")
+    space: Space[Any] = space_of(first)
+    for agent in others:
+        if space_of(agent) != space:
+            raise UnsupportedSpaceError(
+                f"its agents share a policy, but the {kind} space of {agent!r} is {space_of(agent)}, that of "
+                f"{first!r} {space}: make them equal with wrappers such as supersuit:{_PADDING[kind]}"
+            )
+    return space
 
 
 class AgentsCheck:
-    """Check of the results of a JointEnv, each agent's like that of an environment. Raises EnvCheckError."""
+    """Check of the results of a JointEnv or TurnEnv, each agent's like that of an environment. Raises EnvCheckError."""
 
     def __init__(self, agents: Sequence[Any], check: EnvCheck) -> None:
         self._agents = agents
         self._check = check
 
-    def check_reset(self, results: list[AgentResult]) -> list[Step | None]:
+    def check_reset(self, results: list[AgentResult]) -> list[AgentStep | None]:
         return self.check_step(results)
 
-    def check_step(self, results: list[AgentResult]) -> list[Step | None]:
+    def check_step(self, results: list[AgentResult]) -> list[AgentStep | None]:
         return [self._checked(agent, result) for agent, result in zip(self._agents, results, strict=True)]
 
-    def _checked(self, agent: Any, result: AgentResult) -> Step | None:
+    def _checked(self, agent: Any, result: AgentResult) -> AgentStep | None:
         try:
             match result:
                 case None:
                     return None
+                case ():
+                    return WAITING
                 case (_, _):
                     return self._check.check_reset(result)
                 case (None, reward, terminated, truncated, info):

@@ -19,6 +19,7 @@ class MockEnv:
     """
 
     num_agents = 1
+    takes_turns = False
 
     def __init__(self, num_envs: int, *, episode_length: int = 1000, num_actions: int = 6) -> None:
         for name, value in (("episode_length", episode_length), ("num_actions", num_actions)):

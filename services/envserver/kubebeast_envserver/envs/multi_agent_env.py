@@ -11,20 +11,22 @@ from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.text import printable
 from kubebeast_envserver.envs.gymnasium_env import MakeCheck, render_options
-from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv, make_joint_env
+from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv
+from kubebeast_envserver.envs.joint_ids import make_joint_env
+from kubebeast_envserver.envs.turn_env import TurnEnv
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
 from kubebeast_envserver.faults.made_env import make_with_processes
 from kubebeast_envserver.rows.row_builder import RowBuilder
-from kubebeast_envserver.rows.rows import Array, Step, StepRows, WithoutOptions
+from kubebeast_envserver.rows.rows import AgentStep, Array, StepRows, WithoutOptions
 from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_envserver.rows.texts import without_texts
 
 
 class MultiAgentEnv(WithoutOptions):
-    """Environments of one id with the PREFIX of joint_env as a HostedEnv: B rows, num_agents for each environment.
+    """Environments of one id with the PREFIX of joint_ids as a HostedEnv: B rows, num_agents for each environment.
 
-    An agent that does not play is absent. If no agent of an environment plays any more, the next step resets it. An
+    An agent that does not play is absent, and one that plays may wait for the turns of others. If no agent of an environment plays any more, the next step resets it. An
     environment that fails is interrupted with all its agents, which are absent until it is created again.
     """
 
@@ -54,6 +56,7 @@ class MultiAgentEnv(WithoutOptions):
         first = made.env
         self.render_mode, self.render_fps = render_options(first.metadata)
         self.num_envs, self.num_agents = num_envs, len(first.agents)
+        self.takes_turns = isinstance(first, TurnEnv)
         if num_envs % self.num_agents:
             first.close()
             agents = printable(", ".join(map(str, first.agents)), 200)
@@ -68,7 +71,7 @@ class MultiAgentEnv(WithoutOptions):
         check = AgentsCheck(first.agents, make_check(sent, self._builder.mask))
         seeds = [None if seed is None else seed + row for row in range(0, num_envs, self.num_agents)]
         again = partial(_make_again, make, first.agents)
-        self._envs: GuardedEnvs[list[Step | None]] = GuardedEnvs(again, made, spaces, seeds, check, policy, status)
+        self._envs: GuardedEnvs[list[AgentStep | None]] = GuardedEnvs(again, made, spaces, seeds, check, policy, status)
 
     def reset(self) -> StepRows:
         self._builder.reset()
@@ -87,7 +90,7 @@ class MultiAgentEnv(WithoutOptions):
     def close(self) -> None:
         self._envs.close()
 
-    def _rows(self, joint: list[list[Step | None] | None]) -> StepRows:
+    def _rows(self, joint: list[list[AgentStep | None] | None]) -> StepRows:
         """Builds the rows. `joint` has one entry for each environment, None for a broken one. Raises AllQuarantined."""
         steps = [step for each in joint for step in each or [None] * self.num_agents]
         rows = self._builder.build(steps, np.array([step is None for step in steps]))
@@ -101,7 +104,7 @@ class MultiAgentEnv(WithoutOptions):
         return replace(rows, failures=failures)
 
 
-def _make_again(make: partial[JointEnv], agents: tuple[Any, ...]) -> JointEnv:
+def _make_again(make: partial[JointEnv | TurnEnv], agents: tuple[Any, ...]) -> JointEnv | TurnEnv:
     """Makes an environment. Raises EnvCheckError if its agents are not `agents`."""
     env = make()
     if env.agents != agents:

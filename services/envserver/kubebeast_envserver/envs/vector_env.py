@@ -59,6 +59,7 @@ class VectorEnvRows(WithoutOptions):
 
     kind = "environments of gymnasium.make_vec"
     num_agents = 1
+    takes_turns = False
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], seed: int | None) -> None:
         """Raises ValueError if the autoreset mode is not NEXT_STEP, and UnsupportedSpaceError for spaces that cannot be

@@ -59,11 +59,9 @@ class WatchedEnv(WrappedEnv):
             super().close()
 
     def _count(self, rows: StepRows) -> None:
-        without_step = rows.is_first
         if rows.interrupted.any():
-            without_step = rows.is_first | rows.interrupted
             self._status.episodes_interrupted += int(np.count_nonzero(rows.interrupted & ~self._over))
-        self._status.env_steps += self.num_envs - int(np.count_nonzero(without_step))
+        self._status.env_steps += rows.num_steps()
         for env, episode_return, length in rows.episodes:
             end: EpisodeEnd = "terminated" if rows.terminated[env] else "truncated"
             self._status.count_episode(end, episode_return, length)

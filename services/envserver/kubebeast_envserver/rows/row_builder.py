@@ -12,7 +12,7 @@ from kubebeast_envserver.rows.action_mask import find_action_mask
 from kubebeast_envserver.rows.actions import action_leaves_of, to_actions
 from kubebeast_envserver.rows.episodes import EpisodeCounter
 from kubebeast_envserver.rows.limits import check_limits
-from kubebeast_envserver.rows.rows import Array, Step, StepRows
+from kubebeast_envserver.rows.rows import WAITING, AgentStep, Array, Step, StepRows
 from kubebeast_envserver.rows.spaces import flatten
 
 _NOTHING: Step = None, 0.0, False, False, None
@@ -44,18 +44,19 @@ class RowBuilder:
         return iterate(self._batched_actions, to_actions(self._action_space, actions))
 
     @np.errstate(all="ignore")  # which an environment may have set to raise
-    def build(self, steps: Sequence[Step | None], interrupted: Array) -> StepRows:
+    def build(self, steps: Sequence[AgentStep | None], interrupted: Array) -> StepRows:
         """Builds the next rows, which are first if their episodes are due.
 
-        `steps` has None, or a step without observation, for a row with nothing to show: zeros, and ones in an action
-        mask. `interrupted` is bool [B]: rows that only keep a place; their steps are None.
+        `steps` has None, WAITING, or a step without observation, for a row with nothing to show: zeros, and ones in an
+        action mask. `interrupted` is bool [B]: rows that only keep a place; their steps are None.
         """
         observations, *columns, infos = zip(*(step or _NOTHING for step in steps), strict=True)
         is_first = self.over
         rewards = np.array(columns[0], np.float64)
         terminated, truncated = (np.array(column, np.bool_) for column in columns[1:])
         self.over = terminated | truncated
-        self._episodes.add(rewards, ~is_first)
+        waiting = np.array([step == WAITING for step in steps]) if WAITING in steps else np.zeros(0, np.bool_)
+        self._episodes.add(rewards, ~(is_first | waiting) if waiting.size else ~is_first)
         episodes = self._episodes.finish(self.over)
         rows = StepRows(
             observation=self._leaves(observations),
@@ -64,6 +65,7 @@ class RowBuilder:
             truncated=truncated,
             is_first=is_first,
             episodes=episodes,
+            waiting=waiting,
             info_of=infos.__getitem__,
         )
         if not interrupted.any():

@@ -15,6 +15,10 @@ Array = NDArray[Any]
 Step = tuple[Any, float, bool, bool, Any]
 """Observation, reward, terminated, truncated and info of one environment."""
 
+WAITING: tuple[()] = ()
+"""Stands for a Step: it is not the turn of this agent."""
+AgentStep = Step | tuple[()]
+
 
 class EnvironmentFailure(Exception):  # noqa: N818 - it is the environment that failed
     """Error of an environment that raised, or broke its contract, in construction, reset or step."""
@@ -57,10 +61,23 @@ class StepRows:
     If num_agents > 1, its rows are absent meanwhile, like those of an agent that has ended before the others: first and
     interrupted at once.
     """
+    waiting: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """bool [B], or [0] if there are none: it is the turn of another agent, and the row only keeps its place.
+
+    Such a row has no flag set, reward 0 and an observation of zeros, with ones in an action mask. Its action is ignored.
+    """
     failures: list[tuple[int, str]] = field(default_factory=list)
     """Broken environments, in order, with their last failures. Their rows only keep their places."""
     info_of: Callable[[int], Any] = lambda env: None
     """Returns the info of an environment's row, unchecked; None without one. Only valid until the next step."""
+
+    def num_steps(self) -> int:
+        """Returns the number of rows to which an action has led."""
+        without_step = self.is_first
+        for others in (self.interrupted, self.waiting):
+            if others.any():
+                without_step = without_step | others
+        return len(without_step) - int(np.count_nonzero(without_step))
 
     def require_whole(self) -> None:
         """Raises EnvironmentFailure if an environment is broken, for callers that cannot continue without it."""
@@ -84,6 +101,8 @@ class HostedEnv(Protocol):
     num_envs: int
     num_agents: int
     """Agents of one environment. If there are several, each has a row, counts in num_envs, and may be absent."""
+    takes_turns: bool
+    """True if rows may be waiting."""
 
     def reset(self) -> StepRows:
         """Starts a new episode in every environment; creates broken ones again.
@@ -134,6 +153,7 @@ class WrappedEnv:
         self.spec_action = env.spec_action
         self.num_envs = env.num_envs
         self.num_agents = env.num_agents
+        self.takes_turns = env.takes_turns
         self._env = env
 
     @property

@@ -103,7 +103,7 @@ def encode_observations(
     """
     # Flags are searched as bytes, which costs a twentieth of NumPy's any(). Fields are set in place: a message that is
     # given to another one's constructor is serialized and parsed.
-    is_first, interrupted = rows.is_first.tobytes(), rows.interrupted.tobytes()
+    is_first, interrupted, waiting = rows.is_first.tobytes(), rows.interrupted.tobytes(), rows.waiting.tobytes()
     request = pb.ActRequest()
     message = request.observations
     message.step = step
@@ -118,6 +118,8 @@ def encode_observations(
     message.is_first = is_first
     if 1 in interrupted:
         message.interrupted = interrupted
+    if 1 in waiting:
+        message.waiting = waiting
     for env, episode_return, length in rows.episodes:
         finite = min(max(episode_return, -_MAX_FLOAT32), _MAX_FLOAT32)  # a sum of finite rewards may be larger
         episode = message.episodes.add(env=env, episode_return=finite, length=length)

@@ -29,7 +29,7 @@ from kubebeast_envserver.stream.codec import (
     offer_compression,
 )
 from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, Stream, end_error, parse_response
-from kubebeast_protos.v1 import ABSENT_MINOR, INFO_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION
+from kubebeast_protos.v1 import ABSENT_MINOR, INFO_MINOR, PROTOCOL_MINOR, PROTOCOL_VERSION, WAITING_MINOR
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
@@ -143,11 +143,8 @@ class Session:
                 learner_run, own_run = printable(welcome.run_id, MAX_RUN_BYTES), self._identity.run
                 raise RefusedError(f"the learner trains the run {learner_run!r}, this env-server serves {own_run!r}")
             self._learner_minor = welcome.protocol_minor
-            if self._env.num_agents > 1 and self._learner_minor < ABSENT_MINOR:
-                raise RefusedError(
-                    f"the learner's protocol version {PROTOCOL_VERSION}.{self._learner_minor} knows no agents that are "
-                    f"absent, which takes {PROTOCOL_VERSION}.{ABSENT_MINOR}: update the learner"
-                )
+            self._require_rows("absent", ABSENT_MINOR, self._env.num_agents > 1)
+            self._require_rows("waiting", WAITING_MINOR, self._env.takes_turns)
             self._take_options(welcome.episode_options)
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
@@ -182,6 +179,14 @@ class Session:
             rows = env.step(actions)
             env_us = math.ceil((time.monotonic() - began) * 1e6) if received.traced else 0
             step += 1
+
+    def _require_rows(self, name: str, minor: int, are_needed: bool) -> None:
+        """Raises RefusedError if rows of agents are needed that the learner's minor version does not have."""
+        if are_needed and self._learner_minor < minor:
+            raise RefusedError(
+                f"the learner's protocol version {PROTOCOL_VERSION}.{self._learner_minor} knows no agents that are "
+                f"{name}, which takes {PROTOCOL_VERSION}.{minor}: update the learner"
+            )
 
     def _take_options(self, entries: Sequence[pb.EpisodeOptions]) -> None:
         """Sets the options of the next episodes. Raises ProtocolError, and RefusedError if the environments take
@@ -269,6 +274,8 @@ class Session:
             num_envs=self._env.num_envs,
             env_config=self._identity.env_config,
             run=self._identity.run,
+            num_agents=self._env.num_agents,
+            takes_turns=self._env.takes_turns,
             observation=[leaf_spec(leaf) for leaf in self._env.spec_observation],
             action=[leaf_spec(leaf) for leaf in self._env.spec_action],
             offered_compression=self._offered,

@@ -207,8 +207,7 @@ def _play(env: HostedEnv, trial: Trial, config: TrialConfig, status: StreamStatu
         began = time.perf_counter()
         rows = env.step(actions)
         trial.env_s += time.perf_counter() - began
-        without_step = rows.is_first | rows.interrupted if rows.interrupted.any() else rows.is_first
-        trial.steps += env.num_envs - int(np.count_nonzero(without_step))
+        trial.steps += rows.num_steps()
         num_failures = _note_failures(trial, rows, status, num_failures)
         _count(trial, rows)
 

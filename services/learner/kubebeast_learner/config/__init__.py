@@ -11,6 +11,7 @@ from kubebeast_learner.config.learning import ModelConfig as ModelConfig
 from kubebeast_learner.config.learning import OptimizerConfig as OptimizerConfig
 from kubebeast_learner.config.learning import PassesConfig as PassesConfig
 from kubebeast_learner.config.learning import ReplayConfig as ReplayConfig
+from kubebeast_learner.config.opponents import OpponentsConfig as OpponentsConfig
 from kubebeast_learner.config.play import CheckpointConfig as CheckpointConfig
 from kubebeast_learner.config.play import EvalConfig as EvalConfig
 from kubebeast_learner.config.play import ExportConfig as ExportConfig

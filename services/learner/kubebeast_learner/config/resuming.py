@@ -66,6 +66,11 @@ RESUMING = (
         True,
         "From the next episodes on; levels that stay keep their results, if the curriculum does.",
     ),
+    _alike(
+        "opponents newest_share league_interval league_size",
+        True,
+        "From the next episodes on; the league of before goes on, if there was one.",
+    ),
     _alike("replay_share replay_capacity", True, "The replay is empty after every resume."),
     _alike(
         "device inference_device precision deterministic compile cuda_graphs learner_threads",

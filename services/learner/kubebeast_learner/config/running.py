@@ -23,6 +23,7 @@ from kubebeast_learner.config.checks import (
     require_seed,
 )
 from kubebeast_learner.config.curriculum import CurriculumConfig
+from kubebeast_learner.config.opponents import OpponentsConfig
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
 from kubebeast_learner.config.pool import PoolConfig
@@ -197,6 +198,7 @@ class TrainingConfig:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    opponents: OpponentsConfig = field(default_factory=OpponentsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -251,6 +253,7 @@ class LearnerConfig(FleetTrainingConfig):
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
         self.curriculum.require_fit(self.tasks, from_recording=self.fleet.from_recording)
+        self.opponents.require_fit(self.tasks, self.curriculum, from_recording=self.fleet.from_recording)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -308,6 +311,9 @@ class TrainConfig(FleetTrainingConfig):
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
         self.curriculum.require_fit(self.tasks, lag=self.fleet.lag)
+        self.opponents.require_fit(
+            self.tasks, self.curriculum, lag=self.fleet.lag, num_learners=self.fleet.num_learners
+        )
         self._check_lag()
         least = self.tasks.num_tasks * self.fleet.num_learners
         reason = f"must be at least {least}, one for each task" + " of each learner" * (self.fleet.num_learners > 1)
@@ -345,3 +351,5 @@ class MonoConfig(TrainingConfig):
         reason = "kubebeast mono plays one environment, kubebeast train several tasks on one machine"
         require(not self.tasks.task_shares, "task_shares", self.tasks.task_shares, reason)
         self.curriculum.require_fit(self.tasks, lag=self.actors.lag)
+        reason = "kubebeast mono plays all agents with the policy that learns, kubebeast train also with others"
+        require(not self.opponents.opponents, "opponents", self.opponents.opponents, reason)

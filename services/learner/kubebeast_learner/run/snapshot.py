@@ -18,7 +18,8 @@ COLUMNS = (
     *("total_loss", *IMPALA_PARTS, "grad_norm", "policy_lag", "learning_rate", "entropy_cost"),
 )
 """Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Further columns, with a slash in
-their names, are those of tasks, ranks, parts of a user's loss, numbers in the info of episodes and of a curriculum.
+their names, are those of tasks, ranks, parts of a user's loss, numbers in the info of episodes, of a curriculum and of a
+league.
 """
 LOSS_PART = "loss/"
 """Prefix of the columns with the parts of a user's loss."""
@@ -26,6 +27,8 @@ INFO = "info/"
 """Prefix of the columns with numbers in the info of episodes."""
 CURRICULUM = "curriculum/"
 """Prefix of the columns with numbers of a curriculum."""
+LEAGUE = "league/"
+"""Prefix of the columns with numbers of a league."""
 
 
 class TaskStats(NamedTuple):
@@ -109,6 +112,8 @@ class Snapshot:
     """Mean over the newest RECENT_EPISODES episodes of each number in their info, by the keys of log_info."""
     curriculum: Mapping[str, float] = field(default_factory=dict)
     """Numbers of the curriculum, by name; empty without one."""
+    league: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the league, by name; empty without opponents."""
     ranks: Sequence[RankStats] = ()
     """Last reported statistics of several learners, in the order of their ranks; empty for a single learner."""
 
@@ -134,16 +139,20 @@ class Snapshot:
         """Returns the numbers of the curriculum, by labels of a metric."""
         return {(name,): number for name, number in self.curriculum.items()}
 
+    def labelled_league(self) -> dict[tuple[str], float]:
+        """Returns the numbers of the league, by labels of a metric."""
+        return {(name,): number for name, number in self.league.items()}
+
     def flat(self) -> dict[str, Any]:
         """Returns every value by name, always in the same order.
 
         Includes the last update, loss/NAME for each part of a user's loss, info/KEY for each key of log_info,
-        curriculum/NAME for each number of a curriculum, step/TASK and mean_episode_return/TASK of each task, and
+        curriculum/NAME for each number of a curriculum, league/NAME for each number of a league, step/TASK and mean_episode_return/TASK of each task, and
         streams/rank0 and so on of several learners.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}
-        del values["tasks"], values["ranks"], values["infos"], values["curriculum"]
+        del values["tasks"], values["ranks"], values["infos"], values["curriculum"], values["league"]
         for name in ("step", "mean_episode_return"):
             values |= {f"{name}/{task}": getattr(stats, name) for task, stats in self.tasks.items()}
         for name in RankStats._fields:
@@ -154,4 +163,5 @@ class Snapshot:
         values |= {f"{LOSS_PART}{name}": value for name, value in parts.items() if name not in IMPALA_PARTS}
         values |= {f"{INFO}{key}": mean for key, mean in self.infos.items()}
         values |= {f"{CURRICULUM}{name}": number for name, number in self.curriculum.items()}
+        values |= {f"{LEAGUE}{name}": number for name, number in self.league.items()}
         return values | {field.name: update.get(field.name) for field in fields(UpdateStats) if field.name != "parts"}

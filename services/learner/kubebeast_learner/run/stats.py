@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kubebeast_learner.algorithm.learner import UpdateStats
 from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.league.league import League
 from kubebeast_learner.run.info_means import InfoMeans
 from kubebeast_learner.run.new_episodes import NewEpisodes
 from kubebeast_learner.run.snapshot import WINDOW_S, RankStats, Snapshot, TaskStats
@@ -25,11 +26,12 @@ class RunStats:
         tasks: Sequence[str] = (),
         log_info: Sequence[str] = (),
         levels: Levels | None = None,
+        league: League | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`tasks` are the names in task_shares, `log_info` the keys of numbers in the info of episodes.
 
-        `levels` receive the episodes, and are part of the state.
+        `levels` and `league` receive the episodes, and are part of the state.
         """
         self._total_steps = total_steps
         self._has_ended = False
@@ -44,7 +46,7 @@ class RunStats:
         self._resumed_task_steps = dict.fromkeys(tasks, 0)
         self._lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
         self._infos = InfoMeans(log_info)
-        self._levels = levels
+        self._levels, self._league = levels, league
         self._num_lags, self._sum_of_lags = 0, 0.0
         self._new_episodes = NewEpisodes()
         self._checkpoint: _Checkpoint | None = None
@@ -97,6 +99,8 @@ class RunStats:
             self.num_episodes += 1
             if self._levels is not None:
                 self._levels.add(episode.options, float(episode.episode_return), int(episode.length), episode.info)
+            if self._league is not None:
+                self._league.add_game(episode.opponents, float(episode.episode_return))
 
     def note_ranks(self, ranks: Sequence[RankStats]) -> None:
         """Sets the statistics of all learners, in the order of their ranks."""
@@ -152,6 +156,7 @@ class RunStats:
             tasks={task: self._task_stats(task) for task in self._task_steps},
             infos=self._infos.means(),
             curriculum={} if self._levels is None else self._levels.numbers(),
+            league={} if self._league is None else self._league.numbers(),
             ranks=self._ranks,
         )
 
@@ -205,6 +210,7 @@ class RunStats:
             "lengths": list(self._lengths),
             "infos": self._infos.state_dict(),
             "levels": {} if self._levels is None else self._levels.state_dict(),
+            "league": {} if self._league is None else self._league.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int, env_id: str) -> None:
@@ -222,6 +228,8 @@ class RunStats:
         self._infos.load_state_dict(state.get("infos", {}))
         if self._levels is not None:
             self._levels.load_state_dict(state.get("levels", {}))
+        if self._league is not None:
+            self._league.load_state_dict(state.get("league", {}))
         self._window = deque([_Totals(self._clock(), step, 0, 0, 0, self._waited_s, 0.0)])
 
     def _with_mean_lag(self, since: "_Totals", now: "_Totals") -> UpdateStats | None:

@@ -31,6 +31,10 @@ class FinishedEpisode(Protocol):
     def options(self) -> str:
         """Options with which it began, a JSON object: its level; "" without any."""
 
+    @property
+    def opponents(self) -> Sequence[int]:
+        """Numbers of the versions that played the other agents; empty if all agents learn."""
+
 
 class Episode(NamedTuple):
     """A FinishedEpisode of plain values, which processes send to each other."""
@@ -40,6 +44,7 @@ class Episode(NamedTuple):
     length: int
     info: Sequence[float] = ()
     options: str = ""
+    opponents: Sequence[int] = ()
 
 
 class TaskReturn(NamedTuple):

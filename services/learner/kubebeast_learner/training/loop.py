@@ -21,6 +21,7 @@ from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.curriculum.base import CurriculumError
 from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.league.league import League
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
 from kubebeast_learner.profiling.timer import StepTimer, Timer
 from kubebeast_learner.profiling.trace import Profiler, span
@@ -74,6 +75,7 @@ class Training:
         patience_s: float = math.inf,
         callbacks: Callbacks | None = None,
         levels: Levels | None = None,
+        league: League | None = None,
         require_run: Callable[[], None] = lambda: None,
     ) -> None:
         """Only the first rank saves and has callbacks. `patience_s` is the longest wait of the other ranks for one
@@ -87,7 +89,9 @@ class Training:
         self._progress = progress
         self._monitor = monitor
         self._tasks, run = config.tasks.tasks, config.run
-        self._stats = RunStats(total_steps=run.total_steps, tasks=self._tasks, log_info=run.log_info, levels=levels)
+        self._stats = RunStats(
+            total_steps=run.total_steps, tasks=self._tasks, log_info=run.log_info, levels=levels, league=league
+        )
         self._saving = Saving(
             config,
             store,
@@ -284,7 +288,10 @@ class Training:
     def _tell_news(self) -> None:
         """Adds the episodes of all ranks, and the statistics of each of several, equally on every rank."""
         ended = self._actors.take_episodes()
-        mine = [Episode(each.env_id, each.episode_return, each.length, each.info, each.options) for each in ended]
+        mine = [
+            Episode(each.env_id, each.episode_return, each.length, each.info, each.options, each.opponents)
+            for each in ended
+        ]
         if self._place.is_alone:
             self._add_episodes(mine)
             return

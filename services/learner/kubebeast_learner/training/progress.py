@@ -124,6 +124,7 @@ def _cells(snapshot: Snapshot) -> list[tuple[str, str]]:
         ("updates (skipped)", f"{snapshot.num_updates:,} ({snapshot.num_skipped_updates})"),
         *((escape(f"info/{key}"), _number(mean, ",.4g")) for key, mean in snapshot.infos.items()),
         *((escape(f"curriculum/{name}"), format(number, ",.4g")) for name, number in snapshot.curriculum.items()),
+        *((f"league/{name}", format(number, ",.4g")) for name, number in snapshot.league.items()),
     ]
 
 

@@ -24,6 +24,7 @@ from kubebeast_learner.config.resuming import changes, check_resume
 from kubebeast_learner.curriculum.base import CurriculumError
 from kubebeast_learner.curriculum.choice import load_levels
 from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.league.league import League, make_league
 from kubebeast_learner.machine.allocator import keep_freed_memory
 from kubebeast_learner.machine.cores import num_cores, num_threads
 from kubebeast_learner.machine.out_of_memory import NotEnoughMemoryError
@@ -80,6 +81,8 @@ class Run(Generic[ConfigT]):
     callbacks: Callbacks
     levels: Levels | None
     """Curriculum of the run; None without one."""
+    league: League | None
+    """Opponents of the run; None if all agents learn."""
     initial: InitialWeights | None
     """Weights that a new run begins with; None if no setting names them."""
     monitor: Monitor
@@ -140,7 +143,8 @@ def open_run(
         callbacks = make_callbacks(log.folder) if place.is_first else Callbacks()
         # A resumed run must not repeat its earlier draws.
         levels = make_levels(derived_seed(config.run.seed, place.rank, saved[1].step if saved else 0))
-        run = Run(process, config, log, home, store, saved, callbacks, levels, initial, monitor or Monitor())
+        league = make_league(config, saved[1].step if saved else 0)
+        run = Run(process, config, log, home, store, saved, callbacks, levels, league, initial, monitor or Monitor())
         run.monitor.num_crashes = log.num_crashes
         yield run
         log.successful = True
@@ -172,6 +176,7 @@ def train(run: Run[ConfigT], actors: Actors, *, linger_s: float = 0.0) -> bool:
             patience_s=run.process.patience_s,
             callbacks=run.callbacks,
             levels=run.levels,
+            league=run.league,
             require_run=_requirement(run),
         )
         training.run(stop, run.saved, run.initial)

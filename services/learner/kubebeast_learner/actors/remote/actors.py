@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,16 +17,18 @@ from kubebeast_learner.actors.base import ActorsError
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable, takes_single_frames
 from kubebeast_learner.actors.inference import InferenceWorker
+from kubebeast_learner.actors.opponents import Opponents
 from kubebeast_learner.actors.pool_thread import PoolThread
 from kubebeast_learner.actors.remote.level_feed import LevelFeed
 from kubebeast_learner.actors.remote.local_fleet import LocalFleet
 from kubebeast_learner.actors.remote.stream_tasks import StreamTasks, read_env_config
-from kubebeast_learner.actors.weights import WeightPublisher
+from kubebeast_learner.actors.weights import WeightPublisher, make_replica
 from kubebeast_learner.algorithm.precision import should_compile, should_use_graphs
 from kubebeast_learner.algorithm.rollout import Rollout, rollout_from_native
 from kubebeast_learner.config import ConfigError, FleetTrainingConfig
 from kubebeast_learner.config.pool import expanded
 from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.league.league import League
 from kubebeast_learner.models import Model
 from kubebeast_learner.profiling.timer import Timer
 from kubebeast_learner.profiling.trace import Window
@@ -53,10 +56,11 @@ class RemoteActors:
         *,
         is_environment_named: bool = True,
         levels: Levels | None = None,
+        league: League | None = None,
     ) -> None:
         """pool: started, not open. fleet: the env-servers of this machine, if there are any. is_environment_named: True
         if the pool expects an environment, or a certain one from the first env-server. levels: those of the episodes,
-        for a pool with episode_options.
+        for a pool with episode_options. league: versions of the policy for a pool with opponents.
         """
         self.is_environment_named = is_environment_named
         self.is_draining = False
@@ -74,6 +78,7 @@ class RemoteActors:
         self._stream_tasks: StreamTasks | None = None
         self._hint = Timer(HINT_INTERVAL_S)
         self._level_feed = None if levels is None else LevelFeed(pool, levels)
+        self._league = league
 
     def wait_env_spec(self, timeout_ms: int) -> EnvSpec | None:
         """Returns the environment of the first env-server; None after the timeout."""
@@ -99,9 +104,13 @@ class RemoteActors:
         self._weights = [WeightPublisher(model, device=to, precision=precision, version=version) for to in devices]
         home = devices[0] if len(devices) == 1 else "cpu"
         core_states = CoreStateTable(model, pool.max_envs, home) if model.core_state_size else None
-        single_frames = takes_single_frames(device, devices)
+        opponents = None
+        if self._league is not None:
+            self._league.begin(model, version, devices, partial(make_replica, model, precision))
+            opponents = Opponents(self._league, pool.max_envs)
+        single_frames = opponents is None and takes_single_frames(device, devices)
         frames = FrameTable(self._spec.observation, devices[0]) if single_frames else None
-        use_graphs = len(devices) == 1 and should_use_graphs(self._config, devices[0])
+        use_graphs = opponents is None and len(devices) == 1 and should_use_graphs(self._config, devices[0])
         num_workers = len(devices) * pool.num_inference_threads
         # A resumed run must not repeat its earlier samples.
         first_seed = (self._config.run.seed << 32) + version * num_workers
@@ -113,6 +122,7 @@ class RemoteActors:
                 frames=frames,
                 device=devices[index % len(devices)],
                 seed=first_seed + index,
+                opponents=opponents,
                 use_graphs=use_graphs,
                 compile=should_compile(self._config.run.compile, model, devices[0], uses_graphs=use_graphs),
                 may_answer=self._may_play,
@@ -144,6 +154,8 @@ class RemoteActors:
     def publish(self, version: int) -> None:
         for weights in self._weights:
             weights.publish(version)
+        if self._league is not None:
+            self._league.note_update(version)
         self._version = version
 
     def check(self) -> None:
@@ -258,6 +270,7 @@ def make_pool(
             task_shares=list(config.tasks.weights.items()),
             log_info=config.run.log_info,
             episode_options=config.curriculum.curriculum != "",
+            opponents=config.opponents.opponents != "",
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),
             tls_ca=expanded(pool.tls_ca),

@@ -1,0 +1,1 @@
+"""Self-play: earlier versions of the policy as opponents."""
