@@ -155,6 +155,28 @@ TEST_F(ActorPoolTurnsTest, AnUnrollHasTheTurnsOfOneAgentAndTheRewardsUntilTheNex
   EXPECT_TRUE(BooksBalance(*pool_));
 }
 
+TEST_F(ActorPoolTurnsTest, AStreamWaitsForRoomAsAWholeAndNotForAnAgentThatBeginsLater) {
+  StartOpenPool([](PoolOptions& options) {
+    options.unroll_length = 1;
+    options.batch_size = 1;
+    options.max_queued_rollouts = 1;
+  });
+  TurnsActor actor(pool_->address());
+  ASSERT_TRUE(actor.Enter());
+  const std::vector<std::vector<Kind>> steps = {{Kind::kFirst, Kind::kAbsent}, {Kind::kWaiting, Kind::kFirst}};
+  for (const std::vector<Kind>& kinds : steps) {
+    actor.SendRows(kinds);
+    EXPECT_EQ(Answer(), 1U);
+    actor.ReadChoices();
+  }
+  actor.SendRows({Kind::kInner, Kind::kWaiting});  // ends an unroll
+  ASSERT_TRUE(StatBecomes(*pool_, "streams_parked", 1));
+  EXPECT_EQ(Stat(*pool_, "rollouts_running"), 0);
+  EXPECT_TRUE(pool_->NextRollouts(kPatience).ok());
+  EXPECT_EQ(Answer(), 1U);
+  actor.ReadChoices();
+}
+
 TEST_F(ActorPoolTurnsTest, OpponentsAreAskedButMakeNoUnrollsAndNoEpisodes) {
   Open(/*opponents=*/true);
   TurnsActor actor(pool_->address());

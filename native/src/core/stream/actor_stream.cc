@@ -241,6 +241,7 @@ void ActorStream::LeaveReserve() {
 
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   shape_ = std::move(shape);
+  needs_room_ = pool_->options.has_rollouts();
   for (Seat& seat : seats_) {
     seat.assembler.emplace(shape_, seat.envs, seat.is_opponent ? 0 : shape_->unroll_length, number_);
   }
@@ -298,10 +299,9 @@ std::vector<std::int64_t> ActorStream::OpponentsIn(std::uint32_t env) const {
   return opponents;
 }
 
-bool ActorStream::AddStep() {
+void ActorStream::AddStep() {
   const std::shared_ptr<const ObservationRows> rows = std::exchange(received_, nullptr);
   FindActing(seats_, *rows, acting_);
-  bool begins = false;
   num_newest_steps_ = 0;
   for (Seat* const seat : acting_) {
     const RolloutAssembler::Added added = seat->assembler->AddStep(rows);
@@ -311,15 +311,16 @@ bool ActorStream::AddStep() {
     }
     num_newest_steps_ += added.num_steps;
     if (pool_->options.has_rollouts()) pool_->stats->CountSampled(added.num_steps);
-    if (added.finished != nullptr) pool_->rollouts.Deliver(added.finished, producer_, task_);
-    begins = begins || seat->assembler->at_unroll_start();
+    if (added.finished == nullptr) continue;
+    pool_->rollouts.Deliver(added.finished, producer_, task_);
+    needs_room_ = true;  // for all seats: with the room of one alone, streams could wait for each other
   }
   num_steps_ += num_newest_steps_;
-  return begins;
 }
 
 void ActorStream::TakeStep(Clock::time_point now) {
-  if (!AddStep() || !Park()) Submit(now);
+  AddStep();
+  if (!std::exchange(needs_room_, false) || !Park()) Submit(now);
 }
 
 bool ActorStream::Park() {

@@ -90,9 +90,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   void LeaveReserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReceiveStep(std::shared_ptr<const ObservationRows> observation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Welcome(std::shared_ptr<const UnrollShape> shape) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Counts the received step and adds it to the unrolls of those seats that act. Returns true if it begins an unroll, so
-  // that further steps need room in the rollout queue.
-  bool AddStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the received step and adds it to the unrolls of those seats that act.
+  void AddStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the received step, and submits it unless it needs room that there is not.
   void TakeStep(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if the stream must wait for room in the rollout queue; Unpark runs once there is some.
@@ -134,6 +133,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);         // set by Welcome
   std::vector<Seat> seats_ ABSL_GUARDED_BY(mutex_);                          // set by acceptance
   RolloutQueue::Producer producer_ ABSL_GUARDED_BY(mutex_) = 0;              // set by acceptance
+  bool needs_room_ ABSL_GUARDED_BY(mutex_) = false;                          // in the rollout queue, for further steps
   std::shared_ptr<const ObservationRows> received_ ABSL_GUARDED_BY(mutex_);  // a step that is not yet part of an unroll
   std::vector<Seat*> acting_ ABSL_GUARDED_BY(mutex_);                        // seats with rows in the newest unroll step
   std::vector<std::vector<std::uint8_t>> actions_ ABSL_GUARDED_BY(mutex_);   // by leaf, if there are several seats

@@ -22,6 +22,7 @@ from kubebeast_envserver.rows.rows import HostedEnv, OptionsError
 from kubebeast_learner.config import ConfigError, EvalConfig
 from kubebeast_learner.config.curriculum import read_levels
 from kubebeast_learner.models import ModelSpecError
+from kubebeast_learner.play.opponents import Opponent, opponents_of
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, count_agents, open_env, play
 from kubebeast_learner.play.trained_model import TrainedModel, load_trained
 from kubebeast_learner.run.checkpoint import CheckpointError
@@ -118,8 +119,16 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
     trained = trained.playing(config.env)
     played = choose_env(config, trained)
     num_agents, notes = count_agents(played)
+    if config.opponent:
+        if num_agents < 2:
+            raise ConfigError(f"opponent = {config.opponent!r}: {played.env_id} has only one agent")
+        notes = [f"the checkpoint plays one of {num_agents} agents, another one in each environment"]
     with collected() as advice:
-        episodes = _play_all(config, trained, played, num_agents, watch)
+        episodes = [
+            episode
+            for opponent in opponents_of(config, trained)
+            for episode in _play_all(config, trained, played, num_agents, opponent, watch)
+        ]
     return Evaluation(
         env=played.env_id,
         preset=played.config.preset,
@@ -138,14 +147,20 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
 
 
 def _play_all(
-    config: EvalConfig, trained: TrainedModel, played: PlayedEnv, num_agents: int, watch: Callable[[], None] | None
+    config: EvalConfig,
+    trained: TrainedModel,
+    played: PlayedEnv,
+    num_agents: int,
+    opponent: Opponent,
+    watch: Callable[[], None] | None,
 ) -> list[PlayedEpisode]:
     generator = torch.Generator().manual_seed(config.seed)
     statistics = trained.env_statistics or None
     episodes: list[PlayedEpisode] = []
     levels = [to_text(level) for level in read_levels(config.levels)]
     while len(episodes) < config.episodes:
-        num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_agents)
+        num_counted = 1 if opponent.make else num_agents  # of the agents of an environment
+        num_envs = num_agents * -(-min(MAX_ENVS, config.episodes - len(episodes)) // num_counted)
         seed = config.seed + len(episodes)
         make = partial(
             make_vector_env, num_envs=num_envs, seed=seed, evaluation=True, statistics=statistics, **played.arguments
@@ -162,7 +177,9 @@ def _play_all(
                 watch,
                 trained.task,
                 trained.log_info,
+                None if opponent.make is None else opponent.make(env, seed),
             )
+        found = [replace(episode, opponent=opponent.name) for episode in found] if opponent.name else found
         episodes += [replace(each, level=level) for each, level in zip(found, chosen, strict=True)] if chosen else found
     return episodes
 
@@ -181,17 +198,21 @@ def print_table(evaluation: Evaluation, console: Console) -> None:
     title = f"{evaluation.env}, checkpoint at step {evaluation.step:,}"
     keys = [escape(f"info/{key}") for key in evaluation.log_info]
     level = ["level"] * any(episode.level for episode in evaluation.episodes)
-    table = Table("episode", *level, "return", "length", *keys, title=title, min_width=len(title))
+    against = ["opponent"] * any(episode.opponent for episode in evaluation.episodes)
+    table = Table("episode", *level, *against, "return", "length", *keys, title=title, min_width=len(title))
     for number, episode in enumerate(evaluation.episodes, start=1):
         length = f"{episode.length:,}" + (" (cut off)" if episode.cut_off else "")
         numbers = ["-" if math.isnan(number) else f"{number:g}" for number in episode.info]
         played = [escape(episode.level)] * len(level)
+        played += [escape(episode.opponent)] * len(against)
         table.add_row(str(number), *played, f"{episode.episode_return:g}", length, *numbers)
     table.add_section()
     means = ["-" if mean is None else f"{mean:.4g}" for mean in evaluation.mean_info.values()]
     score = f"{evaluation.mean_return:.2f} ± {evaluation.std_return:.2f}"
-    table.add_row("mean ± std", *[""] * len(level), score, "", *means)
+    table.add_row("mean ± std", *[""] * (len(level) + len(against)), score, "", *means)
     console.print(table)
+    if against:
+        console.print(_table_of_opponents(evaluation))
     settings = {"preset": evaluation.preset}
     if evaluation.env_kwargs:
         settings["env_kwargs"] = json.dumps(evaluation.env_kwargs)
@@ -209,6 +230,16 @@ def print_table(evaluation: Evaluation, console: Console) -> None:
     text = ", ".join(f"{name} {value}" for name, value in settings.items())
     for line in (f"whole episodes, unclipped returns; {text}", *evaluation.notes):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _table_of_opponents(evaluation: Evaluation) -> Table:
+    """Returns a table with the results against each opponent. A return above 0 is a win, one below 0 a loss."""
+    table = Table("opponent", "episodes", "won", "drawn", "lost", "mean return")
+    for name in dict.fromkeys(episode.opponent for episode in evaluation.episodes):
+        returns = np.array([each.episode_return for each in evaluation.episodes if each.opponent == name])
+        results = (returns > 0).mean(), (returns == 0).mean(), (returns < 0).mean()
+        table.add_row(escape(name), str(len(returns)), *(f"{share:.1%}" for share in results), f"{returns.mean():.3f}")
+    return table
 
 
 def _atari_settings(played: PlayedEnv) -> Mapping[str, Any]:

@@ -19,8 +19,8 @@ from kubebeast_learner.config import ConfigError, PlayConfig
 from kubebeast_learner.config.checks import parse_env_kwargs, parse_wrappers
 from kubebeast_learner.config.play import TRAINED
 from kubebeast_learner.machine import torch_state
-from kubebeast_learner.models import Model, ModelInputs
-from kubebeast_learner.models.contract import require_playable
+from kubebeast_learner.models import Model
+from kubebeast_learner.play.players import Match, ModelPlayer, Player
 from kubebeast_learner.play.trained_model import TrainedModel
 
 EnvT = TypeVar("EnvT", bound=HostedEnv)
@@ -36,6 +36,8 @@ class PlayedEpisode:
     """One number for each key of the run's log_info, NaN if its last info has none; or empty."""
     level: str = ""
     """Options of its reset, a JSON object; "" without any."""
+    opponent: str = ""
+    """Name of the opponent that played the other agents; "" without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def play(
     watch: Callable[[], None] | None = None,
     task: int | None = None,
     log_info: Sequence[str] = (),
+    opponent: Player | None = None,
 ) -> list[PlayedEpisode]:
     """Plays one whole episode in each environment of `env`, and returns them in this order.
 
@@ -149,49 +152,37 @@ def play(
         watch: Called after the reset and after every step, including the last one.
         task: Number of the task to play, for a model with several tasks.
         log_info: Keys of numbers in the last info of an episode.
+        opponent: Plays all agents of an environment but one, which differs from environment to environment; only the
+            episodes of the others are returned. None if the model plays all.
 
     Raises:
         EnvironmentFailure: If any of the environments fails.
         ModelSpecError: If the model's outputs allow no action: they are not finite, or mask all actions.
     """
+    player: Player = ModelPlayer(model, env.num_envs, mode, generator, task)
+    counted = np.ones(env.num_envs, np.bool_)
+    if opponent is not None:
+        player = match = Match(player, opponent, env.num_envs, env.num_agents)
+        counted = match.rows
     played: list[PlayedEpisode | None] = [None] * env.num_envs
     numbers = InfoNumbers(log_info)
     running_return = np.zeros(env.num_envs)
     rows = env.reset()
-    distribution = model.distribution
-    last_action = distribution.none(env.num_envs)
-    core_state = model.initial_state(env.num_envs)
-    for _ in range(max_episode_steps):
+    for _ in range(max_episode_steps * (env.num_agents if env.takes_turns else 1)):
         if watch is not None:
             watch()
-        with torch.inference_mode():  # environments may use gradients, and are stepped outside
-            is_first = torch.from_numpy(rows.is_first)
-            last_action[is_first] = 0
-            inputs = ModelInputs(
-                observation=tuple(torch.from_numpy(np.array(leaf)).unsqueeze(0) for leaf in rows.observation),
-                reward=torch.from_numpy(np.array(rows.rewards)).unsqueeze(0),
-                last_action=last_action.unsqueeze(0),
-                is_first=is_first.unsqueeze(0),
-                task=None if task is None else torch.full((1, env.num_envs), task),
-            )
-            output, core_state = model(inputs, core_state)
-            policy_logits = output.policy_logits[0]
-            require_playable(policy_logits, torch.from_numpy(~(rows.terminated | rows.truncated)))
-            greedy = mode == "greedy"
-            drawn = distribution.mode(policy_logits) if greedy else distribution.sample(policy_logits, generator)
-            last_action = distribution.squashed(drawn)
-            actions = distribution.to_leaves(last_action)
-        rows = env.step(actions)
+        rows = env.step(list(player.act(rows)))
         rows.require_whole()
         running_return += rows.rewards
         for index, episode_return, length in rows.episodes:
             info = numbers.read(rows, index)
             played[index] = played[index] or PlayedEpisode(episode_return, length, info=info)
-        if all(played):
+        if all(episode is not None or not counts for episode, counts in zip(played, counted, strict=True)):
             break
     if watch is not None:
         watch()
     return [
         episode or PlayedEpisode(float(running_return[index]), max_episode_steps, cut_off=True)
         for index, episode in enumerate(played)
+        if counted[index]
     ]

@@ -49,6 +49,8 @@ class TrainedModel:
     from any source. All others in env_config are from an env-server or from an unknown source."""
     is_trusted: bool = False
     """True if the modules that it names may be imported."""
+    league: Mapping[str, Any] = field(default_factory=dict)
+    """The opponents of its training (League.state_dict), unchecked; empty without any."""
     notes: tuple[str, ...] = ()
     """Reasons for the choice of its checkpoint, for readers of the output."""
 
@@ -137,6 +139,7 @@ def make_trained(place: str, state: dict[str, Any], *, is_own: bool, is_trusted:
         env_statistics=statistics,
         own_wrappers=own_wrappers if is_own else (),
         is_trusted=is_trusted,
+        league=checkpoint.stats.get("league", {}),
     )
 
 
