@@ -29,6 +29,7 @@ class RecordedEnv:
 
     def __init__(self, cell: Cell, recording: Path) -> None:
         self.num_envs, self.num_agents = cell.num_envs, 1
+        self.takes_turns = False
         self.spec_observation = observation_leaves(cell)
         self.spec_action = action_leaves()
         recorded = np.ascontiguousarray(frames.load(recording)[:, : cell.num_envs])

@@ -94,7 +94,9 @@ def test_only_rows_of_the_table_are_accepted(
         assert code is grpc.StatusCode.OK, details
     else:
         assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert details.startswith(tuple(f"observations.{name}[0]" for name in ("is_first", "interrupted", "waiting", "rewards")))
+        assert details.startswith(
+            tuple(f"observations.{name}[0]" for name in ("is_first", "interrupted", "waiting", "rewards"))
+        )
         with pytest.raises(ViolationError):
             check_stream(stream)
 

@@ -37,14 +37,21 @@ LEARNING: Panels = {
         good="Means over the newest episodes of the numbers that log_info names, such as a success rate. Empty without "
         "log_info, and for a key that no episode has.",
         floor=None,
-        width=12,
+        width=8,
         queries={"{{key}}": of_release("kubebeast_episode_info_mean{%s}", "key")},
     ),
     "Curriculum": Panel(
         good="Numbers of the curriculum. Good: mean_return, over all levels with equal weights, rises. Empty without "
         "a curriculum.",
         floor=None,
-        width=12,
+        width=8,
         queries={"{{number}}": of_release("kubebeast_curriculum{%s}", "number")},
+    ),
+    "Elo rating": Panel(
+        good="Rating of the policy in its league of earlier versions; that of the untrained one is 1000. Good: rises. "
+        "Empty without opponents.",
+        floor=None,
+        width=8,
+        queries={"{{number}}": of_release('kubebeast_league{%s,number="elo"}', "number")},
     ),
 }

@@ -185,8 +185,8 @@ RULES = (
     Rule(
         "R4",
         "env-server",
-        "Rows wait only if takes_turns is set. If an agent waits, another one of its environment has a turn: it neither "
-        "waits nor is absent.",
+        "Rows wait only if takes_turns is set. If an agent waits, another one of its environment has a turn: it "
+        "neither waits nor is absent.",
         unseen="rows that do not occur while the suite plays",
     ),
     Rule(

@@ -144,6 +144,7 @@ class Film(WithoutOptions):
     def __init__(self, *rows: StepRows) -> None:
         self.spec_observation, self.spec_action = [OBSERVATION], [ACTION]
         self.num_envs, self.num_agents = 2, 1
+        self.takes_turns = False
         self._rows = iter(rows)
 
     def reset(self) -> StepRows:

@@ -71,6 +71,7 @@ class LargeEnv(WithoutOptions):
         self.spec_observation = [Leaf("", "uint8", (LARGE_ROW_BYTES,))]
         self.spec_action = [Leaf("", "int64", (), num_categories=4)]
         self.num_envs, self.num_agents = 1, 1
+        self.takes_turns = False
         self._n = 0
 
     def reset(self) -> StepRows:

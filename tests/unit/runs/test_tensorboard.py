@@ -52,6 +52,7 @@ def test_tensorboard_holds_what_logs_csv_holds(tmp_path: Path) -> None:
         ("info/found/wood", "info/found/wood"),
         ("info/rank0", "info/rank0"),
         ("curriculum/mean_return", "curriculum/mean_return"),
+        ("league/elo", "league/elo"),
         ("something_new", "run/something_new"),
     ],
 )

@@ -94,6 +94,7 @@ STREAMS = (
         "Failures of environments in the middle of an episode.",
         "env_interruptions",
     ),
+    Row(COUNTER, "kubebeast_opponent_steps", "Env-steps of opponents, which are not trained on.", "opponent_steps"),
     Row(COUNTER, "kubebeast_actor_restarts", "Restarts of local actor processes.", "restarts"),
     Row(COUNTER, "kubebeast_episode_options", "Options of episodes sent to env-servers.", "options_sent"),
     Row(

@@ -188,7 +188,7 @@ class EnvServerStream:
         check_elements(elements, spec, place, finite="O5", in_range="O6")
         of_rows = np.split(elements.reshape(sum(frames), -1), np.cumsum(frames)[:-1])
         for i, (part, row) in enumerate(zip(of_rows, rows, strict=True)):
-            is_empty = not part.any() or (spec.role == pb.ROLE_ACTION_MASK and part.all())
+            is_empty = not part.any() or (spec.role == pb.ROLE_ACTION_MASK and bool(part.all()))
             require(is_empty or not row.keeps_place, "R3", place, f"row {i}, {row.name}, is not zeros")
             if spec.role == pb.ROLE_ACTION_MASK and not row.keeps_place:
                 check_mask(part.reshape(-1), self.hello, f"{place}, row {i}")

@@ -68,8 +68,9 @@ def make_joint_env(env_id: str, env_kwargs: dict[str, Any], wrappers: Sequence[W
 
 
 def _factory(env_id: str) -> Callable[..., Any]:
-    """Returns the constructor of an id, of a ParallelEnv if there are both. Raises ImportError or an error of pettingzoo
-    for an unregistered id.
+    """Returns the constructor of an id, that of a ParallelEnv if there are both.
+
+    Raises ImportError, or an error of pettingzoo for an unregistered id.
 
     An evaluation makes the environment that an env-server has named, with its arguments. Therefore an id never stands
     for an arbitrary function of a module.

@@ -26,8 +26,9 @@ from kubebeast_envserver.rows.texts import without_texts
 class MultiAgentEnv(WithoutOptions):
     """Environments of one id with the PREFIX of joint_ids as a HostedEnv: B rows, num_agents for each environment.
 
-    An agent that does not play is absent, and one that plays may wait for the turns of others. If no agent of an environment plays any more, the next step resets it. An
-    environment that fails is interrupted with all its agents, which are absent until it is created again.
+    An agent that does not play is absent, and one that plays may wait for the turns of others. If no agent of an
+    environment plays any more, the next step resets it. An environment that fails is interrupted with all its agents,
+    which are absent until it is created again.
     """
 
     kind = "environments of several agents"

@@ -64,7 +64,8 @@ class StepRows:
     waiting: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     """bool [B], or [0] if there are none: it is the turn of another agent, and the row only keeps its place.
 
-    Such a row has no flag set, reward 0 and an observation of zeros, with ones in an action mask. Its action is ignored.
+    Such a row has no flag set, reward 0 and an observation of zeros, with ones in an action mask. Its action is
+    ignored.
     """
     failures: list[tuple[int, str]] = field(default_factory=list)
     """Broken environments, in order, with their last failures. Their rows only keep their places."""

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from kubebeast_learner.actors.batch_rows import Array, BatchRows
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.graph_runner import GraphRunner
-from kubebeast_learner.actors.opponents import Array, BatchRows, Opponents, joined, numbers_of
+from kubebeast_learner.actors.opponents import Opponents, joined, numbers_of
 from kubebeast_learner.actors.pool_thread import InferencePool, PoolThread
 from kubebeast_learner.actors.runner import Answer, EagerRunner, Runner
 from kubebeast_learner.actors.weights import WeightPublisher
@@ -77,9 +78,7 @@ class InferenceWorker(PoolThread):
         answers: dict[Version | None, Answer] = {}
         for player, places in rows.items():
             own = model if player is None else player.models[self._device]
-            # A copy: the next call may reuse the memory.
-            parts = self._eager.run(BatchRows.of(batch, places), own, version)
-            answers[player] = Answer(*(None if part is None else part.clone() for part in parts))
+            answers[player] = self._eager.run(BatchRows.of(batch, places), own, version)
         return joined(answers, rows, batch.num_rows), numbers_of(rows, batch.num_rows)
 
     def _run_model(self, batch: "InferenceBatch", model: Model, version: int) -> Answer:

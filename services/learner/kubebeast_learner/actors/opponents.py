@@ -1,47 +1,18 @@
 """Rows of opponents in inference batches, which the models of their versions answer."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from kubebeast_learner.actors.batch_rows import Array
 from kubebeast_learner.actors.runner import Answer
 from kubebeast_learner.league.league import NEWEST, League
 from kubebeast_learner.league.version import Version
 
 if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
-
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRows:
-    """Some rows of an InferenceBatch, [n], for a runner: the fields are those of the batch."""
-
-    observation: list[Array]
-    rewards: Array
-    last_actions: list[Array]
-    is_first: Array
-    slots: Array
-    task: Array
-    unroll_start: Array
-
-    @classmethod
-    def of(cls, batch: "InferenceBatch", rows: Array) -> "BatchRows":
-        """rows: int64 [n], in order."""
-        return cls(
-            observation=[leaf[rows] for leaf in batch.observation],
-            rewards=batch.rewards[rows],
-            last_actions=[leaf[rows] for leaf in batch.last_actions],
-            is_first=batch.is_first[rows],
-            slots=batch.slots[rows],
-            task=batch.task[rows],
-            unroll_start=batch.unroll_start[rows],
-        )
 
 
 class Opponents:

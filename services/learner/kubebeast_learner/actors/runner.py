@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kubebeast_learner.actors.batch_rows import BatchRows
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.algorithm.rollout import to_device, to_host
@@ -54,12 +55,12 @@ class EagerRunner:
         self._device, self._generator = device, generator
         self._core_states, self._frames = core_states, frames
 
-    def run(self, batch: "InferenceBatch", model: Model, version: int) -> Answer:
-        """See `Runner.run`."""
+    def run(self, batch: "InferenceBatch | BatchRows", model: Model, version: int) -> Answer:
+        """See `Runner.run`; the memory of the answer is its own."""
         with eager(self._device):
             return self._run(batch, model)
 
-    def _run(self, batch: "InferenceBatch", model: Model) -> Answer:
+    def _run(self, batch: "InferenceBatch | BatchRows", model: Model) -> Answer:
         slots = None if self._core_states is None else to_device(batch.slots, self._core_states.device).long()
         answer = act(model, self._inputs(batch, model), self._generator, self._core_states, slots)
         if answer.core_state is None:
@@ -67,7 +68,7 @@ class EagerRunner:
             return Answer(action, record, baseline, None)
         return Answer(*to_host(*answer[:3], states_at_starts(answer.core_state, batch)))
 
-    def _inputs(self, batch: "InferenceBatch", model: Model) -> ModelInputs:
+    def _inputs(self, batch: "InferenceBatch | BatchRows", model: Model) -> ModelInputs:
         last_action = model.distribution.from_leaves(batch.last_actions)
         return ModelInputs(
             observation=self._observation(batch, model),
@@ -77,8 +78,9 @@ class EagerRunner:
             task=to_device(batch.task, self._device).unsqueeze(0) if model.num_tasks > 1 else None,
         )
 
-    def _observation(self, batch: "InferenceBatch", model: Model) -> tuple[Tensor, ...]:
+    def _observation(self, batch: "InferenceBatch | BatchRows", model: Model) -> tuple[Tensor, ...]:
         if self._frames is not None:
+            assert not isinstance(batch, BatchRows), "single frames are of whole batches"
             return tuple(leaf.unsqueeze(0) for leaf in self._frames.observe(batch))
         leaves = (to_device(leaf, self._device).unsqueeze(0) for leaf in batch.observation)
         return model.with_frames_first(leaves, axis=2)
@@ -106,7 +108,7 @@ def act(
     return Answer(model.distribution.squashed(drawn), record, output.baseline[0], before)
 
 
-def states_at_starts(core_state: Tensor, batch: "InferenceBatch") -> Tensor:
+def states_at_starts(core_state: Tensor, batch: "InferenceBatch | BatchRows") -> Tensor:
     """Returns the states of the rows that start an unroll, [num_starts, S], of those of all rows, [N, S]."""
     # By index, not by a mask: the number of rows in a mask would have to be read from a GPU.
     starts = to_device(np.flatnonzero(batch.unroll_start), core_state.device)

@@ -196,7 +196,9 @@ def _open_actors(
     warn_about_access(config.pool, address)
     local_fleet = make_fleet(pool.address) if make_fleet is not None else None
     is_named = expected is not None or opening_env != ""
-    actors = RemoteActors(config, pool, local_fleet, is_environment_named=is_named, levels=run.levels, league=run.league)
+    actors = RemoteActors(
+        config, pool, local_fleet, is_environment_named=is_named, levels=run.levels, league=run.league
+    )
     if isinstance(config, TrainConfig) and local_fleet is not None and config.fleet.lag is not None:
         actors = LaggedActors(config, pool, local_fleet)
     # Closed in reverse order: the pool ends its streams before the processes behind them are stopped.

@@ -22,7 +22,8 @@ class OpponentsConfig:
     league_interval: int = 50_000
     """Env-steps after which the policy joins the league of earlier versions."""
     league_size: int = 20
-    """Versions in the league; above it, one between two others of similar age leaves. Checkpoints hold their weights."""
+    """Versions in the league; above it, one between two others of similar age leaves. Checkpoints hold their
+    weights."""
 
     def __post_init__(self) -> None:
         is_known = self.opponents in ("", *CHOICES)

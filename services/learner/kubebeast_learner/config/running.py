@@ -23,9 +23,9 @@ from kubebeast_learner.config.checks import (
     require_seed,
 )
 from kubebeast_learner.config.curriculum import CurriculumConfig
-from kubebeast_learner.config.opponents import OpponentsConfig
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
+from kubebeast_learner.config.opponents import OpponentsConfig
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.recipes import NO_RECIPE, RecipeChoice

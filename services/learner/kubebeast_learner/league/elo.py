@@ -4,6 +4,8 @@ Elo 1978, The Rating of Chessplayers, Past and Present: the expected score is th
 ratings, and a rating changes by `PACE` times the difference between score and expected score.
 """
 
+import math
+
 START = 1000.0
 """Rating of the policy before its first update, which stays."""
 PACE = 4.0
@@ -12,7 +14,7 @@ PACE = 4.0
 
 def expected_score(rating: float, other: float) -> float:
     """Returns the expected score of a player against another one, from 0 to 1."""
-    return 1.0 / (1.0 + 10.0 ** min(max((other - rating) / 400.0, -10.0), 10.0))
+    return 1.0 / (1.0 + math.pow(10.0, min(max((other - rating) / 400.0, -10.0), 10.0)))
 
 
 def change(rating: float, other: float, score: float) -> float:

@@ -19,7 +19,7 @@ NEWEST = -1
 
 
 class League:
-    """Opponents of the policy. Thread-safe: inference threads choose opponents, the training's thread does the rest."""
+    """Opponents of the policy. Thread-safe: inference threads choose opponents, the training does the rest."""
 
     def __init__(self, config: OpponentsConfig, steps_per_update: int, seed: int) -> None:
         self._config = config
@@ -36,8 +36,8 @@ class League:
     ) -> None:
         """Begins with the versions of the checkpoint, or with the present weights of `model` after `version` updates.
 
-        devices: those of the inference. copy: returns a copy of the model on a device. Raises RuntimeError if weights of
-        the checkpoint do not fit the model.
+        devices: those of the inference. copy: returns a copy of the model on a device. Raises RuntimeError if weights
+        of the checkpoint do not fit the model.
         """
         self._model, self._devices, self._copy = model, list(devices), copy
         for saved in self._saved.get("versions", ()):

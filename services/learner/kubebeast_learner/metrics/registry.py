@@ -57,6 +57,7 @@ def _of_training(monitor: Monitor) -> Values:
         "loss_parts": {} if newest is None else newest.own_loss_parts(),
         "episode_infos": {} if newest is None else newest.labelled_infos(),
         "curriculum": {} if newest is None else newest.labelled_curriculum(),
+        "league": {} if newest is None else newest.labelled_league(),
         "num_crashes": monitor.num_crashes,
         "node_notice_failures": monitor.notices.num_failures,
         "task_steps": {} if newest is None else {(task,): stats.process_steps for task, stats in newest.tasks.items()},

@@ -121,6 +121,14 @@ EPISODES = (
         "curriculum",
         ("number",),
     ),
+    Row(
+        GAUGE,
+        "kubebeast_league",
+        "Numbers of the league of opponents by name: the Elo rating of the policy, its mean score against the "
+        "versions, and their number.",
+        "league",
+        ("number",),
+    ),
 )
 
 CHECKPOINTS = (

@@ -18,8 +18,8 @@ COLUMNS = (
     *("total_loss", *IMPALA_PARTS, "grad_norm", "policy_lag", "learning_rate", "entropy_cost"),
 )
 """Values of a snapshot that are columns of logs.csv, including those of TorchBeast. Further columns, with a slash in
-their names, are those of tasks, ranks, parts of a user's loss, numbers in the info of episodes, of a curriculum and of a
-league.
+their names, are those of tasks, ranks, parts of a user's loss, numbers in the info of episodes, of a curriculum and of
+a league.
 """
 LOSS_PART = "loss/"
 """Prefix of the columns with the parts of a user's loss."""
@@ -147,8 +147,8 @@ class Snapshot:
         """Returns every value by name, always in the same order.
 
         Includes the last update, loss/NAME for each part of a user's loss, info/KEY for each key of log_info,
-        curriculum/NAME for each number of a curriculum, league/NAME for each number of a league, step/TASK and mean_episode_return/TASK of each task, and
-        streams/rank0 and so on of several learners.
+        curriculum/NAME and league/NAME for each number of a curriculum and a league, step/TASK and
+        mean_episode_return/TASK of each task, and streams/rank0 and so on of several learners.
         """
         values = asdict(self)
         update = values.pop("last_update") or {}

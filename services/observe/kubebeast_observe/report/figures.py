@@ -118,7 +118,15 @@ def figures(log: LogTable) -> list[tuple[str, list[Drawn]]]:
     chosen = {
         "Tasks": _of_tasks(log),
         "Environment": _of_infos(log),
-        "Curriculum": _of_curriculum(log),
+        "Curriculum": _of_numbers(
+            log, "curriculum/", "A number of the curriculum, which chooses the levels of episodes."
+        ),
+        "League": _of_numbers(
+            log,
+            "league/",
+            "A number of the league: the rating of the policy in Elo, its mean score "
+            "against the versions in the league, from 0 to 1, and their number.",
+        ),
         **GROUPS,
         "Parts of the loss": _of_parts(log),
         "Learners": _of_ranks(log),
@@ -148,11 +156,10 @@ def _of_infos(log: LogTable) -> list[Figure]:
     return [Figure(name.removeprefix("info/"), {name: "mean"}, hint, hides_zeros=False) for name in names]
 
 
-def _of_curriculum(log: LogTable) -> list[Figure]:
-    """Returns a figure for each number of the curriculum."""
-    hint = "A number of the curriculum, which chooses the levels of episodes."
-    names = [name for name in log.columns if name.startswith("curriculum/")]
-    titles = {name: name.removeprefix("curriculum/").replace("_", " ") for name in names}
+def _of_numbers(log: LogTable, prefix: str, hint: str) -> list[Figure]:
+    """Returns a figure for each column with the prefix."""
+    names = [name for name in log.columns if name.startswith(prefix)]
+    titles = {name: name.removeprefix(prefix).replace("_", " ") for name in names}
     return [Figure(titles[name], {name: "value"}, hint, hides_zeros=False) for name in names]
 
 

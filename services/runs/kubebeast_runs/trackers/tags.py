@@ -24,9 +24,12 @@ _GROUP_OF = {column: group for group, columns in GROUPS.items() for column in co
 
 
 def tag_of(column: str) -> str:
-    """Returns the tag of a column, e.g. losses/pg_loss. Infos, curriculum, tasks and ranks have groups of their own."""
+    """Returns the tag of a column, e.g. losses/pg_loss.
+
+    Infos, curriculum, league, tasks and ranks have groups of their own.
+    """
     name, slash, part = column.partition("/")
-    if slash and name in ("info", "curriculum"):
+    if slash and name in ("info", "curriculum", "league"):
         return column
     if slash and name == "loss":
         return f"losses/{part}"

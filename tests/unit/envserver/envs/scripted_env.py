@@ -21,6 +21,7 @@ class ScriptedEnv(WithoutOptions):
     def __init__(self) -> None:
         self.spec_observation, self.spec_action = [OBSERVATION], [ACTION]
         self.num_envs, self.num_agents = NUM_ENVS, 1
+        self.takes_turns = False
         self.actions: list[NDArray[Any]] = []
         self._n = 0
         self._final = np.zeros(NUM_ENVS, np.bool_)

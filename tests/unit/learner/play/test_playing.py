@@ -35,6 +35,7 @@ class CountdownEnv(WithoutOptions):
         self.spec_observation = [OBSERVATION]
         self.spec_action = [ACTION]
         self.num_envs, self.num_agents = len(lengths), 1
+        self.takes_turns = False
         self.actions: list[Any] = []
         self._lengths = np.array(lengths)
         self._left = self._lengths.copy()

@@ -49,6 +49,7 @@ class Episode:
     env_id: str = "Pong"
     info: Sequence[float] = ()
     options: str = ""
+    opponents: Sequence[int] = ()
 
 
 def pool(**values: int) -> Mapping[str, int]:

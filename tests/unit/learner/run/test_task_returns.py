@@ -12,6 +12,7 @@ class Episode(NamedTuple):
     length: int = 1
     info: Sequence[float] = ()
     options: str = ""
+    opponents: Sequence[int] = ()
 
 
 def test_each_task_has_its_own_mean() -> None:
