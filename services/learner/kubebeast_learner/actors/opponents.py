@@ -23,11 +23,11 @@ class Opponents:
         self._playing: list[Version | None] = [None] * max_envs
 
     def split(self, batch: "InferenceBatch") -> dict[Version | None, Array]:
-        """Returns the rows of each policy, int64 [n] in order; None is the newest one, which always has an entry.
+        """Returns the rows of each policy, int64 [n] in order; None is the newest one.
 
         A first row of an opponent chooses the policy of its episode.
         """
-        rows: dict[Version | None, list[int]] = {None: []}
+        rows: dict[Version | None, list[int]] = {}
         for row, (is_opponent, slot, is_first) in enumerate(
             zip(batch.opponent.tolist(), batch.slots.tolist(), batch.is_first.tolist(), strict=True)
         ):
@@ -38,7 +38,9 @@ class Opponents:
 
 
 def joined(answers: dict[Version | None, Answer], rows: dict[Version | None, Array], num_rows: int) -> Answer:
-    """Returns the answer to a batch from those to its parts; core_state is that of the newest policy's rows."""
+    """Returns the answer to a batch from those to its parts; core_state is that of the rows that begin unrolls, which
+    are all of the newest policy.
+    """
 
     def join(name: str) -> Tensor:
         parts = {version: getattr(answer, name) for version, answer in answers.items()}
@@ -48,8 +50,9 @@ def joined(answers: dict[Version | None, Answer], rows: dict[Version | None, Arr
             whole[torch.from_numpy(rows[version])] = part
         return whole
 
-    newest = answers.get(None)
-    return Answer(join("action"), join("record"), join("baseline"), None if newest is None else newest.core_state)
+    any_state = next(iter(answers.values())).core_state
+    core_state = answers[None].core_state if None in answers else any_state
+    return Answer(join("action"), join("record"), join("baseline"), core_state)
 
 
 def numbers_of(rows: dict[Version | None, Array], num_rows: int) -> Array:

@@ -98,7 +98,7 @@ def test_actions_reach_those_who_play() -> None:
             super().__init__(env)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kubebeast_envserver.envs.joint_env.JointEnv", Kept)
+        patch.setattr("kubebeast_envserver.envs.joint_ids.JointEnv", Kept)
         play(hunt(["ppp", "ptp", "p.x", "t.."]), 4)
     everybody = {"hunter_0": 0, "hunter_1": 1, "hunter_2": 2}
     assert made[0].taken == [everybody, {"hunter_0": 0, "hunter_2": 2}, {"hunter_0": 0}]
@@ -213,7 +213,7 @@ class Lonely(ParallelEnv[str, Any, int]):
         ("tests.integration.hunt:pettingzoo/Nobody", ValueError, "hunt.py has no Nobody"),
         ("pettingzoo/butterfly/nowhere_v1", ValueError, "butterfly/nowhere"),
         ("builtins:pettingzoo/dict", ValueError, "builtins.dict is no class of a pettingzoo.ParallelEnv"),
-        ("os:pettingzoo/abort", ValueError, "a function is called parallel_env, and its id is pettingzoo/os"),
+        ("os:pettingzoo/abort", ValueError, "a function is called parallel_env or env, and its id is pettingzoo/os"),
         (f"{__name__}:pettingzoo/Lonely", ValueError, "no possible_agents"),
     ],
 )

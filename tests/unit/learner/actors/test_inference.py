@@ -33,6 +33,7 @@ class Reply:
     baseline: NDArray[np.float32]
     policy_version: int
     core_state: NDArray[np.float32] | None
+    opponents: NDArray[np.int64] | None = None
 
 
 @dataclass
@@ -47,6 +48,7 @@ class FakeBatch:
     rewards: NDArray[np.float32] = field(init=False)
     last_actions: list[NDArray[Any]] = field(init=False)
     task: NDArray[np.int64] = field(init=False)
+    opponent: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def __post_init__(self) -> None:
         self.observation = [np.random.rand(self.num_rows, 5).astype(np.float32)]
@@ -84,11 +86,16 @@ class FakePool:
         return item
 
     def ask(
-        self, slots: list[int], *, is_first: list[bool] | None = None, unroll_start: list[bool] | None = None
+        self,
+        slots: list[int],
+        *,
+        is_first: list[bool] | None = None,
+        unroll_start: list[bool] | None = None,
+        opponent: list[bool] | None = None,
     ) -> tuple[FakeBatch, Reply]:
         no = [False] * len(slots)
-        flags = (np.array(flag or no) for flag in (is_first, unroll_start))
-        batch = FakeBatch(self.replies, np.array(slots, np.int32), *flags)
+        first, start, other = (np.array(flag or no) for flag in (is_first, unroll_start, opponent))
+        batch = FakeBatch(self.replies, np.array(slots, np.int32), first, start, opponent=other)
         self.batches.put(batch)
         return batch, self.replies.get(timeout=TIMEOUT_S)
 

@@ -1,0 +1,137 @@
+"""The league holds earlier versions of the policy, rates them, and chooses opponents."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from kubebeast_learner.config import OpponentsConfig
+from kubebeast_learner.league import elo
+from kubebeast_learner.league.choice import probabilities
+from kubebeast_learner.league.league import NEWEST, League
+from kubebeast_learner.league.version import Version
+from kubebeast_learner.models import Model
+from tests.unit.learner.league.small_model import mlp_model
+
+CPU = torch.device("cpu")
+
+
+def copy_of(model: Model) -> Model:
+    copied = mlp_model()
+    copied.load_state_dict(model.state_dict())
+    return copied
+
+
+def begun(model: Model, *, version: int = 0, league: League | None = None, **settings: object) -> League:
+    config = OpponentsConfig(opponents="uniform", league_interval=100, **settings)  # type: ignore[arg-type]
+    league = league or League(config, 10, seed=1)
+    league.begin(model, version, [CPU], lambda device: copy_of(model))
+    return league
+
+
+def first_weight(model: Model) -> float:
+    return float(next(model.parameters()).detach().flatten()[0])
+
+
+def test_the_policy_joins_at_the_beginning_and_at_each_interval() -> None:
+    league = begun(mlp_model())
+    for version in range(1, 35):
+        league.note_update(version)
+    assert [version.number for version in league.table()] == [0, 10, 20, 30]
+
+
+def test_a_version_keeps_its_weights_while_the_policy_goes_on() -> None:
+    model = mlp_model()
+    league, before = begun(model), first_weight(model)
+    with torch.no_grad():
+        next(model.parameters()).add_(1.0)
+    (version,) = league.table()
+    assert first_weight(version.models[CPU]) == before != first_weight(model)
+    assert float(next(iter(version.weights.values())).flatten()[0]) == before
+
+
+def test_a_full_league_drops_a_version_between_close_neighbors_and_never_the_first_or_the_newest() -> None:
+    league = begun(mlp_model(), league_size=4)
+    for version in range(1, 101):
+        league.note_update(version)
+    numbers = [version.number for version in league.table()]
+    assert len(numbers) == 4 and numbers[0] == 0 and numbers[-1] == 100
+    assert max(after - before for before, after in zip(numbers, numbers[1:], strict=False)) <= 60
+
+
+def test_ratings_follow_the_expected_score_and_the_first_version_stays() -> None:
+    league = begun(mlp_model())
+    league.note_update(10)
+    league.add_game([10], 1.0)
+    first, second = league.table()
+    assert league.numbers()["elo"] == elo.START + elo.PACE / 2
+    assert (first.rating, second.rating) == (elo.START, elo.START - elo.PACE / 2)
+    league.add_game([0], -1.0)
+    assert first.rating == elo.START
+    assert league.numbers()["elo"] < elo.START + elo.PACE / 2
+
+
+@pytest.mark.parametrize(("difference", "expected"), [(0, 0.5), (400, 10 / 11), (-400, 1 / 11), (1e9, 1.0)])
+def test_the_expected_score_is_the_logistic_function_of_the_difference(difference: float, expected: float) -> None:
+    assert elo.expected_score(1000 + difference, 1000) == pytest.approx(expected, abs=1e-9)
+    assert math.isfinite(elo.change(1000 + difference, 1000, 0.0))
+
+
+@pytest.mark.parametrize(("episode_return", "result"), [(0.5, "won"), (0.0, "drawn"), (-3.0, "lost")])
+def test_the_sign_of_the_return_is_the_result(episode_return: float, result: str) -> None:
+    league = begun(mlp_model())
+    league.add_game([0], episode_return)
+    (version,) = league.table()
+    assert version.games == {"won": 0, "drawn": 0, "lost": 0} | {result: 1}
+
+
+def test_games_against_the_newest_policy_and_against_versions_that_left_change_nothing() -> None:
+    league = begun(mlp_model())
+    league.add_game([NEWEST, 77], 1.0)
+    (version,) = league.table()
+    assert league.numbers()["elo"] == elo.START and sum(version.games.values()) == 0
+
+
+def versions(*scores: float) -> list[Version]:
+    return [Version(number, 1000.0, {}, {}, score) for number, score in enumerate(scores)]
+
+
+def test_prioritized_opponents_are_those_that_the_policy_loses_against() -> None:
+    assert probabilities("prioritized", versions(1.0, 0.5, 0.0)).tolist() == pytest.approx([0, 0.2, 0.8])
+    assert probabilities("prioritized", versions(1.0, 1.0)).tolist() == [0.5, 0.5]
+    assert probabilities("uniform", versions(1.0, 0.5, 0.0)).tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_a_share_of_the_episodes_is_against_the_newest_policy() -> None:
+    league = begun(mlp_model(), newest_share=0.25)
+    league.note_update(10)
+    chosen = Counter(None if version is None else version.number for version in (league.choose() for _ in range(4000)))
+    assert chosen[None] / 4000 == pytest.approx(0.25, abs=0.03)
+    assert chosen[0] / 4000 == pytest.approx(chosen[10] / 4000, abs=0.04)
+
+
+def test_a_league_of_the_newest_policy_alone_has_no_other_opponent() -> None:
+    league = League(OpponentsConfig(opponents="newest"), 10, seed=1)
+    model = mlp_model()
+    league.begin(model, 0, [CPU], lambda device: copy_of(model))
+    assert {league.choose() for _ in range(50)} == {None}
+
+
+def test_a_resumed_league_goes_on_with_its_versions_and_ratings() -> None:
+    model = mlp_model()
+    league = begun(model)
+    with torch.no_grad():
+        next(model.parameters()).add_(1.0)
+    league.note_update(10)
+    league.add_game([10], 1.0)
+    resumed = League(OpponentsConfig(opponents="uniform", league_interval=100), 10, seed=2)
+    resumed.load_state_dict(league.state_dict())
+    begun(mlp_model(), version=12, league=resumed)
+    assert [version.number for version in resumed.table()] == [0, 10]
+    assert resumed.numbers() == league.numbers()
+    for before, after in zip(league.table(), resumed.table(), strict=True):
+        assert first_weight(after.models[CPU]) == first_weight(before.models[CPU])
+        assert (after.rating, after.score, after.games) == (before.rating, before.score, before.games)
+    resumed.note_update(20)
+    assert [version.number for version in resumed.table()] == [0, 10, 20]
