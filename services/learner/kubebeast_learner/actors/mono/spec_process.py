@@ -112,6 +112,10 @@ def _make(config: MonoConfig, status: StreamStatus, answer: Connection) -> None:
     except EnvironmentFailure as failure:
         answer.send(("failed", str(failure)))
         return
+    if env.takes_turns:
+        reason = "agents take turns, which kubebeast mono does not play: kubebeast train does, on this machine too"
+        answer.send(("unusable", f"env = {env_id!r}: {reason}"))
+        return
     spec = EnvSpec.of(env_id, env.spec_observation, env.spec_action, env_config)
     answer.send(("made", MadeEnv(spec, num_agents)))
     env.close()
