@@ -36,11 +36,7 @@ RULES = (
         "other streams continue, and a peer with the correct token can connect.",
         unseen="the whole rule without --floods",
     ),
-    Rule(
-        "H1",
-        "env-server",
-        "The first message is a Hello, and it is the only one. No other message follows before the Welcome.",
-    ),
+    Rule("H1", "env-server", "The first message is a Hello, the only one. Nothing else follows before the Welcome."),
     Rule(
         "H2",
         "env-server",
@@ -101,11 +97,7 @@ RULES = (
         "run has at most 253 bytes. It is empty, or the run_id of the only run that the env-server serves.",
         unseen="whether it matches the setting of the env-server",
     ),
-    Rule(
-        "H14",
-        "env-server",
-        "num_agents is 0 or divides num_envs. takes_turns is set only if it is at least 2.",
-    ),
+    Rule("H14", "env-server", "num_agents is 0 or divides num_envs. takes_turns is set only if it is at least 2."),
     Rule(
         "W1", "learner", "The answer to an accepted Hello is a Welcome. It is the first message and the only Welcome."
     ),

@@ -36,8 +36,8 @@ class Actor {
   virtual const std::vector<std::int32_t>& slots() const = 0;
 
   // Delivers the answer: rows first_output and following of `outputs`, one for each pending row. core_state
-  // [num_unroll_starts, core_state_size] belongs to the rows that begin an unroll, and is null if none does. Does nothing
-  // after the actor's end. Never blocks.
+  // [num_unroll_starts, core_state_size] belongs to the rows that begin an unroll, and is null if none does. Does
+  // nothing after the actor's end. Never blocks.
   virtual void Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t first_output, const float* core_state,
                    const BatchRecord& batch) = 0;
 
@@ -100,7 +100,7 @@ class InferenceBatch {
     const float* policy_logits = nullptr;      // [N, num_logits]
     const float* baseline = nullptr;           // [N]
     std::int64_t policy_version = 0;
-    const float* core_state = nullptr;  // [num_unroll_starts, core_state_size]
+    const float* core_state = nullptr;        // [num_unroll_starts, core_state_size]
     const std::int64_t* opponents = nullptr;  // [N], as in ModelOutputs; null if all are -1
   };
 

@@ -1,6 +1,5 @@
 #include "stream/actor_stream.h"
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -96,15 +95,10 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   const MutexLock lock(mutex_);
   if (phase_ != Phase::kActions) return;
   const bool traced = pool_->trace_request.Take();
-  std::string reply =
-      codec_->EncodeActions(codec_->next_step() - 1, ActionsOf(*outputs, first_output), traced && hello_.protocol_minor >= kTracedMinor,
-                            options_.has_value() ? options_->Next() : std::vector<EpisodeOptions>());
-  for (Seat* const seat : acting_) {
-    const bool begins = seat->assembler->at_unroll_start();
-    seat->assembler->SetOutputs(outputs, first_output - seat->envs.first, core_state);
-    first_output += seat->envs.count;
-    if (begins && core_state != nullptr) core_state += seat->envs.count * shape_->core_state_size;
-  }
+  std::string reply = codec_->EncodeActions(codec_->next_step() - 1, seats_->Actions(*outputs, first_output),
+                                            traced && hello_.protocol_minor >= kTracedMinor,
+                                            options_.has_value() ? options_->Next() : std::vector<EpisodeOptions>());
+  seats_->SetOutputs(outputs, first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Read the clock before Send: the peer may have answered by the time it returns.
   const Clock::time_point now = Clock::now();
@@ -112,27 +106,6 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   pool_->stats->histograms.stream_action.Observe(clock_.Enter(StreamClock::State::kEnv, now));
   FinishTrace(batch, now);
   if (traced) trace_.Begin(now);
-}
-
-std::vector<const std::uint8_t*> ActorStream::ActionsOf(const ModelOutputs& outputs, std::size_t first_output) {
-  const std::vector<LeafSpec>& leaves = shape_->spec.action;
-  std::vector<const std::uint8_t*> actions(leaves.size());
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const std::size_t row_bytes = leaves[i].row_bytes();
-    const std::uint8_t* row = outputs.actions[i].data() + first_output * row_bytes;
-    if (seats_.size() == 1) {
-      actions[i] = row;
-      continue;
-    }
-    actions_.resize(leaves.size());
-    actions_[i].assign(slots_.size() * row_bytes, 0);  // zeros for those that do not act
-    for (const Seat* const seat : acting_) {
-      std::copy_n(row, seat->envs.count * row_bytes, actions_[i].data() + seat->envs.first * row_bytes);
-      row += seat->envs.count * row_bytes;
-    }
-    actions[i] = actions_[i].data();
-  }
-  return actions;
 }
 
 void ActorStream::Abandon() {
@@ -224,8 +197,7 @@ absl::Status ActorStream::Accept() {
   transport_->Admit(MaxStepBytes(hello_, pool_->options.wire));
   LeaveReserve();
   number_ = ++pool_->stats->streams_accepted;
-  seats_ = MakeSeats(hello_, pool_->options.opponents, number_);
-  producer_ = pool_->rollouts.Join(task_, NumLearning(seats_));
+  producer_ = pool_->rollouts.Join(task_, Seats::NumLearning(hello_, pool_->options.opponents));
   ++pool_->stats->streams;
   pool_->stats->envs += hello_.num_envs;
   interruptions_.emplace(hello_.num_envs);
@@ -242,9 +214,7 @@ void ActorStream::LeaveReserve() {
 void ActorStream::Welcome(std::shared_ptr<const UnrollShape> shape) {
   shape_ = std::move(shape);
   needs_room_ = pool_->options.has_rollouts();
-  for (Seat& seat : seats_) {
-    seat.assembler.emplace(shape_, seat.envs, seat.is_opponent ? 0 : shape_->unroll_length, number_);
-  }
+  seats_ = std::make_unique<Seats>(hello_, pool_->options.opponents, shape_, number_);
   pool_->batcher.Join(this);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   const bool knows_info = hello_.protocol_minor >= kInfoMinor;
@@ -278,33 +248,12 @@ absl::Status ActorStream::ReceiveStep(std::shared_ptr<const ObservationRows> obs
   return absl::OkStatus();
 }
 
-void ActorStream::AddEpisodes(const ObservationRows& rows) {
-  for (const EpisodeEnd& episode : rows.episodes) {
-    if (seats_.size() > 1 && seats_[episode.env].is_opponent) continue;
-    ++num_episodes_;
-    ++pool_->stats->episodes;
-    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
-                         hello_.instance_id, rows.step,
-                         options_.has_value() ? options_->of(episode.env) : std::string(), OpponentsIn(episode.env)});
-  }
-}
-
-std::vector<std::int64_t> ActorStream::OpponentsIn(std::uint32_t env) const {
-  std::vector<std::int64_t> opponents;
-  if (!pool_->options.opponents) return opponents;
-  const std::uint32_t first = env - env % hello_.num_agents;
-  for (std::uint32_t other = first; other < first + hello_.num_agents; ++other) {
-    if (seats_[other].is_opponent) opponents.push_back(seats_[other].assembler->opponent());
-  }
-  return opponents;
-}
-
 void ActorStream::AddStep() {
   const std::shared_ptr<const ObservationRows> rows = std::exchange(received_, nullptr);
-  FindActing(seats_, *rows, acting_);
+  seats_->FindActing(*rows);
   num_newest_steps_ = 0;
-  for (Seat* const seat : acting_) {
-    const RolloutAssembler::Added added = seat->assembler->AddStep(rows);
+  for (Seat* const seat : seats_->acting()) {
+    const RolloutAssembler::Added added = seat->assembler.AddStep(rows);
     if (seat->is_opponent) {
       pool_->stats->opponent_steps += static_cast<std::int64_t>(added.num_steps);
       continue;
@@ -348,9 +297,10 @@ void ActorStream::Unpark() {
 
 void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
-  PendingStep step{.actor = shared_from_this(), .parts = {}, .since = now, .task = task_, .num_steps = num_newest_steps_};
-  for (const Seat* const seat : acting_) {
-    step.parts.push_back({seat->assembler->started(), seat->assembler->at_unroll_start(), seat->is_opponent});
+  PendingStep step{
+      .actor = shared_from_this(), .parts = {}, .since = now, .task = task_, .num_steps = num_newest_steps_};
+  for (const Seat* const seat : seats_->acting()) {
+    step.parts.push_back({seat->assembler.started(), seat->assembler.at_unroll_start(), seat->is_opponent});
   }
   const std::size_t num_rows = step.num_rows();
   pool_->batcher.Push(this, num_rows, std::move(step));
@@ -374,12 +324,13 @@ void ActorStream::End(const EndCause& cause, const absl::Status& status, bool te
   pool_->batcher.Leave(this);
   CountEnd(cause);
   ReportEnd(cause, status);
-  if (received_ != nullptr) AddStep();
-  for (Seat& seat : seats_) {
-    if (!seat.assembler.has_value()) continue;
-    const auto unroll = seat.assembler->Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
-    if (unroll != nullptr) pool_->rollouts.Deliver(unroll, producer_, task_);
-    seat.assembler.reset();
+  if (seats_ != nullptr) {
+    if (received_ != nullptr) AddStep();
+    for (Seat& seat : seats_->all()) {
+      const auto unroll = seat.assembler.Finish(terminated ? Unroll::End::kTerminated : Unroll::End::kTruncated);
+      if (unroll != nullptr) pool_->rollouts.Deliver(unroll, producer_, task_);
+    }
+    seats_.reset();
   }
   if (accepted()) pool_->rollouts.Leave(producer_);
   transport_->Finish(status);

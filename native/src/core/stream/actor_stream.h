@@ -15,12 +15,12 @@
 #include "inference/inference_batch.h"
 #include "inference/step_trace.h"
 #include "options/stream_options.h"
+#include "rollouts/seats.h"
 #include "stats/stream_clock.h"
 #include "stream/end_cause.h"
 #include "stream/exchange.h"
 #include "stream/interruptions.h"
 #include "stream/pool_context.h"
-#include "stream/seats.h"
 #include "sync/mutex.h"
 #include "wire/handshake_codec.h"
 #include "wire/wire_codec.h"
@@ -98,12 +98,8 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   bool Park() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Submits the newest step to the batcher.
   void Submit(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the actions of all environments, by leaf; they are valid until the next call.
-  std::vector<const std::uint8_t*> ActionsOf(const ModelOutputs& outputs, std::size_t first_output)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the finished episodes of the received step, except those of opponents.
   void AddEpisodes(const ObservationRows& rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::int64_t> OpponentsIn(std::uint32_t env) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishTrace(const BatchRecord& batch, Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitPeer(Phase phase, std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const EndCause& cause, const absl::Status& status, bool terminated = false)
@@ -131,12 +127,10 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::string bye_detail_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<StreamCodec> codec_ ABSL_GUARDED_BY(mutex_);               // set by a valid Hello
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);         // set by Welcome
-  std::vector<Seat> seats_ ABSL_GUARDED_BY(mutex_);                          // set by acceptance
+  std::unique_ptr<Seats> seats_ ABSL_GUARDED_BY(mutex_);                     // set from Welcome to the end
   RolloutQueue::Producer producer_ ABSL_GUARDED_BY(mutex_) = 0;              // set by acceptance
   bool needs_room_ ABSL_GUARDED_BY(mutex_) = false;                          // in the rollout queue, for further steps
   std::shared_ptr<const ObservationRows> received_ ABSL_GUARDED_BY(mutex_);  // a step that is not yet part of an unroll
-  std::vector<Seat*> acting_ ABSL_GUARDED_BY(mutex_);                        // seats with rows in the newest unroll step
-  std::vector<std::vector<std::uint8_t>> actions_ ABSL_GUARDED_BY(mutex_);   // by leaf, if there are several seats
   std::optional<Interruptions> interruptions_ ABSL_GUARDED_BY(mutex_);       // set by acceptance
   std::optional<StreamOptions> options_ ABSL_GUARDED_BY(mutex_);             // set by Welcome if its peer takes options
   StreamClock clock_ ABSL_GUARDED_BY(mutex_);

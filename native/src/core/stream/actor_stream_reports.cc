@@ -23,6 +23,18 @@ std::optional<StreamInfo> ActorStream::Describe(Clock::time_point now) {
                     .parked_s = seconds(clock_.Spent(StreamClock::State::kParked, now))};
 }
 
+void ActorStream::AddEpisodes(const ObservationRows& rows) {
+  for (const EpisodeEnd& episode : rows.episodes) {
+    if (seats_->is_opponent(episode.env)) continue;
+    ++num_episodes_;
+    ++pool_->stats->episodes;
+    pool_->episodes.Add({hello_.env_server_id, hello_.spec.env_id, episode.episode_return, episode.length, episode.info,
+                         hello_.instance_id, rows.step,
+                         options_.has_value() ? options_->of(episode.env) : std::string(),
+                         seats_->OpponentsOf(episode.env)});
+  }
+}
+
 void ActorStream::FinishTrace(const BatchRecord& batch, Clock::time_point now) {
   std::optional<StepTrace> trace = trace_.Finish(batch, now);
   if (!trace.has_value()) return;

@@ -16,10 +16,10 @@ struct Episode {
   std::string env_id;
   double episode_return = 0;
   std::uint64_t length = 0;
-  std::vector<double> info;  // for each key in PoolOptions::log_info, NaN without a number; or empty
-  std::string instance_id;   // of the stream
-  std::uint64_t step = 0;    // of the stream, at which the episode ended
-  std::string options;       // with which it began; empty without any
+  std::vector<double> info;             // for each key in PoolOptions::log_info, NaN without a number; or empty
+  std::string instance_id;              // of the stream
+  std::uint64_t step = 0;               // of the stream, at which the episode ended
+  std::string options;                  // with which it began; empty without any
   std::vector<std::int64_t> opponents;  // of the other agents, -1 for one that had no turn; empty if all learn
 };
 

@@ -11,7 +11,7 @@ from kubebeast_common.ids.env_id import EnvId, parse_env_id
 from kubebeast_common.spec.env_config import Wrapper, format_wrappers
 from kubebeast_common.user_code import UserImportError, import_user_module
 from kubebeast_envserver.config import Preset
-from kubebeast_envserver.envs.joint_ids import is_joint_id
+from kubebeast_envserver.envs.agents.joint_ids import is_joint_id
 from kubebeast_envserver.envs.registration import registered_id
 from kubebeast_envserver.envs.vector_env import is_vector_id
 

@@ -9,12 +9,12 @@ from kubebeast_common.backoff import Backoff, FaultPolicy
 from kubebeast_common.spec.env_config import EnvConfig, Wrapper
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.config import MAX_SEED, Preset
+from kubebeast_envserver.envs.agents.joint_ids import is_joint_id, make_joint_env, module_of_joint_id
+from kubebeast_envserver.envs.agents.multi_agent_env import MultiAgentEnv
 from kubebeast_envserver.envs.atari_choice import AtariGame, find_atari
 from kubebeast_envserver.envs.gymnasium_env import GymnasiumEnv, MakeCheck
-from kubebeast_envserver.envs.joint_ids import is_joint_id, make_joint_env, module_of_joint_id
 from kubebeast_envserver.envs.libraries.envpool_env import make_envpool
 from kubebeast_envserver.envs.mock import MockEnv
-from kubebeast_envserver.envs.multi_agent_env import MultiAgentEnv
 from kubebeast_envserver.envs.vector_env import ENVPOOL_PREFIX, VectorEnvRows, is_vector_id, make_vec
 from kubebeast_envserver.envs.wrapping import make_env
 from kubebeast_envserver.faults.env_checks import EnvCheck

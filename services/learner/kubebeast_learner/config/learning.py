@@ -19,6 +19,27 @@ BoundedActions = Literal["tanh", "clip"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RolloutConfig:
+    """Shape of a training batch, [T, B]."""
+
+    unroll_length: int = 80
+    """Transitions in an unroll (T)."""
+    batch_size: int = 8
+    """Unrolls in a training batch (B)."""
+    wait_for_updates: bool = False
+    """Let the environments wait during updates, so that data are from the newest weights, for several passes over each
+    batch; env-servers that are ahead of others begin their next unrolls before it is full. Without it, the next batch
+    is played meanwhile. A run with a lag keeps that lag."""
+
+    def __post_init__(self) -> None:
+        require_at_least(1, self, "unroll_length", "batch_size")
+
+    def waits(self, lag: int | None) -> bool:
+        """Returns True if environments wait during updates: with a lag of 0, and without a lag if they should."""
+        return self.wait_for_updates if lag is None else lag == 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """Network that selects actions and is trained."""
 

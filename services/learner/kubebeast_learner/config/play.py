@@ -19,7 +19,7 @@ from kubebeast_learner.config.checks import (
     require_positive,
     require_seed,
 )
-from kubebeast_learner.config.curriculum import is_json, parse_levels
+from kubebeast_learner.config.episodes.curriculum import is_json, parse_levels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

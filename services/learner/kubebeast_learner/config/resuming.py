@@ -8,7 +8,7 @@ from typing import Any
 from kubebeast_common.ids.env_id import parse_env_id
 from kubebeast_common.spec.env_config import parse_wrappers
 from kubebeast_learner.config.checks import ConfigError
-from kubebeast_learner.config.tasks import parse_task_shares
+from kubebeast_learner.config.episodes.tasks import parse_task_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Settings of training runs: size, devices, rollouts and processes."""
+"""Settings of training runs: size, devices and processes."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,38 +22,24 @@ from kubebeast_learner.config.checks import (
     require_positive,
     require_seed,
 )
-from kubebeast_learner.config.curriculum import CurriculumConfig
 from kubebeast_learner.config.environments import MakingConfig
-from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
-from kubebeast_learner.config.opponents import OpponentsConfig
+from kubebeast_learner.config.episodes.curriculum import CurriculumConfig
+from kubebeast_learner.config.episodes.opponents import OpponentsConfig
+from kubebeast_learner.config.episodes.tasks import TasksConfig
+from kubebeast_learner.config.learning import (
+    LossConfig,
+    ModelConfig,
+    OptimizerConfig,
+    PassesConfig,
+    ReplayConfig,
+    RolloutConfig,
+)
 from kubebeast_learner.config.pool import PoolConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.recipes import NO_RECIPE, RecipeChoice
-from kubebeast_learner.config.tasks import TasksConfig
 from kubebeast_runs.trackers.services import NAMES as SERVICES
 
 _HTTP_URL = re.compile(r"https?://[\w.-]+(:\d+)?(/[^\s#]*)?|https?://\[[\da-fA-F:.]+\](:\d+)?(/[^\s#]*)?")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RolloutConfig:
-    """Shape of a training batch, [T, B]."""
-
-    unroll_length: int = 80
-    """Transitions in an unroll (T)."""
-    batch_size: int = 8
-    """Unrolls in a training batch (B)."""
-    wait_for_updates: bool = False
-    """Let the environments wait during updates, so that data are from the newest weights, for several passes over each
-    batch; env-servers that are ahead of others begin their next unrolls before it is full. Without it, the next batch
-    is played meanwhile. A run with a lag keeps that lag."""
-
-    def __post_init__(self) -> None:
-        require_at_least(1, self, "unroll_length", "batch_size")
-
-    def waits(self, lag: int | None) -> bool:
-        """Returns True if environments wait during updates: with a lag of 0, and without a lag if they should."""
-        return self.wait_for_updates if lag is None else lag == 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

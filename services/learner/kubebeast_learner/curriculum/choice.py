@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kubebeast_learner.config import ConfigError, CurriculumConfig
 from kubebeast_learner.config.checks import parse_object
-from kubebeast_learner.config.curriculum import read_levels
+from kubebeast_learner.config.episodes.curriculum import read_levels
 from kubebeast_learner.config.plugins import check_options, describe, load_object
 from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.curriculum.progress import Progress

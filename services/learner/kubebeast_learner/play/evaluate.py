@@ -20,7 +20,7 @@ from kubebeast_envserver.envs.factory import EnvironmentFailure, find_atari, mak
 from kubebeast_envserver.rows.advice import collected
 from kubebeast_envserver.rows.rows import HostedEnv, OptionsError
 from kubebeast_learner.config import ConfigError, EvalConfig
-from kubebeast_learner.config.curriculum import read_levels
+from kubebeast_learner.config.episodes.curriculum import read_levels
 from kubebeast_learner.models import ModelSpecError
 from kubebeast_learner.play.opponents import Opponent, opponents_of
 from kubebeast_learner.play.playing import PlayedEnv, PlayedEpisode, choose_env, count_agents, open_env, play

@@ -46,6 +46,10 @@ class Episode(NamedTuple):
     options: str = ""
     opponents: Sequence[int] = ()
 
+    @classmethod
+    def of(cls, episode: FinishedEpisode) -> "Episode":
+        return cls(*(getattr(episode, name) for name in cls._fields))
+
 
 class TaskReturn(NamedTuple):
     """Results of one task."""

@@ -81,13 +81,9 @@ class Training:
         """Only the first rank saves and has callbacks. `patience_s` is the longest wait of the other ranks for one
         without a batch. `require_run` raises an error if the run no longer belongs to this process.
         """
-        self._config = config
-        self._actors = actors
-        self._store = store
-        self._run_log = run_log
+        self._config, self._actors, self._store, self._run_log = config, actors, store, run_log
         self._callbacks = callbacks or Callbacks()
-        self._progress = progress
-        self._monitor = monitor
+        self._progress, self._monitor = progress, monitor
         self._tasks, run = config.tasks.tasks, config.run
         self._stats = RunStats(
             total_steps=run.total_steps, tasks=self._tasks, log_info=run.log_info, levels=levels, league=league
@@ -288,10 +284,7 @@ class Training:
     def _tell_news(self) -> None:
         """Adds the episodes of all ranks, and the statistics of each of several, equally on every rank."""
         ended = self._actors.take_episodes()
-        mine = [
-            Episode(each.env_id, each.episode_return, each.length, each.info, each.options, each.opponents)
-            for each in ended
-        ]
+        mine = list(map(Episode.of, ended))
         if self._place.is_alone:
             self._add_episodes(mine)
             return

@@ -10,6 +10,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from kubebeast_common.backoff import Backoff, FaultPolicy
 from kubebeast_common.spec.env_config import Wrapper
+from kubebeast_envserver.envs.agents.joint_env import JointEnv
 from kubebeast_envserver.envs.factory import (
     EnvironmentFailure,
     StepRows,
@@ -19,7 +20,6 @@ from kubebeast_envserver.envs.factory import (
     num_agents_of,
     resolve_config,
 )
-from kubebeast_envserver.envs.joint_env import JointEnv
 from kubebeast_envserver.rows.rows import AllQuarantined
 from kubebeast_envserver.rows.spaces import UnsupportedSpaceError
 from kubebeast_envserver.rows.stream_status import StreamStatus
@@ -98,7 +98,7 @@ def test_actions_reach_those_who_play() -> None:
             super().__init__(env)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kubebeast_envserver.envs.joint_ids.JointEnv", Kept)
+        patch.setattr("kubebeast_envserver.envs.agents.joint_ids.JointEnv", Kept)
         play(hunt(["ppp", "ptp", "p.x", "t.."]), 4)
     everybody = {"hunter_0": 0, "hunter_1": 1, "hunter_2": 2}
     assert made[0].taken == [everybody, {"hunter_0": 0, "hunter_2": 2}, {"hunter_0": 0}]

@@ -80,9 +80,9 @@ def test_a_waiting_row_has_zeros_and_a_mask_that_allows_all() -> None:
     assert mask[0].all() and not board[0].any() and board[1].any() and not mask[1].all()
 
 
-@pytest.mark.parametrize("name", ["pettingzoo/classic/tictactoe_v3", "pettingzoo/pettingzoo.classic.tictactoe.tictactoe"])
+@pytest.mark.parametrize("name", ["classic/tictactoe_v3", "pettingzoo.classic.tictactoe.tictactoe"])
 def test_a_game_has_an_id_by_its_registration_and_by_its_module(name: str) -> None:
-    env = make_vector_env(name, 4, seed=1)
+    env = make_vector_env(f"pettingzoo/{name}", 4, seed=1)
     assert (env.num_agents, env.takes_turns) == (2, True)
     env.close()
 
@@ -100,5 +100,5 @@ def test_a_module_without_an_environment_is_refused_by_its_name() -> None:
 
 
 def test_another_class_is_refused() -> None:
-    with pytest.raises((ValueError, EnvironmentFailure), match="no class of a pettingzoo.ParallelEnv or AECEnv"):
+    with pytest.raises((ValueError, EnvironmentFailure), match=r"no class of a pettingzoo\.ParallelEnv or AECEnv"):
         make_vector_env("json:pettingzoo/JSONDecoder", 2)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kubebeast_learner.config import ConfigError, CurriculumConfig, LearnerConfig, MonoConfig, TrainConfig
-from kubebeast_learner.config.curriculum import MAX_LEVELS, read_levels
+from kubebeast_learner.config.episodes.curriculum import MAX_LEVELS, read_levels
+from kubebeast_learner.config.episodes.tasks import TasksConfig
 from kubebeast_learner.config.running import ActorProcessesConfig, LocalFleetConfig, RemoteFleetConfig
-from kubebeast_learner.config.tasks import TasksConfig
 
 UNIFORM = CurriculumConfig(curriculum="uniform", levels="[{}]")
 

@@ -1,5 +1,6 @@
 """The league holds earlier versions of the policy, rates them, and chooses opponents."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -57,7 +58,7 @@ def test_a_full_league_drops_a_version_between_close_neighbors_and_never_the_fir
         league.note_update(version)
     numbers = [version.number for version in league.table()]
     assert len(numbers) == 4 and numbers[0] == 0 and numbers[-1] == 100
-    assert max(after - before for before, after in zip(numbers, numbers[1:], strict=False)) <= 60
+    assert max(after - before for before, after in itertools.pairwise(numbers)) <= 60
 
 
 def test_ratings_follow_the_expected_score_and_the_first_version_stays() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubebeast_common.spec import episode_options, peer_json
 from kubebeast_learner.config.checks import ConfigError, JsonObject, parse_object, require
-from kubebeast_learner.config.tasks import TasksConfig
+from kubebeast_learner.config.episodes.tasks import TasksConfig
 
 BUILT_IN = ("uniform", "success", "progress")
 """Curricula of this package, which choose from the setting levels."""

@@ -10,10 +10,10 @@ import numpy as np
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.spec.env_config import Wrapper
 from kubebeast_common.text import printable
+from kubebeast_envserver.envs.agents.joint_env import AgentsCheck, JointEnv
+from kubebeast_envserver.envs.agents.joint_ids import make_joint_env
+from kubebeast_envserver.envs.agents.turn_env import TurnEnv
 from kubebeast_envserver.envs.gymnasium_env import MakeCheck, render_options
-from kubebeast_envserver.envs.joint_env import AgentsCheck, JointEnv
-from kubebeast_envserver.envs.joint_ids import make_joint_env
-from kubebeast_envserver.envs.turn_env import TurnEnv
 from kubebeast_envserver.faults.env_checks import EnvCheck, EnvCheckError
 from kubebeast_envserver.faults.guarded_envs import GuardedEnvs
 from kubebeast_envserver.faults.made_env import make_with_processes

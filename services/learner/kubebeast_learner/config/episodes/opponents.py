@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubebeast_learner.config.checks import require, require_at_least
-from kubebeast_learner.config.curriculum import CurriculumConfig
-from kubebeast_learner.config.tasks import TasksConfig
+from kubebeast_learner.config.episodes.curriculum import CurriculumConfig
+from kubebeast_learner.config.episodes.tasks import TasksConfig
 
 CHOICES = ("newest", "uniform", "prioritized")
 

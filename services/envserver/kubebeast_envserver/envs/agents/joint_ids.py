@@ -13,8 +13,8 @@ from kubebeast_common.user_code import (
     import_user_object,
     raise_if_interrupt,
 )
-from kubebeast_envserver.envs.joint_env import JointEnv
-from kubebeast_envserver.envs.turn_env import TurnEnv
+from kubebeast_envserver.envs.agents.joint_env import JointEnv
+from kubebeast_envserver.envs.agents.turn_env import TurnEnv
 from kubebeast_envserver.envs.wrapping import wrapped
 from kubebeast_envserver.rows.rows import EnvironmentFailure
 

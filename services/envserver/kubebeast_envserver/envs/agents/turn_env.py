@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kubebeast_envserver.envs.joint_env import AgentResult, agents_of, common_space
+from kubebeast_envserver.envs.agents.joint_env import AgentResult, agents_of, common_space
 from kubebeast_envserver.faults.env_checks import EnvCheckError
 from kubebeast_envserver.rows.rows import WAITING
 

@@ -1,0 +1,1 @@
+"""Settings of the episodes of a training: tasks, levels and opponents."""
