@@ -16,11 +16,11 @@ constexpr std::size_t kBatchRows = 32;
 struct State {
   DynamicBatcher<PendingStep> batcher{
       {.min_rows = kBatchRows, .max_rows = kBatchRows, .timeout = std::chrono::hours(1)}};
-  std::shared_ptr<const Unroll> unroll = std::make_shared<Unroll>();
+  std::vector<PendingRows> rows{{.unroll = std::make_shared<Unroll>()}};
   std::vector<char> streams = std::vector<char>(kStreams);  // producers are named by the addresses of these
 
   void Batch() {
-    for (const char& stream : streams) batcher.Push(&stream, 1, {.actor = nullptr, .unroll = unroll});
+    for (const char& stream : streams) batcher.Push(&stream, 1, {.actor = nullptr, .parts = rows});
     for (std::size_t rows = 0; rows < kStreams; rows += kBatchRows) {
       const auto batch = batcher.Pop(Clock::time_point::max());
       Require(batch.ok() && batch->num_rows == kBatchRows, "batch");

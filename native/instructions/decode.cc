@@ -44,7 +44,7 @@ std::string Message(std::size_t step) {
 }
 
 struct State {
-  StreamCodec codec{Spec(), kEnvs, {Compression::kLz4}, {}};
+  StreamCodec codec{{.num_envs = kEnvs, .spec = Spec(), .compression = {Compression::kLz4}}, {}};
   std::vector<std::string> messages;
   std::size_t next = 0;
 

@@ -159,13 +159,14 @@ absl::Status InferenceBatch::Answer(const Reply& reply) {
   std::size_t first_row = 0;
   const float* core_state = reply.core_state;
   for (const PendingStep& step : steps_) {
+    const std::size_t num_rows = step.num_rows();
     const std::size_t num_starts = step.num_unroll_starts();
     try {
       step.actor->Act(outputs, first_row, num_starts > 0 ? core_state : nullptr, record_);
     } catch (const std::exception&) {
       step.actor->Abandon();
     }
-    first_row += step.num_rows();
+    first_row += num_rows;
     if (num_starts > 0) core_state += num_starts * shape_->core_state_size;
   }
   steps_.clear();
@@ -174,8 +175,8 @@ absl::Status InferenceBatch::Answer(const Reply& reply) {
 }
 
 std::vector<Array*> InferenceBatch::arrays() {
-  std::vector<Array*> all{&rewards, &terminated, &truncated, &is_first, &interrupted, &slots, &unroll_start, &task,
-                          &opponent};
+  std::vector<Array*> all{&rewards, &terminated,   &truncated, &is_first, &interrupted,
+                          &slots,   &unroll_start, &task,      &opponent};
   for (Array& leaf : observation) all.push_back(&leaf);
   for (Array& leaf : last_actions) all.push_back(&leaf);
   return all;

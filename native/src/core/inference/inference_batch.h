@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rollouts/unroll.h"
@@ -57,10 +57,10 @@ struct PendingRows {
 // One vector step that waits for actions.
 struct PendingStep {
   std::shared_ptr<Actor> actor;
-  absl::InlinedVector<PendingRows, 1> parts;  // none for environments that wait for others
-  Clock::time_point since;                    // start of the wait
-  std::size_t task = 0;                       // index in Tasks
-  std::size_t num_steps = 0;                  // valid transitions that it ends, over all environments
+  std::span<const PendingRows> parts;  // the actor's, valid until Act; none for environments that wait for others
+  Clock::time_point since;             // start of the wait
+  std::size_t task = 0;                // index in Tasks
+  std::size_t num_steps = 0;           // valid transitions that it ends, over all environments
 
   std::size_t num_rows() const;
   // Returns the number of rows that begin an unroll.

@@ -64,9 +64,10 @@ class InferenceBatchTest : public ::testing::Test {
     second.AddStep(MakeObservation(1, {.is_first = {0, 0}, .terminated = {0, 1}}));
     RolloutAssembler first(shape_, 1);
     first.AddStep(MakeObservation(0, {.is_first = {1}}));
+    rows_ = {{second.started(), second.at_unroll_start()}, {first.started(), first.at_unroll_start()}};
     std::vector<PendingStep> steps;
-    steps.push_back({a_, {{second.started(), second.at_unroll_start()}}, {}, 3});
-    steps.push_back({b_, {{first.started(), first.at_unroll_start()}}, {}, 1});
+    steps.push_back({a_, std::span(rows_).first(1), {}, 3});
+    steps.push_back({b_, std::span(rows_).last(1), {}, 1});
     batch_ = std::make_unique<InferenceBatch>(std::move(steps), shape_, *buffers_, stats_);
   }
 
@@ -85,6 +86,7 @@ class InferenceBatchTest : public ::testing::Test {
   const std::shared_ptr<Stats> stats_ = std::make_shared<Stats>();
   const std::shared_ptr<FakeActor> a_ = std::make_shared<FakeActor>(std::vector<std::int32_t>{4, 7});
   const std::shared_ptr<FakeActor> b_ = std::make_shared<FakeActor>(std::vector<std::int32_t>{2});
+  std::vector<PendingRows> rows_;
   std::unique_ptr<InferenceBatch> batch_;
 
   const std::int64_t choices_[3] = {10, 11, 12};
@@ -142,7 +144,8 @@ TEST_F(InferenceBatchTest, AnswerTellsHowTheBatchWent) {
 
 TEST_F(InferenceBatchTest, SaysWhichRowsOnlyKeepTheirPlace) {
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .parts = {{WaitingStep({0, 1})}}});
+  const std::vector<PendingRows> rows{{WaitingStep({0, 1})}};
+  steps.push_back({.actor = a_, .parts = rows});
   const InferenceBatch batch(std::move(steps), shape_, *buffers_, stats_);
   EXPECT_EQ(Values<bool>(batch.interrupted, 2), (std::vector<bool>{false, true}));
 }
@@ -155,8 +158,10 @@ TEST_F(InferenceBatchTest, SingleFramesAreTheNewestAndWholeStacksOfFirstRows) {
   unroll->steps.push_back({.observation = MakeObservation(4, {.is_first = {0, 0}}), .outputs = Think({0, 0}, 1)});
   unroll->steps.push_back({.observation = MakeObservation(5, {.is_first = {0, 1}}), .outputs = nullptr});
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .parts = {{unroll}}});
-  steps.push_back({.actor = a_, .parts = {{WaitingStep()}}});
+  const std::vector<PendingRows> running{{unroll}};
+  steps.push_back({.actor = a_, .parts = running});
+  const std::vector<PendingRows> waiting{{WaitingStep()}};
+  steps.push_back({.actor = a_, .parts = waiting});
   InferenceBatch batch(std::move(steps), std::make_shared<const UnrollShape>(single), *buffers_, stats_);
   EXPECT_EQ(batch.observation[0].shape, (std::vector<std::int64_t>{4}));
   EXPECT_EQ(Values<std::int32_t>(batch.observation[0], 4), (std::vector<std::int32_t>{1005, 2005, 1000, 2000}));
@@ -225,7 +230,8 @@ TEST_F(InferenceBatchTest, ActorThatFailsIsAbandonedAndTheOthersAreAnswered) {
 TEST_F(InferenceBatchTest, BatchThatFindsNoMemoryAbandonsItsActors) {
   a_->finds_no_memory = true;
   std::vector<PendingStep> steps;
-  steps.push_back({.actor = a_, .parts = {{WaitingStep()}}});
+  const std::vector<PendingRows> rows{{WaitingStep()}};
+  steps.push_back({.actor = a_, .parts = rows});
   EXPECT_THROW(InferenceBatch(std::move(steps), shape_, *buffers_, stats_), std::bad_alloc);
   EXPECT_TRUE(a_->abandoned);
   EXPECT_EQ(stats_->inference_dropped, 1);

@@ -98,6 +98,7 @@ void ActorStream::Act(std::shared_ptr<const ModelOutputs> outputs, std::size_t f
   std::string reply = codec_->EncodeActions(codec_->next_step() - 1, seats_->Actions(*outputs, first_output),
                                             traced && hello_.protocol_minor >= kTracedMinor,
                                             options_.has_value() ? options_->Next() : std::vector<EpisodeOptions>());
+  pending_.clear();
   seats_->SetOutputs(outputs, first_output, core_state);
   AwaitPeer(Phase::kStep, pool_->options.step_timeout);
   // Read the clock before Send: the peer may have answered by the time it returns.
@@ -297,13 +298,12 @@ void ActorStream::Unpark() {
 
 void ActorStream::Submit(Clock::time_point now) {
   trace_.Submit(now);
-  PendingStep step{
-      .actor = shared_from_this(), .parts = {}, .since = now, .task = task_, .num_steps = num_newest_steps_};
+  std::size_t num_rows = 0;
   for (const Seat* const seat : seats_->acting()) {
-    step.parts.push_back({seat->assembler.started(), seat->assembler.at_unroll_start(), seat->is_opponent});
+    pending_.push_back({seat->assembler.started(), seat->assembler.at_unroll_start(), seat->is_opponent});
+    num_rows += seat->envs.count;
   }
-  const std::size_t num_rows = step.num_rows();
-  pool_->batcher.Push(this, num_rows, std::move(step));
+  pool_->batcher.Push(this, num_rows, {shared_from_this(), pending_, now, task_, num_newest_steps_});
 }
 
 void ActorStream::AwaitPeer(Phase phase, std::chrono::milliseconds timeout) {

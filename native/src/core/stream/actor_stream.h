@@ -129,6 +129,7 @@ class ActorStream final : public Actor, public std::enable_shared_from_this<Acto
   std::shared_ptr<const UnrollShape> shape_ ABSL_GUARDED_BY(mutex_);         // set by Welcome
   std::unique_ptr<Seats> seats_ ABSL_GUARDED_BY(mutex_);                     // set from Welcome to the end
   RolloutQueue::Producer producer_ ABSL_GUARDED_BY(mutex_) = 0;              // set by acceptance
+  std::vector<PendingRows> pending_ ABSL_GUARDED_BY(mutex_);                 // of the submitted step, until Act
   bool needs_room_ ABSL_GUARDED_BY(mutex_) = false;                          // in the rollout queue, for further steps
   std::shared_ptr<const ObservationRows> received_ ABSL_GUARDED_BY(mutex_);  // a step that is not yet part of an unroll
   std::optional<Interruptions> interruptions_ ABSL_GUARDED_BY(mutex_);       // set by acceptance
