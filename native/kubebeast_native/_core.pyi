@@ -386,6 +386,7 @@ class ActorPool:
         log_info: Sequence[str] = (),
         episode_options: bool = False,
         opponents: bool = False,
+        turns: bool = True,
     ) -> None:
         """Creates a pool that is not started.
 
@@ -437,6 +438,7 @@ class ActorPool:
                 env-servers implement a minor version before 7. While there are none, they keep their own.
             opponents: If True, one agent of each environment learns, and opponents play the others. Env-servers with
                 environments of one agent are refused.
+            turns: If False, env-servers with agents that take turns are refused, as they are without rollouts.
 
         Raises:
             ValueError: An argument, which the message names, cannot be used.

@@ -57,6 +57,7 @@ def test_a_checkpoint_plays_against_other_policies(tmp_path: Path, opponent: str
         ("mono", ("--env=CartPole-v1", "--opponents=newest"), "kubebeast mono plays all agents with the policy"),
         ("mono", (TIC_TAC_TOE,), "agents take turns, which kubebeast mono does not play"),
         ("train", (TIC_TAC_TOE, "--opponents=newest", "--lag=1"), "opponents = 'newest'"),
+        ("train", (TIC_TAC_TOE, "--lag=1"), "the learner plays no agents that take turns: it has a lag"),
     ],
 )
 def test_what_self_play_cannot_play_ends_in_words(

@@ -19,9 +19,9 @@ VARIABLES = {
 
 
 def is_elsewhere(text: str) -> bool:
-    """Returns True if a metric or a query needs what the site's learner lacks: a GPU, tasks, a curriculum, a loss."""
-    lacking = ("kubebeast_gpu_", "kubebeast_task_steps_", "kubebeast_curriculum", "kubebeast_loss_part")
-    return any(name in text for name in lacking)
+    """Returns True if a metric or a query needs a part that the site's learner lacks, such as a GPU or a curriculum."""
+    lacking = ("gpu_", "task_steps_", "curriculum", "league", "loss_part")
+    return any(f"kubebeast_{name}" in text for name in lacking)
 
 
 def metric_names() -> set[str]:

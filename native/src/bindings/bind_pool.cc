@@ -46,7 +46,8 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
                     std::optional<EnvSpec> expected, std::string tls_cert, std::string tls_key, std::string tls_ca,
                     std::int64_t tls_refresh_s, std::string token_file, std::int64_t max_offences,
                     std::string opening_env, const std::vector<std::pair<std::string, double>>& task_shares,
-                    bool keep_surplus, std::vector<std::string> log_info, bool episode_options, bool opponents) {
+                    bool keep_surplus, std::vector<std::string> log_info, bool episode_options, bool opponents,
+                    bool turns) {
   PoolOptions options;
   options.address = std::move(address);
   options.run_id = std::move(run_id);
@@ -74,6 +75,7 @@ PoolHolder MakePool(std::string address, std::string run_id, std::int64_t unroll
   options.log_info = std::move(log_info);
   options.episode_options = episode_options;
   options.opponents = opponents;
+  options.turns = turns;
   for (const auto& [env_id, weight] : task_shares) options.tasks.push_back({env_id, weight});
   auto pool = ActorPool::Create(std::move(options));
   ThrowIfError(pool.status());
@@ -190,8 +192,8 @@ void BindPool(const py::module_& module) {
            py::arg("expected") = py::none(), py::arg("tls_cert") = "", py::arg("tls_key") = "", py::arg("tls_ca") = "",
            py::arg("tls_refresh_s") = 10, py::arg("token_file") = "", py::arg("max_offences") = 20,
            py::arg("opening_env") = "", py::arg("task_shares") = py::tuple(), py::arg("keep_surplus") = false,
-           py::arg("log_info") = py::tuple(), py::arg("episode_options") = false,
-           py::arg("opponents") = false);
+           py::arg("log_info") = py::tuple(), py::arg("episode_options") = false, py::arg("opponents") = false,
+           py::arg("turns") = true);
   BindMethods(pool);
 }
 

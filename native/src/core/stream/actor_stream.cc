@@ -14,9 +14,11 @@ constexpr std::chrono::milliseconds kPatienceWithTheModel{100};
 
 // Returns FailedPrecondition if the learner cannot train with the agents of these environments.
 absl::Status CheckAgents(const Hello& hello, const PoolOptions& options) {
-  if (hello.takes_turns && !options.has_rollouts()) {
+  if (hello.takes_turns && !(options.turns && options.has_rollouts())) {
     return absl::FailedPreconditionError(
-        "hello.takes_turns: true, but a learner without rollouts has no actions for agents that take turns");
+        "hello.takes_turns: true, but the learner plays no agents that take turns: it has a lag (--lag), or is a "
+        "vector "
+        "environment");
   }
   if (options.opponents && hello.num_agents < 2) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -60,6 +60,7 @@ struct PoolOptions {
   std::vector<std::string> log_info;  // keys of the environments' info that come with every episode
   bool episode_options = false;       // environments are reset with options out of a queue
   bool opponents = false;             // all agents of an environment but one are played by opponents
+  bool turns = true;                  // agents may take turns
   std::size_t max_offences = 20;      // per host; 0: any number
   TlsOptions tls;
   std::string token_file;

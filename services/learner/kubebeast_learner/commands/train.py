@@ -188,7 +188,8 @@ def _open_actors(
     # For gRPC in the native core: it would log each failed TLS handshake, which a peer can repeat forever.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     open_files.make_room("max_streams", config.pool.max_streams, FILES_PER_STREAM)
-    pool = make_pool(config, address, expected, opening_env)
+    has_lag = isinstance(config, TrainConfig) and config.fleet.lag is not None
+    pool = make_pool(config, address, expected, opening_env, has_lag=has_lag)
     pool.start()
     if address:
         is_private = not config.pool.address

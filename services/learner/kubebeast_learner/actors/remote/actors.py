@@ -239,12 +239,18 @@ def _warn_about_statistics(config: EnvConfig | None) -> None:
 
 
 def make_pool(
-    config: FleetTrainingConfig, address: str, expected: EnvSpec | None = None, opening_env: str = ""
+    config: FleetTrainingConfig,
+    address: str,
+    expected: EnvSpec | None = None,
+    opening_env: str = "",
+    *,
+    has_lag: bool = False,
 ) -> ActorPool:
     """Creates the native pool, not started yet. Raises ConfigError if it refuses a value.
 
     expected: the only environment that is admitted; None leaves it to the first env-server of `opening_env`, or of any
-    environment if that is empty.
+    environment if that is empty. has_lag: unrolls are played in a fixed order, which agents that take turns do not
+    have.
     """
     pool, rollout = config.pool, config.rollout
     try:
@@ -271,6 +277,7 @@ def make_pool(
             log_info=config.run.log_info,
             episode_options=config.curriculum.curriculum != "",
             opponents=config.opponents.opponents != "",
+            turns=not has_lag,
             tls_cert=expanded(pool.tls_cert),
             tls_key=expanded(pool.tls_key),
             tls_ca=expanded(pool.tls_ca),
