@@ -79,6 +79,8 @@ def test_every_setting_of_the_pool_reaches_it(monkeypatch: pytest.MonkeyPatch) -
         "opening_env": "",
         "task_shares": [],
         "episode_options": True,
+        "opponents": False,
+        "turns": True,
     }
 
 
