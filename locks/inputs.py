@@ -5,7 +5,8 @@ ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,n
 LEGACY = "services/envserver[legacy,legacy-atari]"
 CONFORMANCE = "services/conformance"
 SWEEP = "services/sweep"
-EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, SWEEP, "locks/development.in", "locks/build.in")
+BROKER = "services/broker"
+EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, SWEEP, BROKER, "locks/development.in", "locks/build.in")
 
 VERSIONS = "constraints.txt"
 """Without hashes: pip takes no folder of sources where it demands them, and this is what its -c is for."""

@@ -77,9 +77,12 @@ class Session:
         self._ending = False
         self._computing = False
         self._shutdown_requested = False
+        self._has_greeted = False
         self._leave_by: float | None = None
         self.has_left = False
         """True if `leave` has ended the session."""
+        self.on_welcome: Callable[[], None] | None = None
+        """Called after the learner's Welcome."""
         self._learner_minor = 0
         self._welcomed_at: float | None = None
 
@@ -119,12 +122,19 @@ class Session:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def leave(self) -> None:
-        """Sends a Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S. From any
-        thread.
+        """Sends a Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S; at once before
+        the Welcome. From any thread.
 
         `run` returns once the learner has ended the stream.
         """
         self._leave_by = time.monotonic() + LEAVE_WITHIN_S
+        self._leave_if_waiting()
+
+    def _leave_if_waiting(self) -> None:
+        """Leaves if that is due and the learner has yet to answer the Hello."""
+        if self._leave_by is not None and self._has_greeted and self._welcomed_at is None and not self._ending:
+            self.has_left = True
+            self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def _end(self, bye: pb.ActRequest) -> None:
         if not self._ending:
@@ -133,6 +143,8 @@ class Session:
 
     def _shake_hands_and_play(self) -> None:
         self._send(pb.ActRequest(hello=self._hello()))
+        self._has_greeted = True
+        self._leave_if_waiting()
         welcome = self._receive_welcome()
         if welcome is not None and not self._ending:
             try:
@@ -152,6 +164,8 @@ class Session:
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
             self._status.connected = 1
+            if self.on_welcome is not None:
+                self.on_welcome()
             run_id = printable(welcome.run_id, MAX_RUN_BYTES)
             self._status.run_id = run_id
             log.note(run_id=run_id)
