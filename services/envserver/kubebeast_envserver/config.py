@@ -35,8 +35,8 @@ PATHS = ("tls_cert", "tls_key", "tls_ca", "token_file")
 the working directory.
 """
 UNIX, DNS, BROKER = "unix:", "dns:", "broker:"
-"""Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses, and BROKER
-of a broker that assigns learners.
+"""Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses, BROKER
+of a broker, which assigns learners.
 """
 MAX_SEED = 2**31 - 1
 """Largest seed: emulators take a C int."""

@@ -24,7 +24,8 @@ SOURCES = {
 }
 ORDER = {
     "kubebeast_broker": (
-        "settings water_filling shares assigner peer messages mailbox broker service server view metrics command commands"
+        "settings water_filling shares assigner peer messages mailbox broker service server view metrics command "
+        "commands"
     ),
     "kubebeast_conformance": "chapters rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",

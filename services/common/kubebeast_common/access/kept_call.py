@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self, cast
+from typing import cast
 
 import grpc
 
@@ -46,7 +46,7 @@ class Service:
 
 
 class KeptCall:
-    """A call that is dialed again whenever it ends, until `close`. A context manager. Thread-safe.
+    """A call that is dialed again whenever it ends, from `start` to `close`. Thread-safe.
 
     The first message of each call is the state of this side. The state is sent again if it changes, and has the last
     word: it is looked at once more at the end.
@@ -55,7 +55,7 @@ class KeptCall:
     def __init__(
         self, service: Service, *, state: Callable[[], bytes], take: Callable[[bytes], None], refresh_s: float
     ) -> None:
-        """Begins to dial.
+        """Prepares the call; `start` begins to dial.
 
         Args:
             state: Returns the state of this side; called from other threads, and must not block.
@@ -66,36 +66,41 @@ class KeptCall:
         self._state = state
         self._take = take
         self._refresh_s = refresh_s
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._looks: queue.SimpleQueue[bool] = queue.SimpleQueue()
         """Of the present call: True for a look at the state, False for the end of this side."""
         self._is_closing = threading.Event()
         self._is_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kept-call", daemon=True)
-        self._thread.start()
 
     @property
     def is_up(self) -> bool:
         """True if the other side has answered the present call."""
         return self._is_up.is_set()
 
+    def start(self) -> None:
+        self._thread.start()
+
     def look(self) -> None:
         """Sends the state soon if it has changed."""
         with self._lock:
             self._looks.put(True)
 
-    def close(self) -> None:
-        """Ends the call as planned. Blocks until the other side has ended it, too, for at most CLOSE_S. Idempotent."""
+    @property
+    def is_ending(self) -> bool:
+        """True after `end`."""
+        return self._is_closing.is_set()
+
+    def end(self) -> None:
+        """Ends the call as planned, after a last look at the state. Does not block."""
         with self._lock:
             self._is_closing.set()
             self._looks.put(False)
+
+    def close(self) -> None:
+        """Ends the call, and blocks until the other side has ended it, too, for at most CLOSE_S. Idempotent."""
+        self.end()
         self._thread.join(CLOSE_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _run(self) -> None:
         backoff, repetitions, name = Backoff(limit_s=LONGEST_DELAY_S), Repetitions(), self._service.name

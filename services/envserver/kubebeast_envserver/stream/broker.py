@@ -74,6 +74,7 @@ class BrokeredLearners:
         self._leave: Callable[[], None] | None = None
         self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._call = KeptCall(service, state=self._state, take=self._take, refresh_s=REFRESH_S)
+        self._call.start()
 
     def close(self) -> None:
         """Ends the registration at the broker."""

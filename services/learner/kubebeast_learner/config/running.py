@@ -25,7 +25,7 @@ from kubebeast_learner.config.checks import (
 from kubebeast_learner.config.curriculum import CurriculumConfig
 from kubebeast_learner.config.environments import MakingConfig
 from kubebeast_learner.config.learning import LossConfig, ModelConfig, OptimizerConfig, PassesConfig, ReplayConfig
-from kubebeast_learner.config.pool import PoolConfig
+from kubebeast_learner.config.pool import PoolConfig, SharingConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.recipes import NO_RECIPE, RecipeChoice
 from kubebeast_learner.config.tasks import TasksConfig
@@ -247,6 +247,7 @@ class LearnerConfig(FleetTrainingConfig):
     """Settings of `kubebeast learner`."""
 
     fleet: RemoteFleetConfig = field(default_factory=RemoteFleetConfig)
+    sharing: SharingConfig = field(default_factory=SharingConfig)
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)
