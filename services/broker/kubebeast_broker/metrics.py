@@ -17,6 +17,13 @@ BROKER = (
     Row(GAUGE, "kubebeast_broker_run_weight", "Sum of the weights of a run's learners.", "weights", ("run_id",)),
     Row(
         GAUGE,
+        "kubebeast_broker_run_usable_streams",
+        "Streams that a run's learners could use, 0 for any number.",
+        "usable",
+        ("run_id",),
+    ),
+    Row(
+        GAUGE,
         "kubebeast_broker_run_share",
         "Streams that a run is due, by weights and by the number it can use; a fraction.",
         "shares",
@@ -70,6 +77,7 @@ def _values(view: View) -> Values:
         "streams": len(view.streams),
         "unassigned": sum(stream.run_id == "" for stream in view.streams),
         "weights": {(run.run_id,): run.weight for run in view.runs},
+        "usable": {(run.run_id,): float(run.usable_streams) for run in view.runs},
         "shares": {(run.run_id,): run.share for run in view.runs},
         "assigned": {(run.run_id,): float(run.streams) for run in view.runs},
         "playing": {(run.run_id,): float(run.playing) for run in view.runs},

@@ -1,7 +1,7 @@
 """Shares of learners in a fleet, as fractions of streams."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubebeast_broker.water_filling import Vessel, fill
@@ -16,7 +16,7 @@ class Claim(NamedTuple):
     """Number of streams that it could use; 0: any number."""
 
 
-def shares_of(claims: Mapping[str, Claim], groups: Mapping[Collection[str], int]) -> dict[str, float]:
+def shares_of(claims: Mapping[str, Claim], groups: Mapping[frozenset[str], int]) -> dict[str, float]:
     """Returns the share of each learner, which sum up to the number of streams that any learner accepts.
 
     `groups` has the number of streams by the learners that accept them, which must all have claims. Groups are divided

@@ -14,6 +14,8 @@ class RunView(NamedTuple):
     addresses: list[str]
     weight: float
     """Sum over its learners."""
+    usable_streams: int
+    """Streams that its learners could use; 0: any number."""
     share: float
     """Streams that it is due."""
     streams: int
@@ -71,11 +73,13 @@ def look_at(broker: Broker, num_refused: Mapping[str, int]) -> View:
 def _run_view(broker: Broker, run_id: str) -> RunView:
     names = [name for name, call in broker.learners.items() if call.name.run_id == run_id]
     learners = [broker.assigner.learners[name] for name in names]
+    usables = [learner.claim.usable for learner in learners]
     return RunView(
         run_id,
         len(names),
         [broker.learners[name].name.address for name in names],
         sum(learner.claim.weight for learner in learners),
+        0 if any(usable == 0 for usable in usables) else sum(usables),
         sum(broker.assigner.shares.get(name, 0.0) for name in names),
         sum(len(learner.streams) for learner in learners),
         sum(learner.num_playing for learner in learners),

@@ -33,6 +33,8 @@ from kubebeast_protos.v1 import ABSENT_MINOR, INFO_MINOR, PROTOCOL_MINOR, PROTOC
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
+SILENT_S = 2.0
+"""Time without an answer after which a stream that is to leave does not wait for the end of its episodes."""
 LEAVE_WITHIN_S = 60.0
 """Maximum seconds that a stream that is to leave waits for the episodes of all its environments to end at once."""
 
@@ -77,7 +79,9 @@ class Session:
         self._ending = False
         self._computing = False
         self._shutdown_requested = False
-        self._has_greeted = False
+        self._is_over = threading.Event()
+        self._waits_since: float | None = None
+        """Time since which the learner owes a message; None if it owes none."""
         self._leave_by: float | None = None
         self.has_left = False
         """True if `leave` has ended the session."""
@@ -108,6 +112,7 @@ class Session:
             if not self._ending:
                 raise
         finally:
+            self._is_over.set()
             if self._welcomed_at is not None:
                 self._status.connected = 0
                 self._status.connects_lost += not self._ending
@@ -122,19 +127,24 @@ class Session:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def leave(self) -> None:
-        """Sends a Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S; at once before
-        the Welcome. From any thread.
+        """Sends a Bye after a step that ends the episodes of all environments, after LEAVE_WITHIN_S, or if the learner
+        does not answer for SILENT_S. From any thread.
 
-        `run` returns once the learner has ended the stream.
+        `run` returns once the learner has ended the stream, or cancels the stream if it does not.
         """
         self._leave_by = time.monotonic() + LEAVE_WITHIN_S
-        self._leave_if_waiting()
+        threading.Thread(target=self._leave_silent_learner, args=(self._leave_by,), name="leaving", daemon=True).start()
 
-    def _leave_if_waiting(self) -> None:
-        """Leaves if that is due and the learner has yet to answer the Hello."""
-        if self._leave_by is not None and self._has_greeted and self._welcomed_at is None and not self._ending:
-            self.has_left = True
-            self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+    def _leave_silent_learner(self, leave_by: float) -> None:
+        """Leaves a learner that is dead, has finished or holds the stream back, as long as it does not answer."""
+        while not self._is_over.wait(SILENT_S / 4) and time.monotonic() < leave_by + LEAVE_WITHIN_S:
+            waits_since = self._waits_since
+            if waits_since is not None and time.monotonic() - waits_since >= SILENT_S and not self._ending:
+                self.has_left = True
+                self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+                if not self._is_over.wait(DRAIN_TIMEOUT_S):
+                    self._stream.cancel()
+                return
 
     def _end(self, bye: pb.ActRequest) -> None:
         if not self._ending:
@@ -143,8 +153,6 @@ class Session:
 
     def _shake_hands_and_play(self) -> None:
         self._send(pb.ActRequest(hello=self._hello()))
-        self._has_greeted = True
-        self._leave_if_waiting()
         welcome = self._receive_welcome()
         if welcome is not None and not self._ending:
             try:
@@ -253,7 +261,9 @@ class Session:
 
     def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; returns None if the learner ended the stream after a Bye."""
+        self._waits_since = time.monotonic()
         message, response = self._stream.receive(), None
+        self._waits_since = None
         if message is not None:
             self._status.received_bytes += len(message)
             response = parse_response(message)
