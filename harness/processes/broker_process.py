@@ -14,7 +14,7 @@ from typing import Any, Self
 from harness.ports import free_address
 from harness.processes.env_server import ROOT
 
-WAIT_S = 100.0
+WAIT_S = 300.0
 POLL_S = 0.1
 
 Fleet = dict[str, Any]
@@ -68,7 +68,7 @@ class BrokerProcess:
         return self._get("/metrics")
 
     def wait_until(self, condition: Callable[[Fleet], bool], timeout_s: float = WAIT_S) -> Fleet:
-        """Returns the first state that meets the condition; raises AssertionError with the newest one at the timeout."""
+        """Returns the first state that meets the condition; raises AssertionError with the newest one if none does."""
         assert self._process is not None
         deadline, fleet = time.monotonic() + timeout_s, Fleet()
         while time.monotonic() < deadline and self._process.poll() is None:

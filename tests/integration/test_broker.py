@@ -1,13 +1,11 @@
 """Learners of several runs share one fleet of env-servers through a broker, with real processes of all three."""
 
 import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.chaos import serial_env
 from harness.chaos.books import imbalance
 from harness.processes.broker_process import BrokerProcess, playing
 from harness.processes.env_server import EnvServer
@@ -42,10 +40,11 @@ def two_runs(broker: BrokerProcess, folder: Path) -> Iterator[tuple[LearnerProce
     with (
         learner(broker, folder, "one") as one,
         learner(broker, folder, "two", "--broker-weight=2") as two,
-        env_server(broker, folder, 0, 6),
     ):
-        broker.wait_until(lambda fleet: playing(fleet) == {"one": 2, "two": 4})
-        yield one, two
+        broker.wait_until(lambda fleet: playing(fleet) == {"one": 0, "two": 0})
+        with env_server(broker, folder, 0, 6):
+            broker.wait_until(lambda fleet: playing(fleet) == {"one": 2, "two": 4})
+            yield one, two
 
 
 def test_streams_of_a_killed_learner_play_for_others_and_come_back_with_it(
@@ -58,7 +57,7 @@ def test_streams_of_a_killed_learner_play_for_others_and_come_back_with_it(
         one.wait_for_steps(20)
         assert imbalance(one.books()) == 0
         two.start()
-        broker.wait_until(lambda fleet: playing(fleet) == {"one": 2, "two": 4})
+        broker.wait_until(lambda fleet: playing(fleet).get("two", 0) >= 4)
         two.wait_for_steps(20)
         assert imbalance(one.books()) == imbalance(two.books()) == 0
         assert "kubebeast_broker_learners_lost_total 1.0" in broker.metrics()
@@ -108,7 +107,6 @@ def test_streams_play_on_without_a_broker_and_keep_their_learners_with_a_new_one
         broker.wait_until(lambda fleet: playing(fleet) == {"one": 2, "two": 4})
         books = one.books(), two.books()
         assert [counts["steps_dropped_partial"] for counts in books] == [0, 0]
-        print(broker.fleet(), broker.metrics())
         assert "kubebeast_broker_moves_total 0.0" in broker.metrics()
 
 
@@ -126,7 +124,7 @@ def test_without_a_broker_a_stream_of_a_dead_learner_plays_for_one_that_it_knows
 
 
 def test_a_learner_with_other_shapes_gets_no_streams_and_ends_none(broker: BrokerProcess, tmp_path: Path) -> None:
-    other = EnvServer(1, f"broker:{broker.address}", tmp_path, "--run=other", num_envs=1, env="CartPole-v1")
+    other = EnvServer(1, f"broker:{broker.address}", tmp_path, "--run=other", num_envs=1, env="MountainCar-v0")
     with (
         learner(broker, tmp_path, "other") as misfit,
         other,
@@ -141,26 +139,13 @@ def test_a_learner_with_other_shapes_gets_no_streams_and_ends_none(broker: Broke
 
 
 def test_stream_seconds_follow_weights_that_do_not_divide_the_fleet(broker: BrokerProcess, tmp_path: Path) -> None:
-    with (
-        learner(broker, tmp_path, "one"),
-        learner(broker, tmp_path, "two"),
-        env_server(broker, tmp_path, 0, 3),
-    ):
-        broker.wait_until(lambda fleet: sum(playing(fleet).values()) == 3 and len(playing(fleet)) == 2)
+    with learner(broker, tmp_path, "one"), learner(broker, tmp_path, "two"), env_server(broker, tmp_path, 0, 3):
         moves = broker.wait_until(lambda fleet: "kubebeast_broker_moves_total 2.0" in broker.metrics())
         assert {run["run_id"]: run["share"] for run in moves["runs"]} == {"one": 1.5, "two": 1.5}
 
 
-def test_an_env_server_without_a_run_waits_and_is_ready(broker: BrokerProcess, tmp_path: Path) -> None:
-    began = time.monotonic()
+def test_an_env_server_waits_for_a_run_and_leaves_after_max_steps(broker: BrokerProcess, tmp_path: Path) -> None:
     with env_server(broker, tmp_path, 0, 1, "--max-steps=5") as server:
         broker.wait_until(lambda fleet: len(fleet["streams"]) == 1)
         with learner(broker, tmp_path, "late"):
             assert server.wait() == 0
-    assert time.monotonic() > began
-
-
-def test_an_env_server_gives_up_after_max_redials_without_a_broker(tmp_path: Path) -> None:
-    address = BrokerProcess(tmp_path).address
-    with EnvServer(0, f"broker:{address}", tmp_path, "--max-redials=0", num_envs=1) as server:
-        assert server.exit_status() is None

@@ -40,8 +40,8 @@ ORDER = {
         "rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings grouping space plan scores launched training_run population study active_trial sweep results "
-        "command commands"
+        "settings own_broker grouping space plan scores launched training_run population study active_trial sweep "
+        "results command commands"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""
