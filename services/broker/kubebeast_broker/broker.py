@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from kubebeast_broker.assigner import Assigner
+from kubebeast_broker.assignment.assigner import Assigner
+from kubebeast_broker.assignment.shares import Claim
 from kubebeast_broker.mailbox import Mailbox
 from kubebeast_broker.messages import LearnerName, StreamName
-from kubebeast_broker.shares import Claim
 
 TICK_S = 1.0
 """Longest time between two assignments: debts grow also if nothing happens."""
@@ -24,7 +24,7 @@ AWAY_S = 1.0
 MAX_STANDSTILL_S = 30.0
 """Time without an assignment after which the loop is taken for dead."""
 MAX_PAST_RUNS = 1024
-"""Most runs whose stream-seconds are kept."""
+"""Most runs with stream-seconds that are kept."""
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Broker:
         self.streams: dict[str, StreamCall] = {}
         """By instance_id."""
         self.num_lost = 0
-        """Learners whose calls broke and that did not come back."""
+        """Learners that lost their calls and did not come back."""
         self.run_seconds: OrderedDict[str, float] = OrderedDict()
         """Stream-seconds by run."""
         self.assigner = Assigner(clock())

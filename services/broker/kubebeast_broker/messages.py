@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from kubebeast_broker.shares import Claim
+from kubebeast_broker.assignment.shares import Claim
 from kubebeast_common.access.addresses import MAX_PORT, is_host_port
 from kubebeast_common.spec.limits import MAX_ID_CHARACTERS, MAX_RUN_BYTES
 from kubebeast_common.text import printable

@@ -42,7 +42,7 @@ BROKER = (
     Row(
         COUNTER,
         "kubebeast_broker_learners_lost",
-        "Learners whose connection broke and that did not come back.",
+        "Learners that lost their connection and did not come back.",
         "learners_lost",
     ),
     Row(

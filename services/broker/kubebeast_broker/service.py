@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar, cast
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from kubebeast_broker.broker import Broker, FullError, LearnerCall, StreamCall
 from kubebeast_broker.messages import MessageError, read_learner, read_stream
@@ -22,6 +22,8 @@ FIRST_MESSAGE_S = 10.0
 """Time for the first message of a call."""
 PACE_S = 0.05
 """Time between two messages of a call: further ones wait in the connection, which holds their sender back."""
+WRITE_S = 1.0
+"""Time for a message that is being written at the end of a call."""
 SHARE_INTERVAL_S = 1.0
 """Time between two messages to a learner."""
 
@@ -51,7 +53,7 @@ class Service:
     async def register(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Handles Broker.Register."""
         await self._admit(context)
-        async with self._refusing(context), asyncio.timeout(FIRST_MESSAGE_S) as limit, _Answers() as answers:
+        async with self._refusing(context), asyncio.timeout(FIRST_MESSAGE_S) as limit, _Answers(context) as answers:
             call: LearnerCall | None = None
             is_planned = False
             try:
@@ -60,7 +62,7 @@ class Service:
                     if call is None:
                         call = self._broker.register_learner(name, claim, lambda: limit.reschedule(0.0))
                         limit.reschedule(None)
-                        answers.begin(_tell_shares(call, context))
+                        answers.begin(_tell_shares(call, answers))
                     _require_same(call.name, name)
                     is_planned = state.has_ended
                     if is_planned:
@@ -73,7 +75,7 @@ class Service:
     async def assign(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Handles Broker.Assign."""
         await self._admit(context)
-        async with self._refusing(context), asyncio.timeout(FIRST_MESSAGE_S) as limit, _Answers() as answers:
+        async with self._refusing(context), asyncio.timeout(FIRST_MESSAGE_S) as limit, _Answers(context) as answers:
             call: StreamCall | None = None
             try:
                 async for state in _messages(requests, pb.StreamState):
@@ -81,7 +83,7 @@ class Service:
                     if call is None:
                         call = self._broker.register_stream(name, lambda: limit.reschedule(0.0))
                         limit.reschedule(None)
-                        answers.begin(_tell_learners(call, context))
+                        answers.begin(_tell_learners(call, answers))
                     _require_same(call.name, name)
                     self._broker.update_stream(call, state.playing, state.refused_by)
             finally:
@@ -126,13 +128,19 @@ class Service:
 
 
 class _Answers:
-    """A task that writes the answers of a call, and ends with it."""
+    """The task that writes the answers of a call, and ends with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._task: asyncio.Task[None] | None = None
+        self._write: asyncio.Future[None] | None = None
 
-    def begin(self, answering: Awaitable[None]) -> None:
-        self._task = asyncio.ensure_future(answering)
+    def begin(self, answering: Coroutine[None, None, None]) -> None:
+        self._task = asyncio.create_task(answering)
+
+    async def send(self, message: Message) -> None:
+        self._write = asyncio.ensure_future(self._context.write(message.SerializeToString()))
+        await asyncio.shield(self._write)
 
     async def __aenter__(self) -> "_Answers":
         return self
@@ -141,6 +149,8 @@ class _Answers:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        if self._write is not None:  # gRPC sends no status beside a message
+            await asyncio.wait([self._write], timeout=WRITE_S)
 
 
 async def _messages(requests: AsyncIterator[bytes], kind: type[MessageT]) -> AsyncIterator[MessageT]:
@@ -153,21 +163,21 @@ async def _messages(requests: AsyncIterator[bytes], kind: type[MessageT]) -> Asy
         await asyncio.sleep(PACE_S)
 
 
-async def _tell_shares(call: LearnerCall, context: Context) -> None:
+async def _tell_shares(call: LearnerCall, answers: _Answers) -> None:
     before: int | None = None
     while True:
         streams = await call.shares.take()
         if streams != before:
-            await context.write(pb.LearnerShare(streams=streams).SerializeToString())
+            await answers.send(pb.LearnerShare(streams=streams))
             before = streams
             await asyncio.sleep(SHARE_INTERVAL_S)
 
 
-async def _tell_learners(call: StreamCall, context: Context) -> None:
+async def _tell_learners(call: StreamCall, answers: _Answers) -> None:
     while True:
         name = await call.learners.take()
         given = {} if name is None else {"learner_id": name.instance_id, "run_id": name.run_id, "address": name.address}
-        await context.write(pb.Assignment(**given).SerializeToString())
+        await answers.send(pb.Assignment(**given))
 
 
 def _require_same(first: object, name: object) -> None:

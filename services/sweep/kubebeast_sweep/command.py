@@ -17,9 +17,10 @@ from kubebeast_common.process.stopping import stop_on_signals
 from kubebeast_common.settings import ConfigError, require
 from kubebeast_observe.table import console
 from kubebeast_runs.lock import lock_file
-from kubebeast_sweep.own_broker import broker_of
 from kubebeast_sweep.plan import Plan, read_plan, require_same
 from kubebeast_sweep.population import seed_of
+from kubebeast_sweep.processes.own_broker import broker_of
+from kubebeast_sweep.processes.training_run import run_name
 from kubebeast_sweep.results.files import BEST, write_results
 from kubebeast_sweep.results.picture import draw
 from kubebeast_sweep.results.schedules import draw_schedules
@@ -27,7 +28,6 @@ from kubebeast_sweep.results.table import draw_table, make_display, ranked
 from kubebeast_sweep.settings import SweepConfig
 from kubebeast_sweep.study import JOURNAL, Study
 from kubebeast_sweep.sweep import Sweep, SweepError, num_places
-from kubebeast_sweep.training_run import run_name
 
 PLAN, LOCK, PICTURE = "sweep.yaml", ".lock", "sweep.png"
 FILE_WIDTH = 120
@@ -43,9 +43,7 @@ def run(config: SweepConfig) -> int:
         raise ConfigError(f"command = {plan.command!r}: the package kubebeast-learner, which has it, is missing")
     require(not config.broker or plan.command == "learner", "broker", config.broker, "is for command: learner")
     if plan.command == "learner" and not config.broker and "broker" not in find_commands():
-        raise ConfigError(
-            "command = 'learner': the package kubebeast-broker, which has the broker, is missing"
-        )
+        raise ConfigError("command = 'learner': the package kubebeast-broker, which has the broker, is missing")
     folder = local(config.savedir) / (config.name or config.file.stem)
     if config.show:
         return _show(plan, folder)

@@ -24,7 +24,7 @@ class SweepConfig:
     parallel: int = 0
     """Runs at once; 0 is one for each core. They share the cores equally."""
     broker: str = ""
-    """With command: learner, the broker whose fleet the runs share, "host:port". If empty, the sweep runs one on
+    """With command: learner, the broker of the fleet for all runs, "host:port". If empty, the sweep runs one on
     127.0.0.1:4432."""
     show: bool = False
     """Show the results so far, and train nothing."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
+from kubebeast_broker.assignment.shares import Claim
 from kubebeast_broker.broker import AWAY_S, SETTLE_S, Broker, FullError, LearnerCall, StreamCall
 from kubebeast_broker.messages import LearnerName, StreamName
-from kubebeast_broker.shares import Claim
 
 DEADLINE_S = 60.0
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebeast_broker.assignment.shares import Claim
 from kubebeast_broker.messages import LearnerName, MessageError, StreamName, read_learner, read_stream
-from kubebeast_broker.shares import Claim
 from kubebeast_protos.v1 import broker_pb2 as pb
 
 HOST = "192.0.2.1"

@@ -24,8 +24,7 @@ SOURCES = {
 }
 ORDER = {
     "kubebeast_broker": (
-        "settings water_filling shares assigner peer messages mailbox broker service server view metrics command "
-        "commands"
+        "settings assignment peer messages mailbox broker service server view metrics command commands"
     ),
     "kubebeast_conformance": "chapters rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
@@ -40,8 +39,7 @@ ORDER = {
         "rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings own_broker grouping space plan scores launched training_run population study active_trial sweep "
-        "results command commands"
+        "settings grouping space plan scores processes population study active_trial sweep results command commands"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""

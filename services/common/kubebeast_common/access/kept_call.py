@@ -68,7 +68,7 @@ class KeptCall:
         self._refresh_s = refresh_s
         self._lock = threading.RLock()
         self._looks: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """Of the present call: True for a look at the state, False for the end of this side."""
+        """Requests to the present call: True for a look at the state, False for the end of this side."""
         self._is_closing = threading.Event()
         self._is_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kept-call", daemon=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 from kubebeast_common.access.addresses import EVERYWHERE, EVERYWHERE_IPV4
 from kubebeast_common.access.kept_call import KeptCall, Service
 from kubebeast_common.access.tls_files import TlsFiles
+from kubebeast_common.pool.demand import demand_ratio, make_loads
 from kubebeast_learner.config import PoolConfig
 from kubebeast_learner.config.pool import expanded
-from kubebeast_observe.top.verdict import demand_ratio, make_loads
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import broker_pb2 as pb
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kubebeast_broker.shares import Claim, shares_of
+from kubebeast_broker.assignment.shares import Claim, shares_of
 
 HORIZON_S = 10.0
 """Stream-seconds of debt that weigh as much as one stream. In five minutes, a debt of as many is 2 % of the share of a
@@ -24,8 +24,8 @@ GAP = 2.0 - 1e-9
 MIN_STAY_S = 10.0
 """Time that a stream plays with a learner before it moves, if the learner stays: a move costs the rest of an unroll."""
 MAX_DEBT_S = 60.0
-"""Most debt, in stream-seconds: what a learner misses while streams finish long episodes is made up for; what it missed
-without streams at all is not.
+"""Most debt, in stream-seconds: time missed while streams finish long episodes is made up for, hours without any stream
+are not.
 """
 
 
@@ -60,7 +60,7 @@ class Stream:
 
 
 class Assigner:
-    """Learners and streams, and who plays with whom. Times are in seconds of any clock. Not thread-safe."""
+    """Learners and streams, and their assignment. Times are in seconds of any clock. Not thread-safe."""
 
     def __init__(self, now_s: float) -> None:
         self.learners: dict[str, Learner] = {}

@@ -16,7 +16,7 @@ class Vessel(NamedTuple):
     limit: float
     """Most that it can use; math.inf for any amount."""
     content: float = 0.0
-    """What it has already."""
+    """Amount that it has already."""
 
 
 def fill(amount: float, vessels: Sequence[Vessel]) -> list[float]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubebeast_broker.assigner import MIN_STAY_S, Assigner
-from kubebeast_broker.shares import Claim
-from tests.unit.broker.simulated_fleet import SimulatedFleet
+from kubebeast_broker.assignment.assigner import MIN_STAY_S, Assigner
+from kubebeast_broker.assignment.shares import Claim
+from tests.unit.broker.assignment.simulated_fleet import SimulatedFleet
 
 FIVE_MINUTES_S = 300.0
 TOLERANCE = 0.05

@@ -3,14 +3,14 @@
 import random
 from collections.abc import Mapping
 
-from kubebeast_broker.assigner import Assigner
-from kubebeast_broker.shares import Claim
+from kubebeast_broker.assignment.assigner import Assigner
+from kubebeast_broker.assignment.shares import Claim
 
 TICK_S = 0.25
 
 
 class SimulatedFleet:
-    """Streams "0", "1", ... whose episodes take up to `episode_s` seconds."""
+    """Streams "0", "1", ... with episodes of up to `episode_s` seconds."""
 
     def __init__(self, weights: Mapping[str, float], num_streams: int, episode_s: float = 1.0, seed: int = 1) -> None:
         self.now_s = 0.0

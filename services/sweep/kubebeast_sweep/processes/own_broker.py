@@ -25,7 +25,7 @@ def broker_of(broker: str, folder: Path, *, is_needed: bool) -> Iterator[str]:
         return
     cores = ",".join(map(str, os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else "0"
     program = [sys.executable, "-m", "kubebeast_learner", "broker", f"--address={ADDRESS}"]
-    words = [sys.executable, "-m", "kubebeast_sweep.launched", str(os.getpid()), cores, *program]
+    words = [sys.executable, "-m", "kubebeast_sweep.processes.launched", str(os.getpid()), cores, *program]
     with open(folder / OUTPUT, "ab") as output:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubebeast_broker.water_filling import Vessel, fill
+from kubebeast_broker.assignment.water_filling import Vessel, fill
 
 WEIGHTS = st.floats(1e-3, 1e3)
 LIMITS = st.one_of(st.just(math.inf), st.floats(0.0, 100.0))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kubebeast_broker.water_filling import Vessel, fill
+from kubebeast_broker.assignment.water_filling import Vessel, fill
 
 
 class Claim(NamedTuple):

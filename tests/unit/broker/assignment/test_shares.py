@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubebeast_broker.shares import Claim, shares_of
+from kubebeast_broker.assignment.shares import Claim, shares_of
 
 
 def test_streams_that_fit_every_learner_even_out_those_that_do_not() -> None:
