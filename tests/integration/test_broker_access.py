@@ -22,12 +22,12 @@ LEARNER = pb.LearnerState(protocol_version=1, instance_id="a", run_id="run", add
 
 def ended_by(address: str, method: str, *requests: bytes, token: str = "") -> tuple[grpc.StatusCode, str]:
     """Returns status and details of a call with these requests, which the broker ends."""
-    metadata = [("authorization", f"Bearer {token}")] if token else None
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
     with grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         call = channel.stream_stream(f"/kubebeast.v1.Broker/{method}", None, None)
         with pytest.raises(grpc.RpcError) as error:
             list(call(iter(requests), metadata=metadata, timeout=TIMEOUT_S))
-        return error.value.code(), error.value.details()
+        return error.value.code(), error.value.details() or ""
 
 
 @contextlib.contextmanager

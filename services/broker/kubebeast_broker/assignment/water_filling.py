@@ -39,7 +39,7 @@ def fill(amount: float, vessels: Sequence[Vessel]) -> list[float]:
         if not math.isfinite(high) or sum(_heights(vessels, high)) >= target:
             break
         low = high
-    rising = sum(each.weight for each in vessels if each.content <= low * each.weight < each.limit)
+    rising = sum(each.weight for each in vessels if each.content / each.weight <= low < each.limit / each.weight)
     level = low + (target - sum(_heights(vessels, low))) / rising if rising else low
     return _heights(vessels, level)
 
