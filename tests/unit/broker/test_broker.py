@@ -1,4 +1,4 @@
-"""The broker knows who is there, and sends each stream its learner."""
+"""The broker keeps registrations, and sends each stream its learner."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -27,7 +27,7 @@ class Peers:
         self.clock = Clock()
         self.broker = Broker(max_learners, max_streams, clock=self.clock)
         self.ended: list[str] = []
-        """Clients whose calls the broker has ended."""
+        """Clients with calls that the broker has ended."""
 
     def learner(self, name: str, port: int = 1, weight: float = 1.0) -> LearnerCall:
         whole = LearnerName(name, f"run {name}", f"host:{port}")

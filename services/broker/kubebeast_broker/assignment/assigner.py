@@ -1,4 +1,4 @@
-"""Assignment of streams to learners: whole streams whose time follows the shares, with few moves. No I/O, no clock.
+"""Assignment of whole streams to learners, by shares over time and with few moves. No I/O, no clock.
 
 A learner's debt is the time of streams, in stream-seconds, that it has missed so far. The need of a learner is
 
