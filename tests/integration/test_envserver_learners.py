@@ -50,3 +50,23 @@ def test_a_stream_that_is_to_leave_ends_its_episodes_first(monkeypatch: pytest.M
         assert [row.terminated for row in rows] == [b"\0"] * 5 + [b"\1"]
         assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
         assert server.next("observations").step == 0
+
+
+def test_a_stream_that_is_to_leave_does_not_wait_for_a_learner_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving: list[Callable[[], None]] = []
+
+    @contextlib.contextmanager
+    def calling_home(found: learners.Learners, learner: learners.Learner, leave: Callable[[], None]) -> Iterator[None]:
+        leaving.append(leave)
+        yield
+
+    monkeypatch.setattr(learners.Learners, "calling_home", calling_home)
+    monkeypatch.setattr(session, "SILENT_S", 0.1)
+    with (
+        learner(answer=lambda hello, observations: None) as server,
+        StreamThread(env="Mock", address=server.address, envs_per_stream=1),
+    ):
+        assert server.next("observations").step == 0
+        leaving[-1]()
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert server.next("observations").step == 0
