@@ -49,7 +49,7 @@ RUN ./install-torch "${TORCH_VARIANT}" "${TORCH_INDEX_URL}" \
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
 
-ARG LEARNER_EXTRAS=fleet,gpu,observe,pool,tracing,vectorenv
+ARG LEARNER_EXTRAS=broker,fleet,gpu,observe,pool,tracing,vectorenv
 RUN python3 locks/requirements.py --lock locks/learner.txt "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
  && /opt/build/bin/pip install -q --no-compile --require-hashes --prefix /opt/libraries -c locks/learner.txt -r requirements.txt \
  && ./slim /opt/libraries \

@@ -1,11 +1,14 @@
 """What every lock is made of: distributions with extras, and files of further requirements."""
 
-LEARNER = "services/learner[atari,envs,fleet,gpu,hub,minari,mlflow,observe,pool,trackio,tracing,vectorenv,video,wandb]"
+LEARNER = (
+    "services/learner[atari,broker,envs,fleet,gpu,hub,minari,mlflow,observe,pool,trackio,tracing,vectorenv,video,wandb]"
+)
 ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,native,pettingzoo]"
 LEGACY = "services/envserver[legacy,legacy-atari]"
 CONFORMANCE = "services/conformance"
 SWEEP = "services/sweep"
-EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, SWEEP, "locks/development.in", "locks/build.in")
+BROKER = "services/broker"
+EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, SWEEP, BROKER, "locks/development.in", "locks/build.in")
 
 VERSIONS = "constraints.txt"
 """Without hashes: pip takes no folder of sources where it demands them, and this is what its -c is for."""

@@ -17,6 +17,7 @@ FOLDERS = {
     "envserver": "services/envserver",
     "fleet": "services/fleet",
     "native": "native",
+    "broker": "services/broker",
     "observe": "services/observe",
     "protos": "protos",
     "runs": "services/runs",

@@ -1,5 +1,6 @@
-"""Names of all metrics that learner, evaluation and env-server export."""
+"""Names of all metrics that learner, evaluation, env-server and broker export."""
 
+from kubebeast_broker.metrics import BROKER
 from kubebeast_common.metrics import sample_names
 from kubebeast_envserver.metrics import ENVSERVER
 from kubebeast_learner.metrics import ROWS
@@ -17,4 +18,4 @@ PROCESS = frozenset(
 
 def exported_metrics() -> set[str]:
     """Returns the names of all metrics in the tables and of the process; a histogram has three names."""
-    return {name for row in (*ROWS, *EVALUATION, *ENVSERVER) for name in sample_names(row)} | PROCESS
+    return {name for row in (*ROWS, *EVALUATION, *ENVSERVER, *BROKER) for name in sample_names(row)} | PROCESS

@@ -49,6 +49,7 @@ class LearnerProcess:
         variables: Mapping[str, str] | None = None,
         warm: bool = False,
         volume: SmallVolume | None = None,
+        xpid: str = XPID,
     ) -> None:
         """Prepares the command; `start` runs it.
 
@@ -57,9 +58,10 @@ class LearnerProcess:
             variables: Environment variables, in addition to those of this process.
             warm: Use `warm_start`, if neither start-up time nor memory is measured.
             volume: File system of the run's folder, already entered.
+            xpid: Name of the run.
         """
         self.folder = folder
-        self.run_folder = folder / XPID if volume is None else volume.inside
+        self.run_folder = folder / xpid if volume is None else volume.inside
         """Folder of the run's files, as other processes see it."""
         self.address = f"127.0.0.1:{free_port()}"
         self.http_address = f"127.0.0.1:{free_port()}"
@@ -77,7 +79,7 @@ class LearnerProcess:
             *(sys.executable, "-m", "kubebeast_learner", command, "--recipe=torchbeast"),
             *(listening if command == "learner" else []),
             f"--savedir={folder}",
-            f"--xpid={XPID}",
+            f"--xpid={xpid}",
             "--progress=json",
             f"--total-steps={total_steps}",
             *flags,

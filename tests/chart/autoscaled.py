@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubebeast_observe.top.verdict import demand_ratio, make_loads
+from kubebeast_common.pool.demand import demand_ratio, make_loads
 
 SCRAPE_S = 15
 SYNC_S = 15

@@ -10,7 +10,8 @@ import yaml
 from dashboard.grafana import Panel, Row
 from dashboard.model import placed
 from dashboard.verdict import TEXTS
-from kubebeast_observe.top.verdict import EMPTY_SHARES, demand_ratio, judge, make_loads
+from kubebeast_common.pool.demand import demand_ratio, make_loads
+from kubebeast_observe.top.verdict import EMPTY_SHARES, judge
 from tests.chart.prometheus import METRIC, dashboard, known_metrics, panels, promtool
 from tests.dashboard_queries import queries
 

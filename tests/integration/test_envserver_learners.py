@@ -32,7 +32,15 @@ def test_a_stream_plays_with_another_learner_until_its_own_is_there(monkeypatch:
 
 
 def test_a_stream_that_is_to_leave_ends_its_episodes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learners.Learners, "calling_home", leave_at_once)
+    leaving: list[Callable[[], None]] = []
+
+    @contextlib.contextmanager
+    def calling_home(found: learners.Learners, learner: learners.Learner, leave: Callable[[], None]) -> Iterator[None]:
+        leaving.append(leave)
+        yield
+
+    monkeypatch.setattr(learners.Learners, "calling_home", calling_home)
+    monkeypatch.setattr(learners.Learners, "note_welcome", lambda found: leaving[-1]())
     with (
         learner() as server,
         StreamThread(env="Mock", address=server.address, envs_per_stream=1, env_kwargs={"episode_length": 5}),
@@ -44,7 +52,21 @@ def test_a_stream_that_is_to_leave_ends_its_episodes_first(monkeypatch: pytest.M
         assert server.next("observations").step == 0
 
 
-@contextlib.contextmanager
-def leave_at_once(found: learners.Learners, learner: learners.Learner, leave: Callable[[], None]) -> Iterator[None]:
-    leave()
-    yield
+def test_a_stream_that_is_to_leave_does_not_wait_for_a_learner_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaving: list[Callable[[], None]] = []
+
+    @contextlib.contextmanager
+    def calling_home(found: learners.Learners, learner: learners.Learner, leave: Callable[[], None]) -> Iterator[None]:
+        leaving.append(leave)
+        yield
+
+    monkeypatch.setattr(learners.Learners, "calling_home", calling_home)
+    monkeypatch.setattr(session, "SILENT_S", 0.1)
+    with (
+        learner(answer=lambda hello, observations: None) as server,
+        StreamThread(env="Mock", address=server.address, envs_per_stream=1),
+    ):
+        assert server.next("observations").step == 0
+        leaving[-1]()
+        assert server.next("bye").reason == pb.Bye.REASON_SHUTDOWN
+        assert server.next("observations").step == 0

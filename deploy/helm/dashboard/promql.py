@@ -5,7 +5,8 @@
 
 from collections.abc import Mapping
 
-from kubebeast_observe.top.verdict import EMPTY_SHARES, MIN_LOAD, OLD_UPDATES, Stage
+from kubebeast_common.pool.demand import MIN_LOAD, OLD_UPDATES, Stage
+from kubebeast_observe.top.verdict import EMPTY_SHARES
 
 RELEASE = "cluster, namespace, job"
 """Labels that identify a release; `cluster` exists if one Prometheus stores several clusters."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from kubebeast_common.access.addresses import MAX_PORT, absolute_socket, is_host_ports
+from kubebeast_common.access.addresses import MAX_PORT, absolute_socket, is_host_port, is_host_ports
 from kubebeast_common.access.proxy import ProxyUse
 from kubebeast_common.backoff import FaultPolicy
 from kubebeast_common.log import LogFormat, LogLevel
@@ -34,8 +34,10 @@ PATHS = ("tls_cert", "tls_key", "tls_ca", "token_file")
 """Settings that are paths. They are made absolute, as files are read again while environments run, and these may change
 the working directory.
 """
-UNIX, DNS = "unix:", "dns:"
-"""Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses."""
+UNIX, DNS, BROKER = "unix:", "dns:", "broker:"
+"""Prefixes of an address: UNIX of the path of a socket, DNS of a name with a learner at each of its addresses, BROKER
+of a broker, which assigns learners.
+"""
 MAX_SEED = 2**31 - 1
 """Largest seed: emulators take a C int."""
 
@@ -48,7 +50,8 @@ class EnvServerConfig:
     address: str = option(
         DEFAULT_ADDRESS,
         'the learner to dial: "host:port" or "unix:/path"; of several learners all, separated by commas, of which each '
-        'stream takes one: also "host:first-last", and "dns:host:port" for every address of a name',
+        'stream takes one: also "host:first-last", and "dns:host:port" for every address of a name; or '
+        '"broker:host:port": a broker that shares the env-servers among many runs',
     )
     run: str = option("", "the run (xpid) that this env-server serves; empty: any")
     listen: str = option("", '"host:port": wait for a learner that dials instead; stream i listens on port + i')
@@ -83,7 +86,9 @@ class EnvServerConfig:
     tls_cert: str = option("", "PEM file: the certificate that the env-server shows")
     tls_key: str = option("", "PEM file: the private key of tls_cert")
     tls_ca: str = option("", "PEM file: authorities of the learner's certificate; empty: dial without TLS")
-    tls_server_name: str = option("", "name expected in the learner's certificate; default: the host that is dialed")
+    tls_server_name: str = option(
+        "", "name expected in the certificate of learner and broker; default: the host that is dialed"
+    )
     token_file: str = option("", "file of bearer tokens, one a line: the first is sent, any is accepted")
     http_address: str = option("", '"host:port" of /healthz, /readyz and /metrics; empty: none')
     max_steps: int = option(0, "leave once a stream has made so many steps; 0: never")
@@ -128,6 +133,12 @@ class EnvServerConfig:
         """Parts of `address`: UNIX and a path, or "host:port" or "host:first-last", with or without DNS before it."""
         return tuple(part.strip() for part in self.address.split(","))
 
+    @property
+    def broker(self) -> str:
+        """Address of the broker, "host:port"; "" without one. In "broker:4431" the learner's host is named broker."""
+        address = self.address.removeprefix(BROKER)
+        return address if address != self.address and is_host_port(address) else ""
+
     def _check_addresses(self) -> None:
         if self.listen:
             dials_too = self.address != DEFAULT_ADDRESS
@@ -139,7 +150,9 @@ class EnvServerConfig:
             require(last_port <= MAX_PORT, "listen", self.listen, f"its last stream would need port {last_port}")
         else:
             reason = 'must be "host:port", "host:first-last", either after "dns:", or "unix:/path", between commas'
-            require(all(map(_is_address, self.addresses)), "address", self.address, reason)
+            reason += ', or "broker:host:port" alone'
+            is_valid = self.broker != "" or all(map(_is_address, self.addresses))
+            require(is_valid, "address", self.address, reason)
         valid = not self.http_address or _has_port(self.http_address)
         require(valid, "http_address", self.http_address, 'must be "host:port"')
 

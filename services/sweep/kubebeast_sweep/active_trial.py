@@ -10,10 +10,10 @@ from optuna.trial import Trial
 
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER
+from kubebeast_sweep.processes.training_run import TrainingRun
 from kubebeast_sweep.scores import NUM_POINTS, last_score, num_steps, point_of, score_at
 from kubebeast_sweep.space import to_setting
 from kubebeast_sweep.study import REASON, Study
-from kubebeast_sweep.training_run import TrainingRun
 
 CPU_S = "cpu_s"
 """Attribute of a trial: CPU time of its runs that have ended."""

@@ -10,14 +10,17 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from kubebeast_common import log
+from kubebeast_common.access.addresses import EVERYWHERE, is_local
 from kubebeast_common.access.places import local
 from kubebeast_common.cli.command import find_commands
 from kubebeast_common.process.stopping import stop_on_signals
-from kubebeast_common.settings import ConfigError
+from kubebeast_common.settings import ConfigError, require
 from kubebeast_observe.table import console
 from kubebeast_runs.lock import lock_file
 from kubebeast_sweep.plan import Plan, read_plan, require_same
 from kubebeast_sweep.population import seed_of
+from kubebeast_sweep.processes.own_broker import broker_of
+from kubebeast_sweep.processes.training_run import run_name
 from kubebeast_sweep.results.files import BEST, write_results
 from kubebeast_sweep.results.picture import draw
 from kubebeast_sweep.results.schedules import draw_schedules
@@ -25,7 +28,6 @@ from kubebeast_sweep.results.table import draw_table, make_display, ranked
 from kubebeast_sweep.settings import SweepConfig
 from kubebeast_sweep.study import JOURNAL, Study
 from kubebeast_sweep.sweep import Sweep, SweepError, num_places
-from kubebeast_sweep.training_run import run_name
 
 PLAN, LOCK, PICTURE = "sweep.yaml", ".lock", "sweep.png"
 FILE_WIDTH = 120
@@ -39,6 +41,9 @@ def run(config: SweepConfig) -> int:
     plan = read_plan(config.file)
     if plan.command not in find_commands():
         raise ConfigError(f"command = {plan.command!r}: the package kubebeast-learner, which has it, is missing")
+    require(not config.broker or plan.command == "learner", "broker", config.broker, "is for command: learner")
+    if plan.command == "learner" and not config.broker and "broker" not in find_commands():
+        raise ConfigError("command = 'learner': the package kubebeast-broker, which has the broker, is missing")
     folder = local(config.savedir) / (config.name or config.file.stem)
     if config.show:
         return _show(plan, folder)
@@ -53,9 +58,15 @@ def run(config: SweepConfig) -> int:
 def _train(config: SweepConfig, plan: Plan, folder: Path) -> int:
     _keep_plan(config.file, plan, folder)
     out = Console(stderr=True)
-    with _logging(out), stop_on_signals("the runs save and end; the same command goes on with them") as stop:
+    shares_fleet = plan.command == "learner"
+    with (
+        _logging(out),
+        stop_on_signals("the runs save and end; the same command goes on with them") as stop,
+        broker_of(config.broker, folder, is_needed=shares_fleet) as broker,
+    ):
         study = Study(plan, folder)
-        sweep = Sweep(plan, study, folder, config.parallel or num_places())
+        flags = _flags_for_fleet(plan, broker) if shares_fleet else []
+        sweep = Sweep(plan, study, folder, config.parallel or num_places(), flags)
         display = make_display(config.progress, plan, study, out)
         try:
             sweep.run(stop, lambda: display.show(sum(trial.steps for trial in sweep.active)))
@@ -67,6 +78,12 @@ def _train(config: SweepConfig, plan: Plan, folder: Path) -> int:
             _write(plan, study, folder)
         _print(plan, study, folder)
         return stop.exit_status
+
+
+def _flags_for_fleet(plan: Plan, broker: str) -> list[str]:
+    """Returns the flags of learners that share the fleet of a broker: each listens on a port of its own."""
+    address = "127.0.0.1:0" if is_local(broker) else f"{EVERYWHERE}:0"
+    return [f"--broker={broker}", *([] if "address" in plan.settings else [f"--address={address}"])]
 
 
 def _show(plan: Plan, folder: Path) -> int:

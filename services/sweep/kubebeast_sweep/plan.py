@@ -12,7 +12,7 @@ from kubebeast_sweep.space import Space, is_number, num_points, read_space
 Search = Literal["tpe", "random", "grid", "pbt"]
 Pruner = Literal["median", "asha", "none"]
 Direction = Literal["maximize", "minimize"]
-Command = Literal["mono", "train"]
+Command = Literal["mono", "train", "learner"]
 OWN = ("xpid", "savedir", "seed", "progress", "total_steps")
 """Settings that the sweep gives to each run, or that must be the same for all runs."""
 FIXED = ("command", "settings", "parameters", "seeds", "population", "score", "direction", "window")

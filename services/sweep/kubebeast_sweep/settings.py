@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from kubebeast_common.access.addresses import is_host_port
 from kubebeast_common.access.places import require_place
 from kubebeast_common.settings import require, require_at_least, require_local
 
@@ -22,6 +23,9 @@ class SweepConfig:
     """Name of the sweep; one that exists is resumed. If empty, the name of the file without its suffix."""
     parallel: int = 0
     """Runs at once; 0 is one for each core. They share the cores equally."""
+    broker: str = ""
+    """With command: learner, the broker of the fleet for all runs, "host:port". If empty, the sweep runs one on
+    127.0.0.1:4432."""
     show: bool = False
     """Show the results so far, and train nothing."""
     progress: Literal["auto", "table", "json", "none"] = "auto"
@@ -31,5 +35,6 @@ class SweepConfig:
         require_local(self, "file", "savedir")
         require_place("savedir", self.savedir)
         require_at_least(0, self, "parallel")
+        require(not self.broker or is_host_port(self.broker), "broker", self.broker, 'must be "host:port"')
         is_plain = "/" not in self.name and self.name not in (".", "..", "latest")
         require(is_plain and self.name.isprintable(), "name", self.name, "must be a plain name, it becomes a folder")

@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import yaml
@@ -15,8 +15,8 @@ from kubebeast_sweep.active_trial import STOPPED, ActiveTrial
 from kubebeast_sweep.grouping import grouped
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, PARENT
+from kubebeast_sweep.processes.training_run import TrainingRun, run_name
 from kubebeast_sweep.study import Study
-from kubebeast_sweep.training_run import TrainingRun, run_name
 
 POLL_S = 0.5
 MAX_FAILURES = 3
@@ -34,7 +34,9 @@ class SweepError(RuntimeError):
 class Sweep:
     """The trials of a sweep under way. Not thread-safe."""
 
-    def __init__(self, plan: Plan, study: Study, folder: Path, num_places: int) -> None:
+    def __init__(self, plan: Plan, study: Study, folder: Path, num_places: int, flags: Sequence[str] = ()) -> None:
+        """`flags` are given to each run, besides those of its settings."""
+        self._flags = flags
         self._plan, self._study, self._folder = plan, study, folder
         self._free = shares_of(os_cores(), num_places)
         self._num_failures = 0
@@ -111,7 +113,7 @@ class Sweep:
             content["fork_from"] = str(self._folder / parent)
         write_atomically(settings, yaml.safe_dump(grouped(content, self._folder.name), sort_keys=False).encode())
         words = [self._plan.command, f"--config={settings}", f"--savedir={self._folder}", f"--xpid={name}"]
-        words += [f"--seed={seed}", "--progress=none", "--wait-for-run", f"--stop-status={STOPPED}"]
+        words += [f"--seed={seed}", "--progress=none", "--wait-for-run", f"--stop-status={STOPPED}", *self._flags]
         return TrainingRun(words, self._folder / name, cores)
 
 

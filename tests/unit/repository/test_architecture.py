@@ -15,6 +15,7 @@ PACKAGES = (
     "services/learner/kubebeast_learner",
     "services/observe/kubebeast_observe",
     "services/runs/kubebeast_runs",
+    "services/broker/kubebeast_broker",
     "services/sweep/kubebeast_sweep",
     "native/src/core",
 )

@@ -56,6 +56,7 @@ def test_kubebeast_installs_all_that_trains_on_one_machine() -> None:
     extras = project(everything)["optional-dependencies"].values()
     assert {Requirement(requirement).name for requirement in itertools.chain(*extras)} == {
         "kubebeast",
+        "kubebeast-broker",
         "kubebeast-conformance",
         "kubebeast-envserver",
         "kubebeast-learner",

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = {
+    "kubebeast_broker": ROOT / "services" / "broker" / "kubebeast_broker",
     "kubebeast_common": ROOT / "services" / "common" / "kubebeast_common",
     "kubebeast_conformance": ROOT / "services" / "conformance" / "kubebeast_conformance",
     "kubebeast_envserver": ROOT / "services" / "envserver" / "kubebeast_envserver",
@@ -22,6 +23,9 @@ SOURCES = {
     "kubebeast_sweep": ROOT / "services" / "sweep" / "kubebeast_sweep",
 }
 ORDER = {
+    "kubebeast_broker": (
+        "settings assignment peer messages mailbox broker service server view metrics command commands"
+    ),
     "kubebeast_conformance": "chapters rules contract wire check keepalive process env_server learner report __main__",
     "kubebeast_envserver": "rows faults options config catch envs stream trial process metrics __main__",
     "kubebeast_fleet": "errors options fleet exchange metrics playing vector_env async_vector_env",
@@ -35,12 +39,12 @@ ORDER = {
         "rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings grouping space plan scores launched training_run population study active_trial sweep results "
-        "command commands"
+        "settings grouping space plan scores processes population study active_trial sweep results command commands"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""
 FOREIGN = {
+    "kubebeast_broker": {"kubebeast_common"},
     "kubebeast_common": set[str](),
     "kubebeast_conformance": {"kubebeast_common"},
     "kubebeast_envserver": {"kubebeast_common"},

@@ -113,9 +113,12 @@ def test_comments_of_cpp_are_in_plain_words(folder: Path) -> None:
     assert not clumsy_lines("\n".join(comments))
 
 
-def test_comments_of_the_contract_are_in_plain_words() -> None:
-    (contract,) = ROOT.glob("protos/kubebeast_protos/v1/*.proto")
-    assert not clumsy_lines("\n".join(re.findall(r"//(.*)", contract.read_text(encoding="utf-8"))))
+def test_comments_of_the_contracts_are_in_plain_words() -> None:
+    contracts = list(ROOT.glob("protos/kubebeast_protos/v1/*.proto"))
+
+    assert contracts
+    for contract in contracts:
+        assert not clumsy_lines("\n".join(re.findall(r"//(.*)", contract.read_text(encoding="utf-8"))))
 
 
 @pytest.mark.parametrize("pattern", COMMENTED.values(), ids=COMMENTED)

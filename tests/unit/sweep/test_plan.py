@@ -50,7 +50,7 @@ def test_a_grid_has_as_many_trials_as_combinations(file: Path) -> None:
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ({"command": "learner"}, "command = 'learner': must be mono, train"),
+        ({"command": "tune"}, "command = 'tune': must be mono, train, learner"),
         ({"search": "bayes"}, "search = 'bayes': must be tpe, random, grid"),
         ({"pruner": "hyperband"}, "pruner = 'hyperband': must be median, asha, none"),
         ({"direction": "up"}, "direction = 'up': must be maximize, minimize"),

@@ -18,6 +18,7 @@ PROVIDERS: Mapping[str, Sequence[str]] = {
     ),
     "kubebeast-observe": ("plot", "report", "top", "fleet"),
     "kubebeast-sweep": ("sweep",),
+    "kubebeast-broker": ("broker",),
 }
 """Commands by the package that provides them, in the order of the overview."""
 

@@ -14,5 +14,5 @@ def main() -> NoReturn:
     except ModuleNotFoundError as error:
         if error.name != "tyro":
             raise
-        sys.exit("kubebeast: commands come with the packages kubebeast-learner, kubebeast-observe and kubebeast-sweep")
+        sys.exit("kubebeast: commands come with the packages kubebeast-learner, kubebeast-observe, and others")
     sys.exit(cli.main())

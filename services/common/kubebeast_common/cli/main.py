@@ -32,6 +32,8 @@ MISSING_PACKAGES = {
     "builds it, kubebeast mono trains without",
     "kubebeast_observe": "the package kubebeast-observe is missing: pip install './services/observe[plot]' in "
     "KubeBeast's own folder installs it",
+    "grpc": "the package grpcio is missing: pip install 'kubebeast-learner[broker]', or "
+    "'./services/learner[broker]' in KubeBeast's own folder",
     "huggingface_hub": "the package huggingface_hub is missing: pip install 'kubebeast-learner[hub]', or "
     "'./services/learner[hub]' in KubeBeast's own folder",
     "kubernetes": "the package kubernetes is missing: pip install kubernetes",

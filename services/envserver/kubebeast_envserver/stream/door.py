@@ -11,12 +11,12 @@ from typing import NoReturn
 import grpc
 
 from kubebeast_common.access.addresses import is_local
+from kubebeast_common.access.grpc_tls import server_credentials
 from kubebeast_common.access.tls_files import TlsError, TlsFiles
 from kubebeast_common.access.token_file import TokenFileError, refusal
 from kubebeast_common.settings import ConfigError
 from kubebeast_envserver.config import EnvServerConfig
 from kubebeast_envserver.stream.grpcio_stream import COMMON_OPTIONS, GrpcioStream
-from kubebeast_envserver.stream.tls import server_credentials
 
 MAX_CALLS = 16
 """Concurrent calls: the one that plays and those that are being refused. gRPC itself refuses more."""

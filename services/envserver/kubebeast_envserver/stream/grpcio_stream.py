@@ -8,11 +8,11 @@ from typing import cast
 import grpc
 
 from kubebeast_common.access.addresses import may_need_proxy
+from kubebeast_common.access.grpc_tls import channel_credentials
 from kubebeast_common.access.tls_files import TlsFiles
 from kubebeast_common.access.token_file import authorization
 from kubebeast_envserver.stream import connection
 from kubebeast_envserver.stream.connection import DisconnectedError, RefusedError, status_error
-from kubebeast_envserver.stream.tls import channel_credentials
 
 COMMON_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.max_send_message_length", 64 << 20),

@@ -37,6 +37,10 @@ class Learner:
     """Address to dial: "host:port" or "unix:/path"."""
     certificate_name: str = ""
     """Name that the certificate must have; "" for the dialed host."""
+    run: str = ""
+    """Run that it trains, if a broker has said so; "" if unknown."""
+    instance_id: str = ""
+    """Its name at the broker; "" without one."""
 
     def is_listening(self) -> bool:
         """Returns True if it accepts a connection, which is closed again. Blocks for at most _CONNECT_TIMEOUT_S."""
@@ -96,6 +100,16 @@ class Learners:
             self._turn += 1
         self._dials_preferred = self._turn % len(order) == 0
         return order[self._turn % len(order)]
+
+    def note_welcome(self) -> None:
+        """Records that the learner has welcomed the stream; nothing depends on it."""
+
+    def note_refusal(self) -> bool:
+        """Returns False: if a learner refuses the stream, the others of its run do as well."""
+        return False
+
+    def close(self) -> None:
+        """Does nothing: no connection is open."""
 
     def note_end(self, *, was_welcomed: bool) -> None:
         """Records the end of the stream to the learner that `next` returned."""

@@ -33,6 +33,8 @@ from kubebeast_protos.v1 import ABSENT_MINOR, INFO_MINOR, PROTOCOL_MINOR, PROTOC
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
 DRAIN_TIMEOUT_S = 2.0
+SILENT_S = 2.0
+"""Time without an answer after which a stream that is to leave does not wait for the end of its episodes."""
 LEAVE_WITHIN_S = 60.0
 """Maximum seconds that a stream that is to leave waits for the episodes of all its environments to end at once."""
 
@@ -77,9 +79,14 @@ class Session:
         self._ending = False
         self._computing = False
         self._shutdown_requested = False
+        self._is_over = threading.Event()
+        self._waits_since: float | None = None
+        """Time since which the learner owes a message; None if it owes none."""
         self._leave_by: float | None = None
         self.has_left = False
         """True if `leave` has ended the session."""
+        self.on_welcome: Callable[[], None] | None = None
+        """Called after the learner's Welcome."""
         self._learner_minor = 0
         self._welcomed_at: float | None = None
 
@@ -105,6 +112,7 @@ class Session:
             if not self._ending:
                 raise
         finally:
+            self._is_over.set()
             if self._welcomed_at is not None:
                 self._status.connected = 0
                 self._status.connects_lost += not self._ending
@@ -119,12 +127,24 @@ class Session:
             self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
 
     def leave(self) -> None:
-        """Sends a Bye after a step that ends the episodes of all environments, or after LEAVE_WITHIN_S. From any
-        thread.
+        """Sends a Bye after a step that ends the episodes of all environments, after LEAVE_WITHIN_S, or if the learner
+        does not answer for SILENT_S. From any thread.
 
-        `run` returns once the learner has ended the stream.
+        `run` returns once the learner has ended the stream, or cancels the stream if it does not.
         """
         self._leave_by = time.monotonic() + LEAVE_WITHIN_S
+        threading.Thread(target=self._leave_silent_learner, args=(self._leave_by,), name="leaving", daemon=True).start()
+
+    def _leave_silent_learner(self, leave_by: float) -> None:
+        """Leaves a learner that is dead, has finished or holds the stream back, as long as it does not answer."""
+        while not self._is_over.wait(SILENT_S / 4) and time.monotonic() < leave_by + LEAVE_WITHIN_S:
+            waits_since = self._waits_since
+            if waits_since is not None and time.monotonic() - waits_since >= SILENT_S and not self._ending:
+                self.has_left = True
+                self._end(make_bye(pb.Bye.REASON_SHUTDOWN))
+                if not self._is_over.wait(DRAIN_TIMEOUT_S):
+                    self._stream.cancel()
+                return
 
     def _end(self, bye: pb.ActRequest) -> None:
         if not self._ending:
@@ -149,6 +169,8 @@ class Session:
             self._welcomed_at = time.monotonic()
             self._status.connects_welcomed += 1
             self._status.connected = 1
+            if self.on_welcome is not None:
+                self.on_welcome()
             run_id = printable(welcome.run_id, MAX_RUN_BYTES)
             self._status.run_id = run_id
             log.note(run_id=run_id)
@@ -244,7 +266,9 @@ class Session:
 
     def _receive(self) -> pb.ActResponse | None:
         """Blocks for the next response; returns None if the learner ended the stream after a Bye."""
+        self._waits_since = time.monotonic()
         message, response = self._stream.receive(), None
+        self._waits_since = None
         if message is not None:
             self._status.received_bytes += len(message)
             response = parse_response(message)

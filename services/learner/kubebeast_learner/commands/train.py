@@ -90,6 +90,12 @@ def learn(config: LearnerConfig) -> int:
     address = config.pool.listen_address
     if not address and not config.pool.dial:
         raise ConfigError("address = '': env-servers elsewhere need an address to dial, or dial names theirs")
+    if config.sharing.broker:
+        reason = "is for env-servers that dial the learner: give an address as well as dial"
+        require(address != "", "broker", config.sharing.broker, reason)
+        importlib.import_module(
+            "kubebeast_learner.actors.remote.registration"
+        )  # checks that its packages are installed
     check_files(config.pool)
     _require_packages(config.pool)
     place = Place.read(os.environ)
@@ -208,6 +214,7 @@ def _open_actors(
         contextlib.closing(pool),
         _dialer(config.pool, pool),
         _step_tracer(config, pool),
+        _registration(config, pool, actors, run.monitor, place),
         _http_endpoint(config, actors, run.monitor, local_fleet, place),
     ):
         yield actors
@@ -223,6 +230,24 @@ def _dialer(config: PoolConfig, pool: ActorPool) -> AbstractContextManager[objec
         return contextlib.nullcontext()
     logger.info("dialing %s", config.dial)
     return Dialer(pool.dial, config.dial_targets, max_endpoints=config.max_streams)
+
+
+def _registration(
+    config: TrainConfig | LearnerConfig, pool: ActorPool, actors: RemoteActors, monitor: Monitor, place: Place
+) -> AbstractContextManager[object]:
+    if not isinstance(config, LearnerConfig) or not config.sharing.broker:
+        return contextlib.nullcontext()
+    from kubebeast_learner.actors.remote.registration import Registration, advertised  # needs an extra
+
+    return Registration(
+        config.pool,
+        config.sharing.broker,
+        run_id=config.run.xpid,
+        address=place.address(config.sharing.advertise_address) or advertised(pool.address),
+        weight=config.sharing.broker_weight / place.num_ranks,
+        actors=actors,
+        snapshot=lambda: monitor.snapshot,
+    )
 
 
 def _require_packages(config: PoolConfig) -> None:

@@ -9,6 +9,8 @@ from kubebeast_common.access.addresses import is_host_port, is_host_ports
 from kubebeast_learner.config.checks import require, require_at_least, require_positive
 
 DEFAULT_ADDRESS = "127.0.0.1:4431"
+MAX_WEIGHT = 1e6
+"""Largest broker_weight, as in broker.proto."""
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
@@ -138,6 +140,28 @@ class PoolConfig:
             require(cert is None or ca is not None, "tls_cert", cert, reason)
         if self.listen_address or not self.dial:
             require(ca is None or cert is not None, "tls_ca", ca, "needs tls_cert and tls_key too, to listen with TLS")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SharingConfig:
+    """Registration at a broker, which shares one fleet of env-servers among many runs."""
+
+    broker: str = ""
+    """Address of `kubebeast broker`, "host:port"; empty: env-servers find the learner on their own. The token and the
+    TLS files of the learner are used for the broker, too."""
+    broker_weight: float = 1.0
+    """Share of the fleet, in relation to the weights of other runs. Several learners of the run divide it."""
+    advertise_address: str = ""
+    """Address that the broker gives to env-servers, "host:port"; ":port" is the host from which the learner dials the
+    broker. Empty: that of address, without the host if it is every address of the machine."""
+
+    def __post_init__(self) -> None:
+        require(not self.broker or is_host_port(self.broker), "broker", self.broker, 'must be "host:port"')
+        reason = f"must be above 0, at most {MAX_WEIGHT:g}"
+        require(0 < self.broker_weight <= MAX_WEIGHT, "broker_weight", self.broker_weight, reason)
+        if address := self.advertise_address:
+            is_address = is_host_port(address if address[0] != ":" else f"host{address}")
+            require(is_address, "advertise_address", address, 'must be "host:port" or ":port"')
 
 
 def expanded(path: Path | None) -> str:

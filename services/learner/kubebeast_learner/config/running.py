@@ -34,7 +34,7 @@ from kubebeast_learner.config.learning import (
     ReplayConfig,
     RolloutConfig,
 )
-from kubebeast_learner.config.pool import PoolConfig
+from kubebeast_learner.config.pool import PoolConfig, SharingConfig
 from kubebeast_learner.config.ranks import RanksConfig
 from kubebeast_learner.config.recipes import NO_RECIPE, RecipeChoice
 from kubebeast_runs.trackers.services import NAMES as SERVICES
@@ -235,6 +235,7 @@ class LearnerConfig(FleetTrainingConfig):
     """Settings of `kubebeast learner`."""
 
     fleet: RemoteFleetConfig = field(default_factory=RemoteFleetConfig)
+    sharing: SharingConfig = field(default_factory=SharingConfig)
 
     def __post_init__(self) -> None:
         self.tasks.require_task(self.fleet.env)

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
+from kubebeast_common.pool.demand import demand_ratio, make_loads
 from kubebeast_observe.numbers import mean
 from kubebeast_observe.scrape import Metrics, growth, quantiles, rate
 from kubebeast_observe.top.poller import Look, Looks
 from kubebeast_observe.top.ranks import RankRow, starved_ranks
 from kubebeast_observe.top.rows import EnvServer, make_rows
 from kubebeast_observe.top.tasks import TaskRow, task_rows
-from kubebeast_observe.top.verdict import Verdict, demand_ratio, judge, make_loads
+from kubebeast_observe.top.verdict import Verdict, judge
 
 ALMOST_FULL_BYTES = 256 << 20
 """Free space below which a volume with less than a tenth left counts as almost full."""

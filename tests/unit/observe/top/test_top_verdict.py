@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubebeast_observe.top.verdict import demand_ratio, judge, make_loads
+from kubebeast_common.pool.demand import demand_ratio, make_loads
+from kubebeast_observe.top.verdict import judge
 
 STARVED_INFERENCE = {"starved": 0.5, "inference": 1.0}
 OVERLOADED = {"starved": 0.5, "inference": 0.9, "cpu": 0.99, "lag": 94.0, "parked": 0.27}

@@ -1,6 +1,6 @@
 """Main program of a run: it gets cores of its own and ends with the sweep, however that ends.
 
-    python -m kubebeast_sweep.launched PARENT CORES PROGRAM ARGUMENT...
+    python -m kubebeast_sweep.processes.launched PARENT CORES PROGRAM ARGUMENT...
 
 The system sends it SIGTERM at the end of its parent (prctl(2), PR_SET_PDEATHSIG), upon which a training saves a
 checkpoint. This and cores need Linux; elsewhere the run goes on after a sweep that was killed.

@@ -29,7 +29,13 @@ class TrainingRun:
         self.curve = Curve(folder)
         self._output = folder.with_suffix(".txt")
         program = [sys.executable, "-m", "kubebeast_learner", *command]
-        words = [sys.executable, "-m", "kubebeast_sweep.launched", str(os.getpid()), ",".join(map(str, self.cores))]
+        words = [
+            sys.executable,
+            "-m",
+            "kubebeast_sweep.processes.launched",
+            str(os.getpid()),
+            ",".join(map(str, self.cores)),
+        ]
         with open(self._output, "ab") as output:
             self._process = subprocess.Popen(
                 [*words, *program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

@@ -1,0 +1,1 @@
+"""A broker: shares one fleet of env-servers among the learners of many runs."""

@@ -1,0 +1,1 @@
+"""The division of streams among learners, without I/O."""

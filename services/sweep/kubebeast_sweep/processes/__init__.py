@@ -1,0 +1,1 @@
+"""Processes of a sweep: its runs, and a broker."""
