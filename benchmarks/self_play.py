@@ -63,7 +63,8 @@ def main(settings: Settings) -> None:
         if not (settings.runs / name_of(seed) / "weights.safetensors").exists():
             train(settings, seed)
     print(machine.describe())
-    print_table("tic-tac-toe", [played(settings, seed, name) for seed in settings.seeds for name in (PERFECT, "random")])
+    opponents = (PERFECT, "random")
+    print_table("tic-tac-toe", [played(settings, seed, name) for seed in settings.seeds for name in opponents])
     curves = {seed: curve(settings.runs / name_of(seed)) for seed in settings.seeds}
     write(curves, settings.out)
     draw(curves, settings.out)
@@ -96,9 +97,16 @@ def played(settings: Settings, seed: int, opponent: str) -> Row:
     flags = (f"--opponent={opponent}", f"--episodes={settings.episodes}", "--json")
     result = json.loads(kubebeast("eval", settings, seed, *flags))
     returns = np.array([episode["episode_return"] for episode in result["episodes"]])
-    shares = [round(float(share), 3) for share in ((returns > 0).mean(), (returns == 0).mean(), (returns < 0).mean())]
     log = read_log(settings.runs / name_of(seed))
-    return Row(seed, opponent, *shares, round(log.newest("league/elo") or 0.0), (log.newest("elapsed_s") or 0.0) / 60)
+    return Row(
+        seed=seed,
+        opponent=opponent,
+        won=round(float((returns > 0).mean()), 3),
+        drawn=round(float((returns == 0).mean()), 3),
+        lost=round(float((returns < 0).mean()), 3),
+        elo=round(log.newest("league/elo") or 0.0),
+        minutes=(log.newest("elapsed_s") or 0.0) / 60,
+    )
 
 
 def curve(folder: Path) -> Curve:

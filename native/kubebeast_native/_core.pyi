@@ -91,8 +91,8 @@ class Episode:
         """Options with which the episode began, a JSON object; "" without any."""
     @property
     def opponents(self) -> list[int]:
-        """Opponents that played the other agents of the environment, by the numbers in the replies, -1 for one without a
-        reply; empty if all agents learn."""
+        """Opponents that played the other agents of the environment, by the numbers in the replies, -1 for one without
+        a reply; empty if all agents learn."""
 
 class StreamEvent:
     """A stream that joined, left or was refused. Properties that the peer has not sent are empty."""
@@ -537,7 +537,8 @@ class ActorPool:
         neither TLS nor HTTP/2. no_call: without a call for handshake_timeout_ms. bytes, calls: more than a stream
         needs. crowded: too many others without a stream.
         inference_busy_us: microseconds of all threads between next_inference and the reply.
-        opponent_steps: transitions of agents that opponents play. options_sent, options_repeated: resets with further options, and those for which none were ready.
+        options_sent, options_repeated: resets with further options, and those for which none were ready.
+        opponent_steps: transitions of agents that opponents play.
         In every result, steps_sampled == steps_delivered + steps_dropped_* + steps_in_flight.
         """
     def histograms(self) -> dict[str, Histogram]:
