@@ -20,15 +20,14 @@ ContractRow ParseRow(absl::string_view line) {
   Require(cells.size() == 11, "a row of the contract has eleven cells");
   for (std::string& cell : cells) absl::StripAsciiWhitespace(&cell);
   const auto is_set = [&cells](std::size_t i) { return cells[i] == "1"; };
-  ContractRow row{
-      .due = cells[0] == "due",
-      .flags = {.is_first = is_set(2),
-                .terminated = is_set(3),
-                .truncated = is_set(4),
-                .interrupted = is_set(5),
-                .waiting = is_set(6)},
-      .rewarded = cells[7] == "finite",
-      .due_after = cells[9] == "due"};
+  ContractRow row{.due = cells[0] == "due",
+                  .flags = {.is_first = is_set(2),
+                            .terminated = is_set(3),
+                            .truncated = is_set(4),
+                            .interrupted = is_set(5),
+                            .waiting = is_set(6)},
+                  .rewarded = cells[7] == "finite",
+                  .due_after = cells[9] == "due"};
   Require(absl::SimpleAtoi(cells[10], &row.minor), "a row of the contract names its minor version");
   return row;
 }

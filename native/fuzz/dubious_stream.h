@@ -28,7 +28,8 @@ class DubiousStream {
     const std::uint32_t num_envs = 1 + static_cast<std::uint32_t>(script.Below(4));
     const auto compression = static_cast<Compression>(1 + script.Below(2));
     const bool takes_turns = num_envs > 1 && script.Below(4) == 0;
-    Send(MakeHello(spec, num_envs, std::vector<Compression>(spec.observation.size(), compression), takes_turns), script);
+    Send(MakeHello(spec, num_envs, std::vector<Compression>(spec.observation.size(), compression), takes_turns),
+         script);
   }
 
   void Step(Script& script) {

@@ -10,9 +10,9 @@
 
 namespace kubebeast {
 
-// Assembler that cuts the steps of some environments of a stream into unrolls of T transitions that overlap by one: step
-// T of an unroll is step 0 of the next. If T = 0, there are no unrolls, and only the window is kept. A stream alternates
-// AddStep and SetOutputs, beginning with AddStep. Not thread-safe.
+// Assembler that cuts the steps of some environments of a stream into unrolls of T transitions that overlap by one:
+// step T of an unroll is step 0 of the next. If T = 0, there are no unrolls, and only the window is kept. A stream
+// alternates AddStep and SetOutputs, beginning with AddStep. Not thread-safe.
 class RolloutAssembler {
  public:
   // unroll_length: T. stream: number of the stream, for its unrolls.

@@ -24,7 +24,7 @@ struct Hello {
   EnvSpec spec;
   std::vector<Compression> compression;  // of each observation leaf: what the learner chooses of the offer
   std::uint32_t protocol_minor = 0;
-  std::string run;  // the run that the env-server serves; if empty, any
+  std::string run;               // the run that the env-server serves; if empty, any
   std::uint32_t num_agents = 1;  // rows of one environment
   bool takes_turns = false;      // rows may be waiting
 };
