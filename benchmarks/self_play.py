@@ -34,11 +34,10 @@ class Settings:
     """Folder of the runs."""
     opponents: str = "prioritized"
     seeds: tuple[int, ...] = (1,)
-    total_steps: int = 700_000
+    total_steps: int = 600_000
     league_interval: int = 25_000
     num_actors: int = 128
-    entropy_cost: float = 0.05
-    episodes: int = 1000
+    episodes: int = 4000
     """Games of the last checkpoint against each opponent, with the most likely actions."""
     out: Path = OUT
     """Picture; the curves are in a CSV file beside it."""
@@ -78,11 +77,10 @@ def train(settings: Settings, seed: int) -> None:
         "--env=pettingzoo/classic/tictactoe_v3",
         f"--opponents={settings.opponents}",
         f"--league-interval={settings.league_interval}",
-        f"--entropy-cost={settings.entropy_cost}",
         f"--num-actors={settings.num_actors}",
         f"--total-steps={settings.total_steps}",
         f"--seed={seed}",
-        *("--num-servers=1", "--batch-size=16", "--progress=none", "--log-interval-s=1"),
+        *("--num-servers=2", "--batch-size=16", "--progress=none", "--log-interval-s=1"),
     )
 
 
