@@ -27,7 +27,7 @@ class Toll(AECEnv[str, Any, Any]):
         """ends: numbers of agents that are terminated after a move, by its number as a text. fails_at: a move that
         raises an error.
         """
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call] # of PettingZoo
         self.metadata = {"render_modes": []}
         self.possible_agents = [f"agent_{i}" for i in range(num_agents)]
         self.agents: list[str] = []

@@ -62,7 +62,7 @@ class Service:
                     if call is None:
                         call = self._broker.register_learner(name, claim, lambda: limit.reschedule(0.0))
                         limit.reschedule(None)
-                        answers.begin(_tell_shares(call, answers))
+                        answers.begin(_send_shares(call, answers))
                     _require_same(call.name, name)
                     is_planned = state.has_ended
                     if is_planned:
@@ -83,7 +83,7 @@ class Service:
                     if call is None:
                         call = self._broker.register_stream(name, lambda: limit.reschedule(0.0))
                         limit.reschedule(None)
-                        answers.begin(_tell_learners(call, answers))
+                        answers.begin(_send_learners(call, answers))
                     _require_same(call.name, name)
                     self._broker.update_stream(call, state.playing, state.refused_by)
             finally:
@@ -163,7 +163,7 @@ async def _messages(requests: AsyncIterator[bytes], kind: type[MessageT]) -> Asy
         await asyncio.sleep(PACE_S)
 
 
-async def _tell_shares(call: LearnerCall, answers: _Answers) -> None:
+async def _send_shares(call: LearnerCall, answers: _Answers) -> None:
     before: int | None = None
     while True:
         streams = await call.shares.take()
@@ -173,7 +173,7 @@ async def _tell_shares(call: LearnerCall, answers: _Answers) -> None:
             await asyncio.sleep(SHARE_INTERVAL_S)
 
 
-async def _tell_learners(call: StreamCall, answers: _Answers) -> None:
+async def _send_learners(call: StreamCall, answers: _Answers) -> None:
     while True:
         name = await call.learners.take()
         given = {} if name is None else {"learner_id": name.instance_id, "run_id": name.run_id, "address": name.address}

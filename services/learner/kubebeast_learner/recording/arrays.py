@@ -83,7 +83,7 @@ def rollout_of(
         core_state=tuple(core_state),
         distribution=distribution,
         num_replayed=batch.num_replayed,
-        **tensors,  # type: ignore[arg-type]
+        **tensors,  # type: ignore[arg-type] # those of single fields, by name
     )
 
 

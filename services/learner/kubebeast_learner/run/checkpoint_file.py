@@ -88,7 +88,7 @@ def write_state(state: dict[str, Any], file: io.FileIO) -> None:
     """Writes the content of a checkpoint. Raises OSError; other threads go on meanwhile."""
     target = _Target(file)
     try:
-        torch.save(state, target)  # type: ignore[arg-type]
+        torch.save(state, target)  # type: ignore[arg-type] # its stub asks for IO[bytes]; write is enough
     except Exception:
         if target.failure is not None:
             raise target.failure from None

@@ -34,7 +34,7 @@ class ScriptedLeague(League):
         self._next = iter([by_number.get(number) for number in numbers])
 
 
-def copy_of(model: Model, use_lstm: bool = False) -> Model:
+def copy_of(model: Model) -> Model:
     copied = make_mlp(use_lstm=bool(model.core_state_size))
     copied.load_state_dict(model.state_dict())
     return copied.eval().requires_grad_(False)
