@@ -92,7 +92,7 @@ def kubebeast(command: str, settings: Settings, seed: int, *flags: str) -> str:
 
 
 def played(settings: Settings, seed: int, opponent: str) -> Row:
-    flags = (f"--opponent={opponent}", f"--episodes={settings.episodes}", "--json")
+    flags = (f"--against={opponent}", f"--episodes={settings.episodes}", "--json")
     result = json.loads(kubebeast("eval", settings, seed, *flags))
     returns = np.array([episode["episode_return"] for episode in result["episodes"]])
     log = read_log(settings.runs / name_of(seed))

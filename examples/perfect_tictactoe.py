@@ -1,4 +1,4 @@
-"""A perfect player of tic-tac-toe, for `kubebeast eval --opponent examples.perfect_tictactoe:Perfect`."""
+"""A perfect player of tic-tac-toe, for `kubebeast eval --against examples.perfect_tictactoe:Perfect`."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -185,19 +185,21 @@ def frames(hello: pb.Hello, observations: pb.Observations, index: int) -> Any:
 
 @contextmanager
 def watched_log() -> Iterator["queue.SimpleQueue[str]"]:
-    """Yields a queue of the messages that the env-server logs in this process."""
+    """Yields a queue of the messages that the env-server and what it shares with others log in this process."""
     messages: queue.SimpleQueue[str] = queue.SimpleQueue()
     handler = logging.Handler(logging.INFO)
     handler.emit = lambda record: messages.put(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("kubebeast_envserver")
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
+    loggers = [logging.getLogger(name) for name in ("kubebeast_envserver", "kubebeast_common")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
     try:
         yield messages
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 def next_log(messages: "queue.SimpleQueue[str]", text: str) -> str:

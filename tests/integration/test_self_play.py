@@ -27,7 +27,7 @@ def test_a_league_grows_goes_on_after_a_resume_and_can_be_played_against(tmp_pat
     assert sizes[-1] >= 4
     assert all(float(row["league/elo"]) > 0 and 0 <= float(row["league/score"]) <= 1 for row in logged)
 
-    result = evaluate(tmp_path, "--opponent=league", "--episodes=8")
+    result = evaluate(tmp_path, "--against=league", "--episodes=8")
     assert result.returncode == 0, result.stderr
     played = json.loads(result.stdout)["episodes"]
     by_opponent = {episode["opponent"] for episode in played}
@@ -41,7 +41,7 @@ def test_a_checkpoint_plays_against_other_policies(tmp_path: Path, opponent: str
     trained = run(training_command("train", tmp_path, TIC_TAC_TOE, "--num-actors=16", "--total-steps=500"))
     assert trained.returncode == 0, trained.stderr
 
-    result = evaluate(tmp_path, f"--opponent={opponent}", "--episodes=6")
+    result = evaluate(tmp_path, f"--against={opponent}", "--episodes=6")
 
     assert result.returncode == 0, result.stderr
     played = json.loads(result.stdout)["episodes"]

@@ -100,7 +100,7 @@ class EvalConfig(PlayConfig):
     levels: str = ""
     """Levels to play in turn, one an episode, in the forms of the training's setting: options of resets. Empty: resets
     have no options."""
-    opponent: str = ""
+    against: str = ""
     """Policy of all agents of an environment but one, which the checkpoint plays: random; league, each version in the
     league of the checkpoint; or module:Class of your own. Empty: the checkpoint plays all agents."""
     json: bool = False
@@ -121,8 +121,8 @@ class EvalConfig(PlayConfig):
         require_at_least(1, self, "episodes")
         if is_json(self.levels):
             parse_levels(self.levels)
-        is_known = self.opponent in ("", "random", "league") or ":" in self.opponent
-        require(is_known, "opponent", self.opponent, "must be random, league or module:Class")
+        is_known = self.against in ("", "random", "league") or ":" in self.against
+        require(is_known, "against", self.against, "must be random, league or module:Class")
         require(not self.name or self.follow, "name", self.name, "names an evaluator, which needs follow")
         require_evaluator("name", self.name)
         if self.follow:

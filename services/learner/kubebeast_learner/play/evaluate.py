@@ -119,9 +119,9 @@ def evaluate_trained(config: EvalConfig, trained: TrainedModel, watch: Callable[
     trained = trained.playing(config.env)
     played = choose_env(config, trained)
     num_agents, notes = count_agents(played)
-    if config.opponent:
+    if config.against:
         if num_agents < 2:
-            raise ConfigError(f"opponent = {config.opponent!r}: {played.env_id} has only one agent")
+            raise ConfigError(f"against = {config.against!r}: {played.env_id} has only one agent")
         notes = [f"the checkpoint plays one of {num_agents} agents, another one in each environment"]
     with collected() as advice:
         episodes = [

@@ -23,7 +23,7 @@ class Opponent(NamedTuple):
 
 def opponents_of(config: EvalConfig, trained: TrainedModel) -> Iterator[Opponent]:
     """Yields the opponents of the setting, one after the other. Raises ConfigError or CheckpointError."""
-    match config.opponent:
+    match config.against:
         case "":
             yield Opponent("", None)
         case "random":
@@ -31,13 +31,13 @@ def opponents_of(config: EvalConfig, trained: TrainedModel) -> Iterator[Opponent
         case "league":
             yield from _league(trained)
         case name:
-            make = load_object("opponent", name)
+            make = load_object("against", name)
 
             def own(env: HostedEnv, seed: int) -> Player:
                 try:
                     player: Any = make(seed)
                 except Exception as error:  # the user's code may raise anything
-                    raise ConfigError(f"opponent = {name!r}: cannot be made: {describe(error)}") from error
+                    raise ConfigError(f"against = {name!r}: cannot be made: {describe(error)}") from error
                 return OwnPlayer(name, player, env.spec_observation, env.spec_action)
 
             yield Opponent(name, own)
@@ -51,7 +51,7 @@ def _league(trained: TrainedModel) -> Iterator[Opponent]:
     """Yields the versions in the league, which sample their actions as in training."""
     versions = trained.league.get("versions", ())
     if not versions:
-        raise ConfigError(f"opponent = 'league': {trained.place} has none: it was not trained with opponents")
+        raise ConfigError(f"against = 'league': {trained.place} has none: it was not trained with opponents")
     for version in versions:
         with taking_over(trained.place, "stats.league"):
             model = copy.deepcopy(trained.model)

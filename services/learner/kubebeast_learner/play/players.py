@@ -100,9 +100,9 @@ class OwnPlayer:
     def __init__(self, name: str, player: Any, observation: Sequence[Leaf], action: Sequence[Leaf]) -> None:
         """Raises ConfigError if the object has no `act`, or the actions have several leaves."""
         if not callable(getattr(player, "act", None)):
-            raise ConfigError(f"opponent = {name!r}: it lacks act")
+            raise ConfigError(f"against = {name!r}: it lacks act")
         if len(action) != 1:
-            raise ConfigError(f"opponent = {name!r}: plays actions of one leaf, and there are {len(action)}")
+            raise ConfigError(f"against = {name!r}: plays actions of one leaf, and there are {len(action)}")
         self._name, self._player = name, player
         self._paths, self._leaf = [leaf.path for leaf in observation], action[0]
 
@@ -119,12 +119,12 @@ class OwnPlayer:
                 actions[row] = np.asarray(action).astype(self._leaf.dtype).reshape(self._leaf.shape)
             except Exception as error:  # the user's code may raise anything
                 raise_if_interrupt(error)
-                raise ConfigError(f"opponent = {self._name!r}: act: {describe(error)}") from error
+                raise ConfigError(f"against = {self._name!r}: act: {describe(error)}") from error
             if (
                 self._leaf.num_categories
                 and not ((actions[row] >= 0) & (actions[row] < self._leaf.num_categories)).all()
             ):
-                raise ConfigError(f"opponent = {self._name!r}: act returned {action!r:.100}, which is no action")
+                raise ConfigError(f"against = {self._name!r}: act returned {action!r:.100}, which is no action")
         return [actions]
 
 
