@@ -37,19 +37,21 @@ COPY docker/slim docker/install-torch ./
 COPY locks/requirements.py locks/learner.txt locks/
 COPY protos/pyproject.toml protos/
 COPY native/pyproject.toml native/
+COPY services/broker/pyproject.toml services/broker/
 COPY services/common/pyproject.toml services/common/
 COPY services/envserver/pyproject.toml services/envserver/
 COPY services/fleet/pyproject.toml services/fleet/
 COPY services/learner/pyproject.toml services/learner/
 COPY services/observe/pyproject.toml services/observe/
 COPY services/runs/pyproject.toml services/runs/
+COPY services/sweep/pyproject.toml services/sweep/
 ARG TORCH_VARIANT=cpu
 ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
 RUN ./install-torch "${TORCH_VARIANT}" "${TORCH_INDEX_URL}" \
  && ./slim /opt/kubebeast \
  && /opt/kubebeast/bin/python -m compileall -q -f -j 0 -x /torch/testing/ --invalidation-mode unchecked-hash /opt/kubebeast
 
-ARG LEARNER_EXTRAS=broker,fleet,gpu,observe,pool,tracing,vectorenv
+ARG LEARNER_EXTRAS=broker,fleet,gpu,observe,pool,sweep,tracing,vectorenv
 RUN python3 locks/requirements.py --lock locks/learner.txt "services/learner[${LEARNER_EXTRAS}]" >requirements.txt \
  && /opt/build/bin/pip install -q --no-compile --require-hashes --prefix /opt/libraries -c locks/learner.txt -r requirements.txt \
  && ./slim /opt/libraries \
@@ -63,12 +65,14 @@ RUN if [ -n "${NATIVE_WHEEL}" ]; then \
       PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels \
         --config-settings cmake.define.CMAKE_UNITY_BUILD=ON ./native \
       ; fi
+COPY services/broker services/broker
 COPY services/common services/common
 COPY services/envserver services/envserver
 COPY services/fleet services/fleet
 COPY services/learner services/learner
 COPY services/observe services/observe
 COPY services/runs services/runs
+COPY services/sweep services/sweep
 RUN own=$(python3 locks/requirements.py --own "services/learner[${LEARNER_EXTRAS}]" | grep -vx ./native) \
  && PIP_PYTHON= /opt/build/bin/pip wheel -q --no-deps --no-build-isolation -w /wheels $own \
  && /opt/build/bin/pip install -q --no-compile --no-deps --no-index --find-links /wheels --prefix /opt/code \

@@ -1,12 +1,10 @@
 """What every lock is made of: distributions with extras, and files of further requirements."""
 
-LEARNER = (
-    "services/learner[atari,broker,envs,fleet,gpu,hub,minari,mlflow,observe,pool,trackio,tracing,vectorenv,video,wandb]"
-)
+LEARNER = "services/learner[atari,broker,envs,fleet,gpu,hub,minari,mlflow,observe,pool,sweep,trackio,tracing,vectorenv,video,wandb]"
 ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,native,pettingzoo]"
 LEGACY = "services/envserver[legacy,legacy-atari]"
 CONFORMANCE = "services/conformance"
-SWEEP = "services/sweep"
+SWEEP = "services/sweep[jobs]"
 BROKER = "services/broker"
 EVERYTHING = (LEARNER, ENVSERVER, CONFORMANCE, SWEEP, BROKER, "locks/development.in", "locks/build.in")
 

@@ -16,8 +16,8 @@ def queries(dashboard: Mapping[str, Any], variables: Mapping[str, str]) -> list[
     """Returns all queries of the JSON model, panel by panel, in their order.
 
     variables: the value of every variable in the queries by name, including those of Grafana itself, for example
-    {"namespace": "local", "job": "local", "env_server_price": "0.05", "learner_price": "1", "__rate_interval": "15s"}.
-    KeyError names a missing one; further ones are ignored.
+    {"namespace": "local", "job": "local", "kubebeast_run": ".*", "env_server_price": "0.05", "learner_price": "1",
+    "__rate_interval": "15s"}. KeyError names a missing one; further ones are ignored.
     """
     return [
         PanelQuery(panel["title"], Template(target["expr"]).substitute(variables))

@@ -15,7 +15,7 @@ ROOT = CHART.parents[2]
 RULES = CHART / "rules" / "kubebeast.yaml"
 LOCAL_RULES = ROOT / "deploy" / "monitoring" / "rules.yaml"
 DASHBOARD = CHART / "dashboards" / "kubebeast.json"
-METRIC = re.compile(r"\b(?:kubebeast|process)_(?!group\b)\w+")
+METRIC = re.compile(r"\b(?:kubebeast|process)_(?!(?:group|run)\b)\w+")
 
 
 def promtool(*arguments: str) -> str:

@@ -19,6 +19,7 @@ VARIABLES = {
     "cluster": ".*",
     "namespace": "training",
     "job": "demo",
+    "kubebeast_run": ".*",
     "env_server_price": "0.05",
     "learner_price": "1",
     "__rate_interval": "5m",
@@ -53,6 +54,14 @@ def test_every_query_should_be_promql_of_one_release(tmp_path: Path) -> None:
     promtool("check", "rules", str(tmp_path / "queries.yaml"))
     for query in found:
         assert query.expr.count(MATCHERS) == len(METRIC.findall(query.expr)) + query.expr.count("ALERTS"), query
+
+
+def test_a_run_of_a_sweep_should_select_its_learner_and_all_env_servers() -> None:
+    recorded = ("kubebeast_learner_demand_ratio", "kubebeast_streams_missed", "kubebeast_task_return_")
+    of_all = ("kubebeast_broker_", "kubebeast_envserver_", "kubebeast_eval_", "process_", *recorded)
+    for query in queries(dashboard(), {**VARIABLES, "kubebeast_run": "000-seed1"}):
+        learners = [name for name in METRIC.findall(query.expr) if not name.startswith(of_all)]
+        assert query.expr.count('kubebeast_run=~"000-seed1"') == len(learners), query
 
 
 def test_the_dashboard_should_ask_for_metrics_that_exist_only() -> None:

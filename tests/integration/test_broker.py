@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.certificates import issue, make_ca
 from harness.chaos.books import imbalance
 from harness.processes.broker_process import BrokerProcess, playing
 from harness.processes.env_server import EnvServer
@@ -45,6 +46,21 @@ def two_runs(broker: BrokerProcess, folder: Path) -> Iterator[tuple[LearnerProce
         with env_server(broker, folder, 0, 6):
             broker.wait_until(lambda fleet: playing(fleet) == {"one": 2, "two": 4})
             yield one, two
+
+
+def test_env_servers_without_a_certificate_play_with_a_learner_that_verifies_its_broker(tmp_path: Path) -> None:
+    authority, token = make_ca(tmp_path), tmp_path / "token"
+    own = issue(authority, tmp_path, "own")
+    token.write_text("s3cret-of-the-test")
+    access = (f"--tls-cert={own.cert}", f"--tls-key={own.key}", f"--token-file={token}")
+    dialing = (f"--token-file={token}", f"--tls-ca={authority.pem}")
+    with (
+        BrokerProcess(tmp_path, *access) as broker,
+        learner(broker, tmp_path, "one", *access, f"--broker-tls-ca={authority.pem}") as one,
+        env_server(broker, tmp_path, 0, 2, *dialing),
+    ):
+        broker.wait_until(lambda fleet: playing(fleet) == {"one": 2})
+        one.wait_for_steps(20)
 
 
 def test_streams_of_a_killed_learner_play_for_others_and_come_back_with_it(

@@ -12,6 +12,7 @@ VARIABLES = {
     "cluster": ".*",
     "namespace": "local",
     "job": "local",
+    "kubebeast_run": ".*",
     "env_server_price": "0.05",
     "learner_price": "1",
     "__rate_interval": "20s",

@@ -7,10 +7,9 @@ from dashboard.verdict import TEXTS, verdict
 
 NEEDS_RULES = "no rules"
 _RETURN = of_release("kubebeast_task_episode_return_mean{%s}", "env_id")
-_FALL = f"""\
-(kubebeast_task_return_best{{%s}} - on (cluster, namespace, job, env_id) group_right () {_RETURN})
-/ on (cluster, namespace, job, env_id) group_left ()
-  clamp_min(abs(kubebeast_task_return_best{{%s}}) + abs(kubebeast_task_return_worst{{%s}}), 1e-9)"""
+_BEST = of_release("kubebeast_task_return_best{%s}", "env_id")
+_WORST = of_release("kubebeast_task_return_worst{%s}", "env_id", aggregate="min")
+_FALL = f"({_BEST} - {_RETURN})\n/ clamp_min(abs({_BEST}) + abs({_WORST}), 1e-9)"
 _LOADS = stage_loads()
 
 GLANCE: Panels = {

@@ -3,8 +3,9 @@
 https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 """
 
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -14,6 +15,8 @@ GRID_WIDTH = 24
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 Model = dict[str, Any]
+Matchers = Callable[[str], str]
+"""Returns the label matchers of a series, by its name."""
 
 
 def panel_id(title: str) -> int:
@@ -21,8 +24,8 @@ def panel_id(title: str) -> int:
     return zlib.crc32(title.encode()) & 0x7FFFFFFF
 
 
-def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
-    """Headings and panels, row by row. A collapsed row contains its panels. `matchers` replaces "%s" in queries."""
+def placed(rows: Sequence[Row], matchers: Matchers) -> Iterator[Model]:
+    """Headings and panels, row by row. A collapsed row contains its panels. `matchers` replace "%s" in queries."""
     y = 0
     for row in rows:
         heading: Model = {
@@ -43,7 +46,7 @@ def placed(rows: Sequence[Row], matchers: str) -> Iterator[Model]:
             yield heading | {"panels": panels}
 
 
-def _laid_out(row: Row, y: int, matchers: str) -> list[Model]:
+def _laid_out(row: Row, y: int, matchers: Matchers) -> list[Model]:
     """The panels from left to right, line by line. ValueError if the panels of a line do not fill it."""
     panels, x = [], 0
     for title, panel in row.panels.items():
@@ -63,7 +66,7 @@ def _require_full(row: Row, width: int, place: str) -> None:
         raise ValueError(f"row {row.title!r}: the line {place} has a width of {width}, it must be {GRID_WIDTH}")
 
 
-def _panel(title: str, panel: Panel, matchers: str) -> Model:
+def _panel(title: str, panel: Panel, matchers: Matchers) -> Model:
     is_table, over_time = panel.kind == "table", panel.kind == "timeseries"
     return {
         "id": panel_id(title),
@@ -84,7 +87,7 @@ def _panel(title: str, panel: Panel, matchers: str) -> Model:
             {
                 "refId": ascii_uppercase[number],
                 "datasource": DATASOURCE,
-                "expr": expr.replace("%s", matchers),
+                "expr": re.sub(r"(\w+)\{%s", lambda found: f"{found[1]}{{{matchers(found[1])}", expr),
                 # In a graph, the job identifies the run and the rank the learner; a table has columns for both.
                 "legendFormat": legend if is_table else f"{{{{job}}}} {legend} {{{{rank}}}}",
                 "instant": not over_time,

@@ -6,6 +6,7 @@ https://grafana.com/docs/grafana/latest/dashboards/variables/
 
 import json
 
+from alerts.recording import RECORDING
 from dashboard.bottleneck import BOTTLENECK
 from dashboard.data import DATA
 from dashboard.fleet import FLEET
@@ -15,20 +16,33 @@ from dashboard.learning import LEARNING
 from dashboard.model import DATASOURCE, Model, placed
 from dashboard.safety import SAFETY
 from dashboard.speed import SPEED
+from dashboard.sweep import SWEEP
 
 SCHEMA_VERSION = 41
-# Releases are selected by cluster, namespace and job. Learner and env-servers of a release share all three.
-MATCHERS = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
+RELEASE = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job"'
+"""Matchers of a release: its learner and its env-servers share all three labels."""
+START = "kubebeast_learner_start_time_seconds"
+RUN = "kubebeast_run"
+"""Label of the learners of a sweep."""
+OF_ALL_RUNS = ("kubebeast_broker_", "kubebeast_envserver_", "kubebeast_eval_", *RECORDING)
+"""Beginnings of the names of series without this label."""
 # From the most important row to the least important one.
 ROWS = (
     Row("State of the run", GLANCE, width=4, height=4, is_open=True),
     Row("Learning", LEARNING, is_open=True),
     Row("Speed and cost", SPEED),
+    Row("Runs of a sweep", SWEEP),
     Row("Bottleneck", BOTTLENECK),
     Row("Fleet health", FLEET),
     Row("Data quality", DATA),
     Row("Checkpoints and resources", SAFETY, width=6),
 )
+
+
+def matchers_of(series: str) -> str:
+    """The label matchers of a series: those of the release, and those of learners also select runs of a sweep."""
+    is_of_learner = series.startswith("kubebeast_") and not series.startswith(OF_ALL_RUNS)
+    return f'{RELEASE}, {RUN}=~"${RUN}"' if is_of_learner else RELEASE
 
 
 def dashboard_text() -> str:
@@ -49,11 +63,12 @@ def dashboard_text() -> str:
                 _label("cluster", "Cluster", "kubebeast_streams"),
                 _label("namespace", "Namespace", 'kubebeast_streams{cluster=~"$cluster"}'),
                 _label("job", "Release", 'kubebeast_streams{cluster=~"$cluster", namespace=~"$namespace"}'),
+                _label(RUN, "Run of a sweep", f"kubebeast_streams{{{RELEASE}}}"),
                 _text("env_server_price", "Dollars per env-server hour", "0.05"),
                 _text("learner_price", "Dollars per learner hour", "1.00"),
             ]
         },
-        "panels": [*placed(ROWS, MATCHERS)],
+        "panels": [*placed(ROWS, matchers_of)],
     }
     return json.dumps(model, indent=2, ensure_ascii=False) + "\n"
 
@@ -65,7 +80,7 @@ def _start_marks() -> Model:
         "datasource": DATASOURCE,
         "enable": True,
         "iconColor": "purple",
-        "expr": f"kubebeast_learner_start_time_seconds{{{MATCHERS}}} * 1000",
+        "expr": f"{START}{{{matchers_of(START)}}} * 1000",
         "useValueForTime": True,
         "titleFormat": "learner started",
         "textFormat": "{{namespace}}/{{job}} {{pod}}",

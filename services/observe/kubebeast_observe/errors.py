@@ -44,6 +44,10 @@ class NotFoundError(WatchError):
     """The API server has no such object."""
 
 
+class ConflictError(WatchError):
+    """The API server has another object of that name."""
+
+
 class UnavailableError(WatchError):
     """The API server, or the pod behind it, does not answer at the moment."""
 

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -10,19 +9,17 @@ from optuna.trial import Trial
 
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER
-from kubebeast_sweep.processes.training_run import TrainingRun
 from kubebeast_sweep.scores import NUM_POINTS, last_score, num_steps, point_of, score_at
 from kubebeast_sweep.space import to_setting
 from kubebeast_sweep.study import REASON, Study
+from kubebeast_sweep.training_run import STOPPED, TrainingRun
 
 CPU_S = "cpu_s"
-"""Attribute of a trial: CPU time of its runs that have ended."""
+"""Attribute of a trial: CPU time of its runs that have ended, if it is known."""
 SCORE = "score of seed {}"
 """Attribute of a trial: the score of a run that is done."""
 logger = logging.getLogger(__name__)
 
-STOPPED = 128 + signal.SIGTERM
-"""Exit status of a run that a signal has stopped before its end."""
 Start = Callable[["ActiveTrial", int, Collection[int]], TrainingRun]
 """Function from a trial, a seed and cores to a run."""
 
@@ -135,7 +132,8 @@ class ActiveTrial:
         self.is_over = True
 
     def _note_cpu(self, run: TrainingRun) -> None:
-        self._trial.set_user_attr(CPU_S, self._trial.user_attrs.get(CPU_S, 0.0) + run.cpu_s)
+        if run.cpu_s is not None:
+            self._trial.set_user_attr(CPU_S, self._trial.user_attrs.get(CPU_S, 0.0) + run.cpu_s)
 
     @property
     def reason(self) -> str:

@@ -15,7 +15,7 @@ Direction = Literal["maximize", "minimize"]
 Command = Literal["mono", "train", "learner"]
 OWN = ("xpid", "savedir", "seed", "progress", "total_steps")
 """Settings that the sweep gives to each run, or that must be the same for all runs."""
-FIXED = ("command", "settings", "parameters", "seeds", "population", "score", "direction", "window")
+FIXED = ("command", "recipe", "settings", "parameters", "seeds", "population", "score", "direction", "window")
 """Entries that a sweep keeps when it is resumed: others may change from one start to the next."""
 
 
@@ -35,8 +35,10 @@ class Plan:
     """A checked file."""
 
     command: Command = "mono"
+    recipe: str = "auto"
+    """Recipe of all runs."""
     settings: Mapping[str, Any]
-    """Settings of all runs."""
+    """Settings of all runs, beyond those of the recipe."""
     space: Space
     seeds: tuple[int, ...] = (1,)
     """Seeds with which each setting is trained; its score is the mean."""
@@ -77,10 +79,10 @@ class Plan:
 
 
 NAMES = {
-    *("command", "settings", "parameters", "seeds", "search", "num_trials", "population", "pruner", "score"),
-    *("direction", "window", "goal", "search_seed"),
+    *("command", "recipe", "settings", "parameters", "seeds", "search", "num_trials", "population", "pruner"),
+    *("score", "direction", "window", "goal", "search_seed"),
 }
-_PLAIN = ("command", "pruner", "score", "direction", "window", "goal")
+_PLAIN = ("command", "recipe", "pruner", "score", "direction", "window", "goal")
 _CHOICES = {"command": Command, "search": Search, "pruner": Pruner, "direction": Direction}
 _SCHEDULES = ("learning_rate_schedule", "entropy_schedule")
 """Settings that change parameters on their own, which population based training does instead."""
@@ -92,6 +94,8 @@ def read_plan(path: Path) -> Plan:
     for name, choices in _CHOICES.items():
         allowed = get_args(choices)
         require(given.get(name, allowed[0]) in allowed, name, given.get(name), f"must be {', '.join(allowed)}")
+    recipe = given.get("recipe", "auto")
+    require(isinstance(recipe, str) and recipe != "", "recipe", recipe, "must be the name of a recipe, or auto")
     settings, space = _settings(given.get("settings")), read_space(given.get("parameters"))
     for name in space:
         require(name not in OWN, "parameters", name, "is the same for all runs of a sweep, or given by it")

@@ -15,8 +15,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from kubebeast_sweep.plan import Plan, Population
-from kubebeast_sweep.processes.training_run import run_name
 from kubebeast_sweep.space import Scalar, Space
+from kubebeast_sweep.training_run import run_name
 
 MEMBER, GENERATION, PARENT = "member", "generation", "parent"
 """Attributes of a trial: the number of its member, that of its interval, and the run that it goes on with."""

@@ -11,12 +11,12 @@ import yaml
 from kubebeast_common.atomic_file import write_atomically
 from kubebeast_common.process.cpu_time import read_cpu_time
 from kubebeast_common.settings import ConfigError
-from kubebeast_sweep.active_trial import STOPPED, ActiveTrial
+from kubebeast_sweep.active_trial import ActiveTrial
 from kubebeast_sweep.grouping import grouped
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, PARENT
-from kubebeast_sweep.processes.training_run import TrainingRun, run_name
 from kubebeast_sweep.study import Study
+from kubebeast_sweep.training_run import STOPPED, Launch, TrainingRun, run_name
 
 POLL_S = 0.5
 MAX_FAILURES = 3
@@ -34,18 +34,34 @@ class SweepError(RuntimeError):
 class Sweep:
     """The trials of a sweep under way. Not thread-safe."""
 
-    def __init__(self, plan: Plan, study: Study, folder: Path, num_places: int, flags: Sequence[str] = ()) -> None:
-        """`flags` are given to each run, besides those of its settings."""
-        self._flags = flags
+    def __init__(
+        self,
+        plan: Plan,
+        study: Study,
+        folder: Path,
+        *,
+        launch: Launch,
+        places: Sequence[Collection[int]],
+        flags: Sequence[str] = (),
+        leaves_runs: bool = False,
+    ) -> None:
+        """Prepares the trials that were under way.
+
+        Args:
+            places: Cores of each run at a time.
+            flags: Flags of each run, besides those of its settings.
+            leaves_runs: Let the runs go on if the sweep is stopped.
+        """
+        self._launch, self._flags, self._leaves_runs = launch, flags, leaves_runs
         self._plan, self._study, self._folder = plan, study, folder
-        self._free = shares_of(os_cores(), num_places)
+        self._free = list(places)
         self._num_failures = 0
         self.active = [ActiveTrial(trial, plan, study, self._start) for trial in study.begun()]
         if self.active:
             logger.info("going on with the trials %s", ", ".join(str(each.number) for each in self.active))
 
     def run(self, stop: threading.Event, show: Callable[[], None]) -> None:
-        """Trains until all trials are done, one reaches the goal, or `stop`; then ends all runs.
+        """Trains until all trials are done, one reaches the goal, or `stop`; then ends all runs, unless it leaves them.
 
         Calls `show` about twice a second. Raises SweepError if trial after trial fails, ConfigError if the first one is
         refused for its settings, and OSError.
@@ -59,8 +75,9 @@ class Sweep:
                 stop.wait(POLL_S)
                 self._look()
         finally:
-            for trial in self.active:
-                trial.stop()
+            if not (self._leaves_runs and stop.is_set()):
+                for trial in self.active:
+                    trial.stop()
         show()
 
     def _fill(self) -> None:
@@ -112,9 +129,9 @@ class Sweep:
         if parent := trial.attributes.get(PARENT):
             content["fork_from"] = str(self._folder / parent)
         write_atomically(settings, yaml.safe_dump(grouped(content, self._folder.name), sort_keys=False).encode())
-        words = [self._plan.command, f"--config={settings}", f"--savedir={self._folder}", f"--xpid={name}"]
-        words += [f"--seed={seed}", "--progress=none", "--wait-for-run", f"--stop-status={STOPPED}", *self._flags]
-        return TrainingRun(words, self._folder / name, cores)
+        words = [self._plan.command, f"--recipe={self._plan.recipe}", f"--config={settings}"]
+        words += [f"--savedir={self._folder}", f"--xpid={name}", f"--seed={seed}", "--progress=none", "--wait-for-run"]
+        return self._launch([*words, f"--stop-status={STOPPED}", *self._flags], self._folder / name, cores)
 
 
 def os_cores() -> list[int]:

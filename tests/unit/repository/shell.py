@@ -39,7 +39,7 @@ FLAGS = {
     "kubectl describe": NAMESPACE,
     "kubectl drain": NAMESPACE,
     "kubectl exec": NAMESPACE,
-    "kubectl get": NAMESPACE | {"-o", "--raw", "-w"},
+    "kubectl get": NAMESPACE | {"-l", "-o", "--raw", "-w"},
     "kubectl logs": NAMESPACE | {"-f", "--previous", "-l"},
     "kubectl patch": NAMESPACE | {"-p"},
     "kubectl port-forward": NAMESPACE,

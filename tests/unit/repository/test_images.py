@@ -111,11 +111,13 @@ def test_environments_are_in_the_learners_image_only_where_its_extras_name_some(
     assert requirements("--own", learner) == {
         "./native",
         "./protos",
+        "./services/broker",
         "./services/common",
         "./services/fleet",
         "./services/learner",
         "./services/observe",
         "./services/runs",
+        "./services/sweep",
     }
     assert "ale-py" not in requirements(learner)
     for extra in ("envs", "video", "atari"):

@@ -42,7 +42,7 @@ without subPath, so that the kubelet copies changes of the Secrets to running po
             - key: tls.key
               path: tls.key
             {{- end }}
-            {{- if or (eq .side "envserver") .root.Values.tls.mutual }}
+            {{- if or (eq .side "envserver") .root.Values.tls.mutual (include "kubebeast.isSweep" .root) }}
             - key: ca.crt
               path: ca.crt
             {{- end }}
@@ -82,8 +82,10 @@ without subPath, so that the kubelet copies changes of the Secrets to running po
 {{- $_ := set $settings "tls_ca" (printf "%s/ca.crt" $folder) -}}
 {{- end -}}
 {{- $serverName := .root.Values.tls.serverName -}}
-{{- if include "kubebeast.learner.isSeveral" .root -}}
 {{- /* Env-servers dial pods, but the certificate is for the Service. */ -}}
+{{- if include "kubebeast.isSweep" .root -}}
+{{- $serverName = $serverName | default (include "kubebeast.broker.host" .root) -}}
+{{- else if include "kubebeast.learner.isSeveral" .root -}}
 {{- $serverName = $serverName | default (printf "%s.%s.svc" (include "kubebeast.learner.fullname" .root) .root.Release.Namespace) -}}
 {{- end -}}
 {{- if and (eq .side "envserver") $serverName -}}

@@ -19,10 +19,11 @@
 
 {{/*
 The run of the env-servers, so that the learner of another run refuses them. Empty means any run: for a learner outside the
-release if the values do not contain its xpid, and for another trainer, whose runs have no name.
+release if the values do not contain its xpid, for another trainer, whose runs have no name, and in a sweep.
 */}}
 {{- define "kubebeast.envserver.run" -}}
-{{- if .Values.learner.enabled -}}
+{{- if include "kubebeast.isSweep" . -}}
+{{- else if .Values.learner.enabled -}}
 {{- if not .Values.learner.command }}{{ include "kubebeast.learner.xpid" . }}{{ end -}}
 {{- else -}}
 {{- .Values.learner.xpid -}}

@@ -55,7 +55,7 @@ linger: true
 
 {{/*
 Arguments of the container as a JSON array: dict "root" . "isFirst" BOOL. Additional flags of the learner are passed literally.
-In those of another command, Kubernetes expands $(NAME) to the value of a variable.
+In those of another command, Kubernetes expands $(NAME) to the value of a variable. A sweep gives its runs their arguments.
 */}}
 {{- define "kubebeast.learner.args" -}}
 {{- $recipe := include "kubebeast.learner.recipe" .root -}}
@@ -70,12 +70,14 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 {{- else -}}
 {{- range .root.Values.learner.extraArgs }}{{ $args = append $args (include "kubebeast.literal" .) }}{{ end -}}
 {{- end -}}
+{{- if include "kubebeast.isSweep" .root }}{{ $args = list }}{{ end -}}
 {{- $args | default list | toJson -}}
 {{- end -}}
 
 {{/* Variables of the container as a JSON array: settings for another trainer, those of torchrun, the compiler's cache. */}}
 {{- define "kubebeast.learner.variables" -}}
 {{- $variables := list -}}
+{{- if include "kubebeast.isSweep" . }}{{ $variables = include "kubebeast.sweep.learnerSettings" . | include "kubebeast.settingVariables" | fromYamlArray }}{{ end -}}
 {{- if .Values.learner.command -}}
 {{- $settings := include "kubebeast.access.settings" (dict "root" . "side" "learner") | fromYaml -}}
 {{- range $name, $value := merge (dict "address" "[::]:4431" "http_address" "[::]:9090") $settings -}}
@@ -108,9 +110,14 @@ In those of another command, Kubernetes expands $(NAME) to the value of a variab
 {{- if and (eq 1 (len (uniq $ids))) (not .Values.learner.config.env) }}{{ first $ids }}{{ end -}}
 {{- end -}}
 
-{{/* The address that env-servers dial. With several learners, each stream chooses one of the addresses of their pods. */}}
+{{/*
+The address that env-servers dial. With several learners, each stream chooses one of the addresses of their pods; in a sweep, the
+broker chooses it.
+*/}}
 {{- define "kubebeast.learner.address" -}}
-{{- if include "kubebeast.learner.isSeveral" . -}}
+{{- if include "kubebeast.isSweep" . -}}
+{{- printf "broker:%s" (include "kubebeast.broker.address" .) -}}
+{{- else if include "kubebeast.learner.isSeveral" . -}}
 {{- $last := add 4430 (include "kubebeast.learner.ranksPerPod" .) -}}
 {{- $ports := eq 4431 (int $last) | ternary "4431" (printf "4431-%d" $last) -}}
 {{- printf "dns:%s.%s.svc:%s" (include "kubebeast.learner.headlessName" .) .Release.Namespace $ports -}}

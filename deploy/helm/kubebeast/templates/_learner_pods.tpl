@@ -11,7 +11,8 @@ metadata:
   labels:
     {{- include "kubebeast.podLabels" (set (deepCopy $labels) "labels" .podLabels) | nindent 4 }}
   annotations:
-    {{- $checksums := dict "checksum/config" (include "kubebeast.learner.settings" $ | sha256sum) }}
+    {{- $checksums := dict }}
+    {{- if not (include "kubebeast.isSweep" $) }}{{ $_ := set $checksums "checksum/config" (include "kubebeast.learner.settings" $ | sha256sum) }}{{ end }}
     {{- with include "kubebeast.access.checksum" $ }}{{ $_ := set $checksums "checksum/access" . }}{{ end }}
     {{- merge $checksums (.podAnnotations | default dict) | toYaml | nindent 4 }}
 spec:
@@ -19,7 +20,8 @@ spec:
   restartPolicy: {{ ternary "Never" "OnFailure" $isFirst }}
   {{- end }}
   {{- $account := include "kubebeast.learner.serviceAccountName" $ }}
-  {{- include "kubebeast.podSpec" (dict "root" $ "pod" . "serviceAccountName" $account "selector" (include "kubebeast.memberLabels" $labels)) | nindent 2 }}
+  {{- $pod := include "kubebeast.isSweep" $ | empty | ternary . (include "kubebeast.sweep.pod" $ | fromYaml) }}
+  {{- include "kubebeast.podSpec" (dict "root" $ "pod" $pod "serviceAccountName" $account "selector" (include "kubebeast.memberLabels" $labels)) | nindent 2 }}
   {{- with .gpu.runtimeClassName }}
   runtimeClassName: {{ . | quote }}
   {{- end }}

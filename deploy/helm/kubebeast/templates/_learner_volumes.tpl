@@ -5,9 +5,11 @@
 - name: runs
   mountPath: /runs
 {{- end }}
+{{- if not (include "kubebeast.isSweep" .) }}
 - name: config
   mountPath: /etc/kubebeast/config
   readOnly: true
+{{- end }}
 {{- with include "kubebeast.access.mount" . }}
 {{ . }}
 {{- end }}
@@ -19,9 +21,11 @@
 
 {{/* Volumes of a pod as YAML, without the claim that its StatefulSet creates: dict "root" . "isFirst" BOOL. */}}
 {{- define "kubebeast.learner.volumes" -}}
+{{- if not (include "kubebeast.isSweep" .root) }}
 - name: config
   configMap:
     name: {{ include "kubebeast.learner.fullname" .root | quote }}
+{{- end }}
 {{- with include "kubebeast.access.volume" (dict "root" .root "side" "learner") }}
 {{ . }}
 {{- end }}

@@ -36,6 +36,25 @@ initContainers:
 {{- end }}
 {{- end -}}
 
+{{/* Source of the volume with the credentials of a pod's account for the API server, as YAML. */}}
+{{- define "kubebeast.account" -}}
+projected:
+  sources:
+    - serviceAccountToken:
+        path: token
+        expirationSeconds: 3600
+    - configMap:
+        name: kube-root-ca.crt
+        items:
+          - key: ca.crt
+            path: ca.crt
+    - downwardAPI:
+        items:
+          - path: namespace
+            fieldRef:
+              fieldPath: metadata.namespace
+{{- end -}}
+
 {{/* Secrets for pulling images, as YAML: those of the parent's `global`, which are objects or names, and the chart's own. */}}
 {{- define "kubebeast.imagePullSecrets" -}}
 {{- $shared := list -}}

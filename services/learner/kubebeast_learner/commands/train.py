@@ -241,7 +241,7 @@ def _registration(
 
     return Registration(
         config.pool,
-        config.sharing.broker,
+        config.sharing,
         run_id=config.run.xpid,
         address=place.address(config.sharing.advertise_address) or advertised(pool.address),
         weight=config.sharing.broker_weight / place.num_ranks,

@@ -148,7 +148,10 @@ class SharingConfig:
 
     broker: str = ""
     """Address of `kubebeast broker`, "host:port"; empty: env-servers find the learner on their own. The token and the
-    TLS files of the learner are used for the broker, too."""
+    certificate of the learner are used for the broker, too."""
+    broker_tls_ca: Path | None = None
+    """Certificate authorities of the broker, PEM. Empty: those of tls_ca; without either, the broker is dialed without
+    TLS."""
     broker_weight: float = 1.0
     """Share of the fleet, in relation to the weights of other runs. Several learners of the run divide it."""
     advertise_address: str = ""
@@ -157,6 +160,8 @@ class SharingConfig:
 
     def __post_init__(self) -> None:
         require(not self.broker or is_host_port(self.broker), "broker", self.broker, 'must be "host:port"')
+        ca = expanded(self.broker_tls_ca)
+        require(not ca or self.broker != "", "broker_tls_ca", ca, "needs broker too")
         reason = f"must be above 0, at most {MAX_WEIGHT:g}"
         require(0 < self.broker_weight <= MAX_WEIGHT, "broker_weight", self.broker_weight, reason)
         if address := self.advertise_address:

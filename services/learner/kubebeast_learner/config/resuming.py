@@ -86,7 +86,7 @@ RESUMING = (
         "max_learner_queue_size max_policy_lag min_partial_steps num_inference_threads min_inference_rows "
         "max_inference_rows inference_timeout_ms address dial tls_cert tls_key tls_ca token_file max_offences "
         "max_streams max_envs max_envs_per_stream max_message_mib handshake_timeout_s step_timeout_s share_timeout_s "
-        "rank_timeout_s broker broker_weight advertise_address",
+        "rank_timeout_s broker broker_tls_ca broker_weight advertise_address",
         True,
         "Env-servers dial the learner again in any case.",
     ),

@@ -15,7 +15,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from kubebeast_observe.errors import NotFoundError, RefusedError, UnavailableError, WatchError
+from kubebeast_observe.errors import ConflictError, NotFoundError, RefusedError, UnavailableError, WatchError
 from kubebeast_observe.fleet.pod_problem import JsonObject
 from kubebeast_observe.scrape import MAX_PAGE_BYTES, page_text
 
@@ -48,6 +48,20 @@ class Cluster:
 
     def jobs(self, selector: str) -> list[JsonObject]:
         return self._list(self._batch.list_namespaced_job, label_selector=selector)
+
+    def create_job(self, job: JsonObject) -> JsonObject:
+        """Returns the new object; its pods are created afterwards. Raises ConflictError if there is one of its name."""
+        return cast(JsonObject, json.loads(self._ask(self._batch.create_namespaced_job, self.namespace, job)))
+
+    def delete_job(self, name: str) -> None:
+        """Returns before its pods have ended. Raises NotFoundError if there is none."""
+        delete = partial(self._batch.delete_namespaced_job, propagation_policy="Foreground")
+        self._ask(delete, name, self.namespace)
+
+    def last_lines(self, pod: str, container: str, num_lines: int) -> str:
+        """Returns the end of the log of a container."""
+        read = partial(self._core.read_namespaced_pod_log, container=container, tail_lines=num_lines)
+        return self._ask(read, pod, self.namespace, max_bytes=MAX_PAGE_BYTES).decode("utf-8", errors="replace")
 
     def warnings(self) -> list[JsonObject]:
         """Returns the warning events of all objects; the API server keeps them for an hour."""
@@ -116,6 +130,8 @@ class Cluster:
             return RefusedError(f"refused by the API server: {message}", self.namespace)
         if error.status == 404:
             return NotFoundError(message)
+        if error.status == 409:
+            return ConflictError(message)
         if error.status == 429 or int(error.status or 0) >= 500:
             return UnavailableError(f"the API server answers {error.status}: {message}")
         return WatchError(f"the API server answers {error.status}: {message}")

@@ -65,18 +65,8 @@ template:
       - name: program
         configMap:
           name: {{ $name | quote }}
-      # The only credentials for the API server in the release.
       - name: account
-        projected:
-          sources:
-            - serviceAccountToken:
-                path: token
-                expirationSeconds: 3600
-            - configMap:
-                name: kube-root-ca.crt
-                items:
-                  - key: ca.crt
-                    path: ca.crt
+        {{- include "kubebeast.account" . | nindent 8 }}
       - name: tmp
         emptyDir: {}
 {{- end -}}

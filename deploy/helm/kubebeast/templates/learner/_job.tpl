@@ -3,9 +3,9 @@ A learner that ends: a Job, or a JobSet for several. The pods of both are immuta
 creates another one, which resumes the run when Helm has deleted the predecessor.
 */}}
 
-{{/* "true" if the learner is a Job or a JobSet, otherwise empty. */}}
+{{/* "true" if the learner is a Job or a JobSet, or the Jobs of a sweep, otherwise empty. */}}
 {{- define "kubebeast.learner.isJob" -}}
-{{- if and .Values.learner.enabled (eq .Values.learner.workload "job") }}true{{ end -}}
+{{- if and .Values.learner.enabled (or (eq .Values.learner.workload "job") (include "kubebeast.isSweep" .)) }}true{{ end -}}
 {{- end -}}
 
 {{/* "true" if the learners are a JobSet, otherwise empty. */}}
@@ -13,9 +13,17 @@ creates another one, which resumes the run when Helm has deleted the predecessor
 {{- if and (include "kubebeast.learner.isJob" .) (gt (int .Values.learner.replicas) 1) }}true{{ end -}}
 {{- end -}}
 
-{{/* API version, kind, plural and name of the Job or JobSet, as YAML. A pod of a JobSet adds 18 characters to the name. */}}
+{{/*
+API version, kind, plural and name of the Job or JobSet, or of the Job of a sweep, as YAML. A pod of a JobSet adds 18 characters to
+the name.
+*/}}
 {{- define "kubebeast.learner.job" -}}
-{{- if include "kubebeast.learner.isJobSet" . -}}
+{{- if include "kubebeast.isSweep" . -}}
+apiVersion: batch/v1
+kind: Job
+plural: jobs
+name: {{ include "kubebeast.sweep.fullname" . }}-{{ include "kubebeast.sweep.jobSpec" . | sha256sum | trunc 8 }}
+{{- else if include "kubebeast.learner.isJobSet" . -}}
 {{- $hash := include "kubebeast.learner.replicatedJobs" . | sha256sum | trunc 8 -}}
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -29,9 +37,12 @@ name: {{ include "kubebeast.learner.fullname" . }}-{{ include "kubebeast.learner
 {{- end -}}
 {{- end -}}
 
-{{/* "true" if the Job is in the release. Kueue starts a suspended Job again: a pause deletes one that is in a queue. */}}
+{{/*
+"true" if the Job is in the release. Kueue starts a suspended Job again: a pause deletes one that is in a queue. It also deletes that
+of a sweep, and with it those of the runs.
+*/}}
 {{- define "kubebeast.learner.hasJob" -}}
-{{- if and (include "kubebeast.learner.isJob" .) (not (and .Values.paused .Values.learner.queueName)) }}true{{ end -}}
+{{- if and (include "kubebeast.learner.isJob" .) (not (and .Values.paused (or .Values.learner.queueName (include "kubebeast.isSweep" .)))) }}true{{ end -}}
 {{- end -}}
 
 {{/* The parts of a Job's spec that cannot change, as YAML. A failed pod stays for its log, and another one replaces it. */}}

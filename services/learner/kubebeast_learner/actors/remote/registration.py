@@ -11,7 +11,7 @@ from kubebeast_common.access.kept_call import KeptCall, Service
 from kubebeast_common.access.tls_files import TlsFiles
 from kubebeast_common.pool.demand import demand_ratio, make_loads
 from kubebeast_learner.config import PoolConfig
-from kubebeast_learner.config.pool import expanded
+from kubebeast_learner.config.pool import SharingConfig, expanded
 from kubebeast_protos.v1 import PROTOCOL_VERSION
 from kubebeast_protos.v1 import broker_pb2 as pb
 
@@ -41,7 +41,7 @@ class Registration:
     def __init__(
         self,
         pool: PoolConfig,
-        broker: str,
+        sharing: SharingConfig,
         *,
         run_id: str,
         address: str,
@@ -53,6 +53,7 @@ class Registration:
 
         Args:
             address: Address for env-servers, as in LearnerState.
+            weight: That of this learner, a part of `sharing.broker_weight`.
             snapshot: Returns the newest statistics of the training.
         """
         self._instance_id = uuid.uuid4().hex
@@ -61,10 +62,11 @@ class Registration:
         self._snapshot = snapshot
         self._usable = 0
         self._num_streams: int | None = None
-        files = TlsFiles(cert=expanded(pool.tls_cert), key=expanded(pool.tls_key), ca=expanded(pool.tls_ca))
+        authorities = expanded(sharing.broker_tls_ca or pool.tls_ca)
+        files = TlsFiles(cert=expanded(pool.tls_cert), key=expanded(pool.tls_key), ca=authorities)
         service = Service(
             name="the broker",
-            address=broker,
+            address=sharing.broker,
             method=METHOD,
             tls=files if files.ca else TlsFiles(),
             token_file=expanded(pool.token_file),

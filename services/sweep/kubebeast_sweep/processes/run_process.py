@@ -1,4 +1,4 @@
-"""One run of a sweep: a process of `kubebeast mono` or `train` with a folder of its own."""
+"""A run as a process of this machine, with cores of its own."""
 
 import os
 import subprocess
@@ -12,13 +12,8 @@ _LINES = 5
 """Last lines of the output of a run that has failed, for the log."""
 
 
-def run_name(trial: int, seed: int) -> str:
-    """Returns the name of a run, which is that of its folder."""
-    return f"{trial:03d}-seed{seed}"
-
-
-class TrainingRun:
-    """A running training. Not thread-safe."""
+class RunProcess:
+    """A TrainingRun."""
 
     def __init__(self, command: Sequence[str], folder: Path, cores: Collection[int]) -> None:
         """Starts `kubebeast COMMAND` on `cores`. Its output is added to a file beside `folder`, that of the run.
