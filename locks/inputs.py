@@ -1,6 +1,9 @@
 """What every lock is made of: distributions with extras, and files of further requirements."""
 
-LEARNER = "services/learner[atari,broker,envs,fleet,gpu,hub,minari,mlflow,observe,pool,sweep,trackio,tracing,vectorenv,video,wandb]"
+LEARNER = (
+    "services/learner["
+    "atari,broker,envs,fleet,gpu,hub,minari,mlflow,observe,pool,sweep,trackio,tracing,vectorenv,video,wandb]"
+)
 ENVSERVER = "services/envserver[atari,dm-control,dm-env,envpool,minatar,mujoco,native,pettingzoo]"
 LEGACY = "services/envserver[legacy,legacy-atari]"
 CONFORMANCE = "services/conformance"

@@ -107,7 +107,7 @@ def test_a_line_of_panels_that_leaves_a_gap_should_be_refused(widths: list[int],
     panels = {f"panel {i}": Panel(good="Good: 1.", queries={"": "up"}, width=width) for i, width in enumerate(widths)}
 
     with pytest.raises(ValueError, match=f"row 'Data': the line {place} has a width of 16, it must be 24"):
-        list(placed([Row("Data", panels)], ""))
+        list(placed([Row("Data", panels)], str))
 
 
 def test_only_what_is_looked_at_first_should_be_unfolded() -> None:
