@@ -40,8 +40,8 @@ class ScriptedCall:
             yield answer
 
 
-class ScriptedCalls(grpc.GenericRpcHandler):
-    """The calls of a server, in their order."""
+class ScriptedCalls:
+    """The calls of one method of a server, in their order."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -52,25 +52,24 @@ class ScriptedCalls(grpc.GenericRpcHandler):
         """Waits for a call; raises queue.Empty after WAIT_S."""
         return self._calls.get(timeout=WAIT_S)
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        call = ScriptedCall(dict(handler_call_details.invocation_metadata))  # type: ignore[arg-type]
-
-        def serve(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-            self._readers.submit(call.read, requests)
-            self._calls.put(call)
-            for answer in call.answers():
-                if isinstance(answer, grpc.StatusCode):
-                    context.abort(answer, "as the test wants")
-                yield answer
-
-        return grpc.stream_stream_rpc_method_handler(serve)
+    def serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        call = ScriptedCall({key: str(value) for key, value in context.invocation_metadata()})
+        self._readers.submit(call.read, requests)
+        self._calls.put(call)
+        for answer in call.answers():
+            if isinstance(answer, grpc.StatusCode):
+                context.abort(answer, "as the test wants")
+            yield answer
 
 
 @contextlib.contextmanager
-def scripted_calls() -> Iterator[ScriptedCalls]:
-    """Serves calls until the end of the context."""
+def scripted_calls(method: str) -> Iterator[ScriptedCalls]:
+    """Serves the method "/package.Service/Method" until the end of the context."""
     calls = ScriptedCalls()
-    server = grpc.server(futures.ThreadPoolExecutor(16), handlers=[calls])
+    _, service, name = method.split("/")
+    handlers = {name: grpc.stream_stream_rpc_method_handler(calls.serve)}
+    handler = grpc.method_handlers_generic_handler(service, handlers)
+    server = grpc.server(futures.ThreadPoolExecutor(16), handlers=[handler])
     calls.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:

@@ -34,7 +34,7 @@ class Side:
 
 @pytest.fixture
 def calls() -> Iterator[ScriptedCalls]:
-    with scripted_calls() as server:
+    with scripted_calls(METHOD) as server:
         yield server
 
 
@@ -52,10 +52,10 @@ def test_a_call_is_up_from_the_first_answer_on(calls: ScriptedCalls) -> None:
     with closing(Side(calls.address)) as side:
         call = calls.next_call()
         assert call.next_message() == b"one"
-        assert not side.call.is_up
+        before = side.call.is_up
         call.send(b"answer")
         assert side.taken.get(timeout=WAIT_S) == b"answer"
-        assert side.call.is_up
+        assert (before, side.call.is_up) == (False, True)
         call.end()
 
 

@@ -59,7 +59,7 @@ class Stream:
 
 @pytest.fixture
 def calls() -> Iterator[ScriptedCalls]:
-    with scripted_calls() as server:
+    with scripted_calls(broker.METHOD) as server:
         yield server
 
 
