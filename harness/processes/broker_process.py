@@ -52,6 +52,11 @@ class BrokerProcess:
         self._process.kill()
         self._process.wait(WAIT_S)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def terminate(self) -> int:
         """Sends SIGTERM, blocks until the process has ended and returns its exit status."""
         assert self._process is not None
@@ -79,7 +84,7 @@ class BrokerProcess:
             except urllib.error.URLError:
                 pass
             time.sleep(POLL_S)
-        raise AssertionError(f"not so far: {fleet}\n{self.log_path.read_text()[-2000:]}")
+        raise AssertionError(f"not so far: {str(fleet):.2000}\n{self.log_path.read_text()[-2000:]}")
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{self._http_address}{path}", timeout=WAIT_S) as response:
