@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import itertools
 import queue
 import signal
 import sys
@@ -22,7 +23,7 @@ from kubebeast_conformance.contract.violation import ViolationError
 from kubebeast_protos.v1 import PROTOCOL_MINOR, PROTOCOL_VERSION
 from kubebeast_protos.v1 import actor_pool_pb2 as pb
 
-HANDSHAKE_TIMEOUT_S, STEP_TIMEOUT_S = 1.0, 2.0
+HANDSHAKE_TIMEOUT_S, STEP_TIMEOUT_S = 3.0, 4.0
 MAX_MESSAGE_MIB, MAX_STREAMS = 1, 4
 TOKEN = "open-sesame"
 TOTAL_STEPS = 3000
@@ -42,6 +43,7 @@ class FaultyLearner:
         self._spec: tuple[list[pb.LeafSpec], list[pb.LeafSpec]] | None = None
         self._everybody = threading.Lock()
         self._contexts: list[grpc.ServicerContext] = []
+        self._numbers = itertools.count()
         self._num_steps = 0
         self._step_timeout_s = 60.0 if fault == "T5" else STEP_TIMEOUT_S
         self._is_ending = threading.Event()
@@ -147,7 +149,7 @@ class FaultyLearner:
             case "W3":
                 welcome.compression.append(pb.COMPRESSION_NONE)
             case "W4":
-                welcome.run_id = f"run-{id(context)}"
+                welcome.run_id = f"run-{next(self._numbers)}"
             case "W6":
                 welcome.log_info.append("")
             case "W7":

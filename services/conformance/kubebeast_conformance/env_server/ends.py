@@ -21,11 +21,12 @@ CONNECTING_S = 5.0
 SHUTDOWN_S = 10.0
 NUM_WAITS = 4
 """Consecutive waits of one process."""
-NUM_PROCESSES = 4
-ALIKE = 0.12
-"""Threshold for random waits. For the n-th wait, the difference is that of the longest from the shortest among the
-processes. If the sum of these differences is below this fraction of the sum of the shortest waits, the waits are not
-random. For waits drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s, the false positive rate is 10^-4.
+NUM_PROCESSES = 5
+ALIKE = 0.1
+"""Threshold for random waits. For the n-th wait, the difference is that of the second longest from the shortest among
+the processes: a busy machine may delay one. If the sum of these differences is below this fraction of the sum of the
+shortest waits, the waits are not random. For waits drawn from the upper half of 0.25 s, 0.5 s, 1 s and 2 s, the false
+positive rate is 10^-4.
 """
 
 
@@ -67,9 +68,11 @@ def waits_longer_each_time(subject: EnvServer) -> None:
     for in_a_row in waits:
         shown = ", ".join(f"{wait:.2f}" for wait in in_a_row)
         require(in_a_row[-1] > in_a_row[0], "E6", "", f"waits that grow no longer: {shown} s")
-    shortest = [min(nth) for nth in zip(*waits, strict=True)]
-    differences = sum(max(nth) for nth in zip(*waits, strict=True)) - sum(shortest)
-    is_random = len(waits) == 1 or differences >= ALIKE * sum(shortest)
+    if len(waits) == 1:
+        return
+    nths = [sorted(nth) for nth in zip(*waits, strict=True)]
+    differences = sum(nth[-2] - nth[0] for nth in nths)
+    is_random = differences >= ALIKE * sum(nth[0] for nth in nths)
     require(is_random, "E6", "", f"the same waits in {NUM_PROCESSES} processes: they are not random")
 
 

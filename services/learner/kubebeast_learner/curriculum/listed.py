@@ -14,11 +14,17 @@ from kubebeast_learner.curriculum.base import Level
 RECENT = 0.2
 """Weight of the newest episode in the mean return of its level that is logged."""
 
+LEVELS_PER_RESULT = 64
+"""Levels for each result that may be missing in the probabilities: of many levels, one changes little, and computing
+them takes much longer than a draw."""
+
 Floats = NDArray[np.float64]
 
 
 class ListedLevels(ABC):
-    """A choice from N levels with probabilities, which are computed anew after the episodes of the levels."""
+    """A choice from N levels with probabilities, which are computed anew after the episodes of the levels: after each
+    one, or of many levels after N / LEVELS_PER_RESULT.
+    """
 
     def __init__(self, levels: Sequence[Level], seed: int) -> None:
         self._levels = levels
@@ -28,6 +34,7 @@ class ListedLevels(ABC):
         """int64 [N]: finished episodes."""
         self._means = np.zeros(len(levels))
         """float64 [N]: moving mean of the returns of each level."""
+        self._num_results = 0
         self._cumulative: Floats | None = None
         """float64 [N]: sums of the probabilities; None if they are out of date."""
 
@@ -51,7 +58,9 @@ class ListedLevels(ABC):
         self._means[index] += weight * (episode_return - self._means[index])
         self._note_result(index, episode_return)
         self._counts[index] += 1
-        self._cumulative = None
+        self._num_results += 1
+        if self._num_results % max(1, len(self._levels) // LEVELS_PER_RESULT) == 0:
+            self._cumulative = None
 
     def numbers(self) -> Mapping[str, float]:
         """Returns the share of levels with an episode, the mean over these of their mean returns, and the number of
