@@ -9,6 +9,7 @@ from kubebeast_common.spec import peer_json
 from kubebeast_common.spec.episode_options import from_text, to_text
 from kubebeast_common.user_code import describe
 from kubebeast_learner.curriculum.base import Curriculum, CurriculumError
+from kubebeast_learner.curriculum.listed import ListedLevels
 
 
 class Levels:
@@ -21,16 +22,23 @@ class Levels:
         """`name` is the value of the setting curriculum, `log_info` the keys of the numbers in the info of episodes."""
         self.name = name
         self._curriculum = curriculum
+        self._listed = curriculum if isinstance(curriculum, ListedLevels) and _has_its_methods(curriculum) else None
         self._log_info = log_info
         self._lock = threading.Lock()
 
     def draw(self, count: int) -> list[str]:
         """Returns the levels of the next `count` episodes, as texts of their options."""
+        if self._listed is not None:
+            with self._lock:
+                return [self._listed.next_text() for _ in range(count)]
         return [self._draw() for _ in range(count)]
 
     def add(self, level: str, episode_return: float, length: int, info: Sequence[float]) -> None:
         """Records a finished episode; `level` is the text of its options, "" for an episode without a level."""
-        if level:
+        if level and self._listed is not None:
+            with self._lock:
+                self._listed.note_return(level, episode_return)
+        elif level:
             numbers = {key: number for key, number in zip(self._log_info, info, strict=False) if not math.isnan(number)}
             self._call("on_episode", from_text(level), episode_return, length, numbers)
 
@@ -76,3 +84,9 @@ class Levels:
 
     def _error(self, method: str, reason: str) -> CurriculumError:
         return CurriculumError(f"curriculum = {self.name!r}: {method}: {reason}")
+
+
+def _has_its_methods(curriculum: ListedLevels) -> bool:
+    """Returns True unless a subclass of the user replaces a method that the texts of levels pass by."""
+    names = ("next_level", "on_episode")
+    return all(getattr(type(curriculum), name) is getattr(ListedLevels, name) for name in names)

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from kubebeast_common.spec.episode_options import to_text
 from kubebeast_learner.config import ConfigError, CurriculumConfig
-from kubebeast_learner.curriculum.base import CurriculumError
-from kubebeast_learner.curriculum.choice import load_levels
+from kubebeast_learner.curriculum.base import CurriculumError, Level
+from kubebeast_learner.curriculum.choice import CURRICULA, load_levels
 from kubebeast_learner.curriculum.levels import Levels
+from kubebeast_learner.curriculum.listed import LEVELS_PER_RESULT
+from kubebeast_learner.curriculum.progress import Progress
+from kubebeast_learner.curriculum.uniform import Uniform
 
 MODULE = __name__
 
@@ -147,3 +151,49 @@ def test_an_error_names_the_curriculum_and_its_method(name: str, method: str, ar
 def test_a_curriculum_that_cannot_be_made_is_a_wrong_setting(name: str, settings: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         make(name, **settings)
+
+
+class Counting(Uniform):
+    """A built-in curriculum with a method of the user."""
+
+    num_draws = 0
+
+    def next_level(self) -> Level:
+        self.num_draws += 1
+        return super().next_level()
+
+
+def test_a_method_that_replaces_a_built_in_one_is_called() -> None:
+    curriculum = Counting([{"height": 1}], 0)
+    levels = Levels("counting", curriculum, ())
+
+    assert levels.draw(3) == ['{"height":1}'] * 3
+    assert curriculum.num_draws == 3
+
+
+@pytest.mark.parametrize("name", ["uniform", "progress", "success"])
+def test_texts_and_levels_of_a_built_in_curriculum_are_the_same(name: str) -> None:
+    listed = [{"b": [2, 1], "a": index} for index in range(50)]
+    fast, slow = (CURRICULA[name](listed, 3) for _ in range(2))
+    levels = Levels(name, fast, ())
+    for episode in range(400):
+        (text,) = levels.draw(1)
+        level = slow.next_level()
+        assert text == to_text(level)
+        levels.add(text, float(episode % 7), 5, ())
+        slow.on_episode(level, float(episode % 7), 5, {})
+    assert fast.state_dict() == slow.state_dict()
+
+
+def test_many_levels_are_drawn_by_results_that_are_nearly_new() -> None:
+    listed = [{"seed": index} for index in range(10 * LEVELS_PER_RESULT)]
+    curriculum = Progress(listed, 1)
+    levels = Levels("progress", curriculum, ())
+    for _ in listed:  # each of them once
+        (text,) = levels.draw(1)
+        levels.add(text, 0.0, 5, ())
+    changing = to_text(listed[3])
+    for episode in range(20):
+        levels.add(changing, 5.0 * (episode % 2), 5, ())
+    drawn = levels.draw(200)
+    assert drawn.count(changing) > 100
