@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -103,8 +104,16 @@ def clients(address: str, kind: str, count: int, index: int) -> Iterator["multip
 def _run(address: str, kind: str, count: int, index: int, ready: Connection) -> None:
     client = _learner if kind == "learners" else _stream
 
+    async def keep_up(name: str) -> None:
+        while True:
+            try:
+                await client(address, name)
+            except grpc.aio.AioRpcError as error:
+                print(f"{name}: {error.code().name}: {error.details()}", file=sys.stderr)
+            await asyncio.sleep(1.0)
+
     async def run() -> None:
-        calls = [asyncio.create_task(client(address, f"{index}-{number}")) for number in range(count)]
+        calls = [asyncio.create_task(keep_up(f"{index}-{number}")) for number in range(count)]
         ready.send(True)
         await asyncio.gather(*calls)
 
