@@ -1,8 +1,8 @@
 """Load of a broker: python -m benchmarks.broker
 
-Thousands of streams and some learners connect to a real broker. They play with nobody: a stream reports the learner that
-it is assigned as the one that it plays with, at once. The clients are processes beside the broker, so the times are those
-of the whole machine.
+Thousands of streams and some learners connect to a real broker. They play with nobody: a stream reports the learner
+that it is assigned as the one that it plays with, at once. The clients are processes beside the broker, so the times
+are those of the whole machine.
 """
 
 import asyncio
@@ -49,10 +49,14 @@ class Phase:
 
 
 def main(settings: Settings) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     phases: list[Phase] = []
-    with tempfile.TemporaryDirectory() as folder, BrokerProcess(Path(folder)) as broker, contextlib.ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        BrokerProcess(Path(folder)) as broker,
+        contextlib.ExitStack() as stack,
+    ):
         process = psutil.Process(broker.pid)
         size = settings.streams // settings.client_processes
 
@@ -73,16 +77,15 @@ def main(settings: Settings) -> None:
                 and all(run["playing"] >= least for run in fleet["runs"])
             )
 
-        learners = [stack.enter_context(clients(broker.address, "learners", 1, index)) for index in (0,)]
-        others = stack.enter_context(clients(broker.address, "learners", settings.learners - 1, 1))
-        assert learners and others
+        victim = stack.enter_context(clients(broker.address, "learners", 1, 0))
+        stack.enter_context(clients(broker.address, "learners", settings.learners - 1, 1))
         with phase(f"{settings.streams} streams connect", playing(settings.learners)):
             for index in range(settings.client_processes):
                 stack.enter_context(clients(broker.address, "streams", size, index))
         with phase(f"nothing for {settings.idle_seconds:g} s", playing(settings.learners)):
             time.sleep(settings.idle_seconds)
         with phase("a learner is killed", playing(settings.learners - 1)):
-            learners[0].kill()
+            victim.kill()
     print_table(f"{settings.streams} streams and {settings.learners} learners", phases)
     print("Results:", write_json("broker", settings, {"phases": [asdict(each) for each in phases]}))
 
@@ -121,14 +124,16 @@ def _run(address: str, kind: str, count: int, index: int, ready: Connection) -> 
 
 
 async def _learner(address: str, name: str) -> None:
-    state = pb.LearnerState(protocol_version=1, instance_id=name, run_id=f"run-{name}", address=f"host-{name}:1", weight=1.0)
+    state = pb.LearnerState(
+        protocol_version=1, instance_id=name, run_id=f"run-{name}", address=f"host-{name}:1", weight=1.0
+    )
 
     async def states() -> AsyncIterator[bytes]:
         yield state.SerializeToString()
         await asyncio.Event().wait()
 
     async with grpc.aio.insecure_channel(address, _CHANNEL) as channel:
-        async for _ in channel.stream_stream("/kubebeast.v1.Broker/Register")(states()):
+        async for _ in channel.stream_stream("/kubebeast.v1.Broker/Register", None, None)(states()):
             pass
 
 
@@ -142,7 +147,7 @@ async def _stream(address: str, name: str) -> None:
             state.playing = await playing.get()
 
     async with grpc.aio.insecure_channel(address, _CHANNEL) as channel:
-        async for message in channel.stream_stream("/kubebeast.v1.Broker/Assign")(states()):
+        async for message in channel.stream_stream("/kubebeast.v1.Broker/Assign", None, None)(states()):
             playing.put_nowait(pb.Assignment.FromString(message).learner_id)
 
 

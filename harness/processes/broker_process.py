@@ -84,7 +84,7 @@ class BrokerProcess:
             except urllib.error.URLError:
                 pass
             time.sleep(POLL_S)
-        raise AssertionError(f"not so far: {str(fleet):.2000}\n{self.log_path.read_text()[-2000:]}")
+        raise AssertionError(f"not so far: {fleet!s:.2000}\n{self.log_path.read_text()[-2000:]}")
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"http://{self._http_address}{path}", timeout=WAIT_S) as response:

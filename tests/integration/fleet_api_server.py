@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
 
-from tests.http_server import StatefulServer, serving
+from tests.http_server import JsonHandler, StatefulServer, serving
 
 NAMESPACE = "train"
 TOKEN = "valid"
@@ -70,8 +70,7 @@ def api_server() -> AbstractContextManager[ApiServer]:
     return serving(_Handler, ApiServer)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(JsonHandler, BaseHTTPRequestHandler):  # the second base names the methods
     server: StatefulServer[ApiServer]
 
     @property
@@ -84,23 +83,20 @@ class _Handler(BaseHTTPRequestHandler):
             return
         match path:
             case ["api", "v1", "namespaces", name]:
-                self._fail(404, f'namespaces "{name}" not found') if name != NAMESPACE else self._send({})
+                self.fail(404, f'namespaces "{name}" not found') if name != NAMESPACE else self.send({})
             case ["api", "v1", "namespaces", _, "pods", pod, "proxy", "metrics"]:
                 self._send_metrics(pod)
             case [*_, "namespaces", namespace, resource] if resource in RESOURCES:
                 self._send_page(resource, namespace)
             case _:
-                self._fail(404, "the server could not find the requested resource")
+                self.fail(404, "the server could not find the requested resource")
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         path = self._admit()
         if path is not None:
             self.api.patches.append(("/".join(path), body))
-            self._send({"kind": "Scale", "spec": body["spec"]})
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+            self.send({"kind": "Scale", "spec": body["spec"]})
 
     def _admit(self) -> list[str] | None:
         """Returns the parts of the path; None once a refusal is sent."""
@@ -110,11 +106,11 @@ class _Handler(BaseHTTPRequestHandler):
         if {"pods", "proxy"} <= set(parts) and "pods/proxy" in self.api.refused:
             resources = {"pods/proxy"}
         if self.api.failing:
-            self._fail(503, "the server is currently unable to handle the request")
+            self.fail(503, "the server is currently unable to handle the request")
         elif self.headers["Authorization"] != f"Bearer {TOKEN}":
-            self._fail(401, "Unauthorized")
+            self.fail(401, "Unauthorized")
         elif resources:
-            self._fail(403, f'User "{USER}" cannot use resource "{resources.pop()}" in the namespace "{NAMESPACE}"')
+            self.fail(403, f'User "{USER}" cannot use resource "{resources.pop()}" in the namespace "{NAMESPACE}"')
         else:
             return parts
         return None
@@ -138,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         start = int(query.get("continue", 0))
         end = start + min(int(query["limit"]), self.api.page_items)
         metadata = {"continue": str(end)} if end < len(found) else {}
-        self._send({"kind": "List", "metadata": metadata, "items": found[start:end]})
+        self.send({"kind": "List", "metadata": metadata, "items": found[start:end]})
 
     def _send_metrics(self, pod: str) -> None:
         if pod in self.api.silent:
@@ -146,20 +142,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif pod in self.api.metrics:
             texts = self.api.metrics[pod]
-            self._answer(200, texts.pop(0) if len(texts) > 1 else texts[0], "text/plain")
+            self.answer(200, texts.pop(0) if len(texts) > 1 else texts[0], "text/plain")
         else:
-            self._fail(503, "error trying to reach service: connection refused")
-
-    def _send(self, content: object) -> None:
-        self._answer(200, json.dumps(content), "application/json")
-
-    def _fail(self, status: int, message: str) -> None:
-        self._answer(status, json.dumps({"kind": "Status", "message": message, "code": status}), "application/json")
-
-    def _answer(self, status: int, body: str, content_type: str) -> None:
-        data = body.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+            self.fail(503, "error trying to reach service: connection refused")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.http_server import StatefulServer, serving
+from tests.http_server import JsonHandler, StatefulServer, serving
 
 END_S = 60.0
 CREATED = "2026-01-01T00:00:00Z"
@@ -98,8 +98,7 @@ def jobs_api(folder: Path) -> AbstractContextManager[JobsApi]:
     return serving(_Handler, lambda address: JobsApi(address, folder))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(JsonHandler, BaseHTTPRequestHandler):  # the second base names the methods
     server: StatefulServer[JobsApi]
 
     @property
@@ -112,9 +111,9 @@ class _Handler(BaseHTTPRequestHandler):
             name = content["metadata"]["name"]
             with self.api.lock:
                 if any(job.content["metadata"]["name"] == name for job in self.api.live()):
-                    self._fail(409, f'jobs.batch "{name}" already exists')
+                    self.fail(409, f'jobs.batch "{name}" already exists')
                 else:
-                    self._send(self.api.start(content).as_object())
+                    self.send(self.api.start(content).as_object())
 
     def do_GET(self) -> None:
         if not self._is_admitted():
@@ -126,14 +125,14 @@ class _Handler(BaseHTTPRequestHandler):
             case [*_, "jobs"]:
                 found = [job.as_object() for job in self.api.live()]
                 matching = [job for job in found if wanted.items() <= job["metadata"]["labels"].items()]
-                self._send({"kind": "List", "metadata": {}, "items": matching})
+                self.send({"kind": "List", "metadata": {}, "items": matching})
             case [*_, "pods"]:
-                self._send({"kind": "List", "metadata": {}, "items": [self.api.jobs[wanted["job-name"]].pod()]})
+                self.send({"kind": "List", "metadata": {}, "items": [self.api.jobs[wanted["job-name"]].pod()]})
             case [*_, "pods", pod, "log"]:
                 lines = self.api.jobs[pod.removesuffix("-x")].output.read_text().splitlines()
-                self._answer(200, "\n".join(lines[-int(query["tailLines"]) :]), "text/plain")
+                self.answer(200, "\n".join(lines[-int(query["tailLines"]) :]), "text/plain")
             case _:
-                self._fail(404, "the server could not find the requested resource")
+                self.fail(404, "the server could not find the requested resource")
 
     def do_DELETE(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -141,29 +140,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self._is_admitted():
             if any(job.content["metadata"]["name"] == name for job in self.api.live()):
                 self.api.delete(name)
-                self._send({})
+                self.send({})
             else:
-                self._fail(404, f'jobs.batch "{name}" not found')
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+                self.fail(404, f'jobs.batch "{name}" not found')
 
     def _is_admitted(self) -> bool:
         if self.api.failing:
             self.api.num_refused += 1
-            self._fail(503, "the server is currently unable to handle the request")
+            self.fail(503, "the server is currently unable to handle the request")
         return not self.api.failing
-
-    def _send(self, content: object) -> None:
-        self._answer(200, json.dumps(content), "application/json")
-
-    def _fail(self, status: int, message: str) -> None:
-        self._answer(status, json.dumps({"kind": "Status", "message": message, "code": status}), "application/json")
-
-    def _answer(self, status: int, body: str, content_type: str) -> None:
-        data = body.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)

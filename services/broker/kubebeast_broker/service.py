@@ -137,9 +137,11 @@ class _Answers:
 
     def begin(self, answering: Coroutine[None, None, None]) -> None:
         self._task = asyncio.create_task(answering)
+        self._task.add_done_callback(_take_error)
 
     async def send(self, message: Message) -> None:
         self._write = asyncio.ensure_future(self._context.write(message.SerializeToString()))
+        self._write.add_done_callback(_take_error)
         await asyncio.shield(self._write)
 
     async def __aenter__(self) -> "_Answers":
@@ -151,6 +153,12 @@ class _Answers:
             await asyncio.wait([self._task])
         if self._write is not None:  # gRPC sends no status beside a message
             await asyncio.wait([self._write], timeout=WRITE_S)
+
+
+def _take_error(task: "asyncio.Future[None]") -> None:
+    """Keeps asyncio from logging the error of a connection that broke, which ends the call as well."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _messages(requests: AsyncIterator[bytes], kind: type[MessageT]) -> AsyncIterator[MessageT]:
