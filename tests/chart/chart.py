@@ -60,8 +60,8 @@ class Manifests:
         return any(name in ("", item["metadata"]["name"]) for item in self.of_kind(kind))
 
     def pod_templates(self) -> dict[str, Object]:
-        """Returns the pod templates of workloads and bare pods, by "Kind/name", those of a JobSet by "JobSet/name/job";
-        each has metadata and spec.
+        """Returns the pod templates of workloads and bare pods, by "Kind/name", those of a JobSet by "JobSet/name/job",
+        and that of the runs of a sweep by "Job/name"; each has metadata and spec.
         """
         pods = {}
         for item in self.objects:
@@ -73,6 +73,9 @@ class Manifests:
                     pods[f"{name}/{job['name']}"] = job["template"]["spec"]["template"]
             elif item["kind"] == "Pod":
                 pods[name] = item
+            elif item["kind"] == "ConfigMap" and "job.yaml" in item["data"]:
+                job = yaml.load(item["data"]["job.yaml"], _Loader)
+                pods[f"Job/{job['metadata']['name']}"] = job["spec"]["template"]
         return pods
 
 
