@@ -295,6 +295,18 @@ def test_the_state_of_a_job_is_told(item: dict[str, Any], note: str, api: ApiSer
     assert [each.startswith(note) for each in notes] == [True] * bool(note)
 
 
+@pytest.mark.parametrize("of_run", ["Complete", "Failed"])
+@pytest.mark.parametrize(
+    ("of_sweep", "note"),
+    [("", ""), ("Complete", "the training of release kb is complete: job kb-sweep-1")],
+)
+def test_a_sweep_ends_with_its_own_job(of_run: str, of_sweep: str, note: str, api: ApiServer, tmp_path: Path) -> None:
+    sweep = job("kb-sweep-1", component="sweep", ended=of_sweep)
+    api.jobs = [sweep, job("kb-000-seed1", run="000-seed1", ended=of_run)]
+    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
+    assert [each.startswith(note) for each in notes] == [True] * bool(note)
+
+
 def test_a_job_without_a_pod_is_shown_with_the_reason(api: ApiServer, tmp_path: Path) -> None:
     api.jobs = [job("kb-learner-1") | {"status": {}}]
     api.events = [fleet_objects.warning("Job", "kb-learner-1", "FailedCreate", QUOTA)]

@@ -13,6 +13,8 @@ from kubebeast_observe.fleet.pod_problem import (
 from kubebeast_observe.fleet.state import GroupState, LearnerSet, PodState
 
 COMPONENT_SELECTOR = "app.kubernetes.io/name=kubebeast,app.kubernetes.io/component={component}"
+RUN_LABEL = "kubebeast/run"
+"""Label of the Jobs and pods of the runs of a sweep."""
 NAME_LABEL, INSTANCE_LABEL = "kubebeast/name", "app.kubernetes.io/instance"
 """Labels of a release: its full name, or the instance label of older charts."""
 GROUP_LABEL = "kubebeast/group"
@@ -60,6 +62,7 @@ def learner_job(job: JsonObject) -> LearnerSet:
         queue=str(labels.get(QUEUE_LABEL, "")) if is_suspended else "",
         is_complete="Complete" in reached,
         failure=said(reached["Failed"]) if "Failed" in reached else "",
+        is_of_run=RUN_LABEL in labels,
     )
 
 

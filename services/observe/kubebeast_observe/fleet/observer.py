@@ -44,13 +44,19 @@ def list_evaluators(cluster: Cluster, release: str) -> list[GroupState]:
 
 def list_learner_sets(cluster: Cluster, release: str) -> list[LearnerSet]:
     """Returns the StatefulSets and Jobs of a release's learners, "" for all, as far as they are readable: older Roles
-    refuse some.
+    refuse some. A sweep is over with its own Job, not with those of its runs.
     """
     sets: list[LearnerSet] = []
-    for list_items, read in ((cluster.stateful_sets, learner_set), (cluster.jobs, learner_job)):
+    sources = (
+        (cluster.stateful_sets, learner_set, "learner"),
+        (cluster.jobs, learner_job, "learner"),
+        (cluster.jobs, learner_job, "sweep"),
+    )
+    for list_items, read, component in sources:
         with contextlib.suppress(WatchError):
-            items = list_items(COMPONENT_SELECTOR.format(component="learner"))
-            sets += [read(item) for item in items if "deletionTimestamp" not in item["metadata"]]
+            items = list_items(COMPONENT_SELECTOR.format(component=component))
+            present = [item for item in items if "deletionTimestamp" not in item["metadata"]]
+            sets += [one for one in map(read, present) if not (one.is_of_run and one.has_ended)]
     return [one for one in sets if release in ("", one.release)]
 
 

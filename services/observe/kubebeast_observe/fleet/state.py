@@ -109,6 +109,12 @@ class LearnerSet:
     """True if a Job has succeeded."""
     failure: str = ""
     """Reason why a Job has failed; "" if it has not."""
+    is_of_run: bool = False
+    """True for the Job of a run of a sweep."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.is_complete or self.failure != ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

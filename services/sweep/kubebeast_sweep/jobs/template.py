@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from kubebeast_common.settings import ConfigError
+from kubebeast_observe.fleet.api_objects import RUN_LABEL
 
 CONTAINER = "learner"
 """Name of the container that trains."""
-SWEEP, RUN, ARGUMENTS = "kubebeast/sweep", "kubebeast/run", "kubebeast/arguments"
-"""Labels with the sweep and the run, and the annotation with a hash of the run's arguments."""
+SWEEP, ARGUMENTS = "kubebeast/sweep", "kubebeast/arguments"
+"""Label with the sweep, and the annotation with a hash of the run's arguments."""
 MAX_NAME_CHARS = 40
 """Longest name of the template: names of Jobs have at most 63 characters, and a run adds its own."""
 
@@ -52,7 +53,7 @@ class JobTemplate:
         """Returns the Job of a run."""
         job: dict[str, Any] = copy.deepcopy(self._job)
         pod = job["spec"]["template"]
-        labels = {SWEEP: self.name, RUN: run}
+        labels = {SWEEP: self.name, RUN_LABEL: run}
         for metadata in (job["metadata"], pod.setdefault("metadata", {})):
             metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
         job["metadata"]["name"] = self.job_name(run)

@@ -33,9 +33,21 @@ def stateful_set(name: str, release: str = "kb", *, desired: int = 1, current: i
     }
 
 
-def job(name: str, release: str = "kb", *, queue: str = "", ended: str = "", **spec: Any) -> dict[str, Any]:
-    """Returns the Job of a learner. ended: its condition, with a message of its own."""
-    mine = labels("learner", release) | ({"kueue.x-k8s.io/queue-name": queue} if queue else {})
+def job(
+    name: str,
+    release: str = "kb",
+    *,
+    component: str = "learner",
+    run: str = "",
+    queue: str = "",
+    ended: str = "",
+    **spec: Any,
+) -> dict[str, Any]:
+    """Returns the Job of a learner, or of another component. run: of a sweep. ended: its condition, with a message of
+    its own.
+    """
+    mine = labels(component, release) | ({"kueue.x-k8s.io/queue-name": queue} if queue else {})
+    mine |= {"kubebeast/run": run} if run else {}
     condition = {"type": ended, "status": "True", "reason": f"Is{ended}", "message": "so it is"}
     status = {"conditions": [condition]} if ended else {"active": 1}
     return {"metadata": {"name": name, "labels": mine}, "spec": {"parallelism": 1, **spec}, "status": status}
