@@ -287,22 +287,15 @@ def test_a_paused_release_is_called_paused(api: ApiServer, tmp_path: Path) -> No
         (job("kb-learner-1", suspend=True), "release kb is paused"),
         (job("kb-learner-1", suspend=True, queue="gpus"), "release kb waits for quota in the queue gpus"),
         (job("kb-learner-1", queue="gpus"), ""),
+        (
+            job("kb-sweep-1", component="sweep", ended="Complete"),
+            "the training of release kb is complete: job kb-sweep",
+        ),
+        (job("kb-sweep-1", component="sweep"), ""),
     ],
 )
 def test_the_state_of_a_job_is_told(item: dict[str, Any], note: str, api: ApiServer, tmp_path: Path) -> None:
-    api.jobs = [item]
-    notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
-    assert [each.startswith(note) for each in notes] == [True] * bool(note)
-
-
-@pytest.mark.parametrize("of_run", ["Complete", "Failed"])
-@pytest.mark.parametrize(
-    ("of_sweep", "note"),
-    [("", ""), ("Complete", "the training of release kb is complete: job kb-sweep-1")],
-)
-def test_a_sweep_ends_with_its_own_job(of_run: str, of_sweep: str, note: str, api: ApiServer, tmp_path: Path) -> None:
-    sweep = job("kb-sweep-1", component="sweep", ended=of_sweep)
-    api.jobs = [sweep, job("kb-000-seed1", run="000-seed1", ended=of_run)]
+    api.jobs = [job("kb-000-seed1", run="000-seed1", ended="Failed"), item]  # that of a run says nothing
     notes = json.loads(fleet(api.kubeconfig(tmp_path), "--json").stdout)["notes"]
     assert [each.startswith(note) for each in notes] == [True] * bool(note)
 
