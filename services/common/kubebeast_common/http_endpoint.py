@@ -6,6 +6,7 @@ Kubernetes requests the first two (https://kubernetes.io/docs/concepts/workloads
 
 import contextlib
 import logging
+import math
 import socket
 import socketserver
 import sys
@@ -24,8 +25,11 @@ logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 16
 """Maximum number of open connections. One more cuts off the oldest: an answered probe takes only milliseconds."""
-CONNECTION_S = 5.0
-"""Maximum duration of a connection in seconds, even if its client is active."""
+CONNECTION_S = 10.0
+"""Maximum duration in seconds of a request, and again of its response, even if the client is active. The time in which
+the endpoint computes the response is not limited: on a busy machine the client, whose scrape_timeout is 10 s by
+default (https://prometheus.io/docs/prometheus/latest/configuration/configuration/), decides how long it waits.
+"""
 POLL_S = 0.1
 """Interval in seconds at which the age of connections is checked."""
 
@@ -89,7 +93,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self._registry = registry
         self._pages = pages
         self._lock = threading.Lock()
-        self._open: dict[socket.socket, float] = {}  # connection to its deadline, oldest first
+        self._open: dict[socket.socket, float] = {}  # connection to its deadline; the one to cut off first comes first
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         self.address_family = family
         super().__init__(where[:2], _Handler)  # type: ignore[arg-type]
@@ -100,8 +104,15 @@ class _Server(socketserver.ThreadingTCPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if is_everywhere else 1)
         super().server_bind()
 
-    def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
-        """Returns status, content type and body for one path."""
+    def answer(self, request: socket.socket, path: str) -> tuple[HTTPStatus, str, bytes]:
+        """Returns status, content type and body for one path, after which the client has CONNECTION_S to read them."""
+        self._set_deadline(request, math.inf)
+        try:
+            return self._answer(path)
+        finally:
+            self._set_deadline(request, time.monotonic() + CONNECTION_S)
+
+    def _answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
         text = "text/plain; charset=utf-8"
         if path == "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
@@ -117,15 +128,15 @@ class _Server(socketserver.ThreadingTCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             if len(self._open) >= MAX_CONNECTIONS:
-                self._cut_oldest()
+                self._cut(next(iter(self._open)))
             self._open[request] = time.monotonic() + CONNECTION_S
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
         """Cuts off connections past their deadline. serve_forever calls it every POLL_S or more often."""
         with self._lock:
-            while self._open and next(iter(self._open.values())) <= time.monotonic():
-                self._cut_oldest()
+            for request in [each for each, deadline in self._open.items() if deadline <= time.monotonic()]:
+                self._cut(request)
 
     def shutdown_request(self, request: Any) -> None:
         with self._lock:
@@ -135,16 +146,21 @@ class _Server(socketserver.ThreadingTCPServer):
     def server_close(self) -> None:
         super().server_close()
         with self._lock:
-            while self._open:
-                self._cut_oldest()
+            for request in list(self._open):
+                self._cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), OSError):  # a client that hangs up is no error
             logger.exception("an HTTP request failed")
 
-    def _cut_oldest(self) -> None:
-        """Shuts the oldest connection down, which wakes its thread to close it. The caller holds the lock."""
-        request = next(iter(self._open))
+    def _set_deadline(self, request: socket.socket, deadline: float) -> None:
+        """Makes an open connection the last to cut off for a newer one."""
+        with self._lock:
+            if self._open.pop(request, None) is not None:
+                self._open[request] = deadline
+
+    def _cut(self, request: socket.socket) -> None:
+        """Shuts a connection down, which wakes its thread to close it. The caller holds the lock."""
         del self._open[request]
         with contextlib.suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
@@ -156,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        status, content_type, body = self.server.answer(self.path.partition("?")[0])
+        status, content_type, body = self.server.answer(self.request, self.path.partition("?")[0])
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))

@@ -156,6 +156,18 @@ def test_a_client_that_waits_is_not_in_the_way_of_another(endpoint: HttpEndpoint
         assert waiting.recv(12) == b"HTTP/1.0 200"
 
 
+def test_a_client_is_not_cut_off_for_an_answer_that_takes_long_to_compute(
+    endpoint: HttpEndpoint, probes: Probes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_endpoint, "CONNECTION_S", 0.2)
+    probes.may_answer.clear()
+    with dial(endpoint) as waiting, dial(endpoint) as silent:
+        waiting.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert is_cut_off(silent)  # which came later
+        probes.may_answer.set()
+        assert waiting.recv(12) == b"HTTP/1.0 200"
+
+
 def test_closing_frees_the_port_and_cuts_everybody_off(endpoint: HttpEndpoint) -> None:
     with dial(endpoint) as connection:
         assert ask(endpoint, "/healthz") == (200, "ok\n")  # the first connection is accepted by then
