@@ -43,7 +43,7 @@ v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std:
   hello.set_env_id(spec.env_id);
   hello.set_num_envs(num_envs);
   hello.set_env_config(spec.env_config);
-  hello.set_num_agents(takes_turns ? num_envs : 1);
+  if (takes_turns) hello.set_num_agents(num_envs % 2 == 0 ? 2 : num_envs);
   hello.set_takes_turns(takes_turns);
   for (const LeafSpec& leaf : spec.observation) *hello.add_observation() = ToProto(leaf);
   for (const LeafSpec& leaf : spec.action) *hello.add_action() = ToProto(leaf);
@@ -79,10 +79,11 @@ v1::ActRequest Peer::NextStep(Script& script) const {
   std::string truncated(num_envs, '\0');
   std::string interrupted(num_envs, '\0');
   std::string waiting(num_envs, '\0');
-  bool has_turn = !hello_.takes_turns;
+  bool has_turn = true;
   for (std::size_t env = 0; env < num_envs; ++env) {
     const std::vector<ContractRow> options = RowsWhen(due_[env], hello_);
-    const bool is_last_chance = env + 1 == num_envs && !has_turn;
+    if (env % hello_.num_agents == 0) has_turn = !hello_.takes_turns;
+    const bool is_last_chance = (env + 1) % hello_.num_agents == 0 && !has_turn;
     const std::size_t course = options.size() == 1 || is_last_chance ? 0 : script.Below(16);
     const ContractRow& row = options[course < options.size() ? course : 0];
     is_first[env] = static_cast<char>(row.flags.is_first);

@@ -17,7 +17,7 @@ namespace kubebeast::fuzz {
 inline constexpr std::size_t kNumInfo = 2;
 
 // Returns the Hello for these specs and compressions, one per observation leaf.
-// takes_turns: all environments are agents of one.
+// takes_turns: the rows are agents of environments with two agents each, or of one if their number is odd.
 v1::ActRequest MakeHello(const EnvSpec& spec, std::uint32_t num_envs, const std::vector<Compression>& offered,
                          bool takes_turns = false);
 
