@@ -1,6 +1,7 @@
 """Learners of several runs share one fleet of env-servers through a broker, with real processes of all three."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,13 @@ def test_env_servers_without_a_certificate_play_with_a_learner_that_verifies_its
         one.wait_for_steps(20)
 
 
+def num_lost(broker: BrokerProcess) -> float:
+    """Returns the number of learners that the broker has lost."""
+    found = re.search(r"^kubebeast_broker_learners_lost_total (\S+)", broker.metrics(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
 def test_streams_of_a_killed_learner_play_for_others_and_come_back_with_it(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
@@ -72,20 +80,20 @@ def test_streams_of_a_killed_learner_play_for_others_and_come_back_with_it(
         broker.wait_until(lambda fleet: playing(fleet).get("one") == 6, FREED_WITHIN_S)
         one.wait_for_steps(20)
         assert imbalance(one.books()) == 0
+        broker.wait_until(lambda _: num_lost(broker) >= 1)  # more if the machine is busy
+        assert re.search("run two loses its learner at .* its connection broke", broker.log_path.read_text())
         two.start()
         broker.wait_until(lambda fleet: playing(fleet).get("two", 0) >= 4)
         two.wait_for_steps(20)
         assert imbalance(one.books()) == imbalance(two.books()) == 0
-        assert "kubebeast_broker_learners_lost_total 1.0" in broker.metrics()
 
 
 def test_a_run_that_ends_frees_its_streams(broker: BrokerProcess, tmp_path: Path) -> None:
     with two_runs(broker, tmp_path) as (one, two):
         assert one.terminate() == 0
         broker.wait_until(lambda fleet: playing(fleet) == {"two": 6}, FREED_WITHIN_S)
-        assert "run one loses its learner" in broker.log_path.read_text()
+        assert re.search("run one loses its learner at .* it has ended", broker.log_path.read_text())
         two.wait_for_steps(20)
-        assert "kubebeast_broker_learners_lost_total 0.0" in broker.metrics()
 
 
 def test_a_finished_run_that_lingers_frees_its_streams(broker: BrokerProcess, tmp_path: Path) -> None:
