@@ -33,7 +33,7 @@ BIN := .venv/bin
 PYTHON_SOURCES := protos services benchmarks checks deploy/helm deploy/helm/generate docs/generate docs/site examples harness locks scripts/lock scripts/release/chart scripts/release/installed.py tests native/kubebeast_native
 # Disables the theme's notice about the next major version of MkDocs, because the pinned version is older.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
-CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples -name '*.h' -o -name '*.cc' -o -name '*.c')
+CPP_SOURCES = $(shell find native/src native/fuzz native/instructions native/client benchmarks examples tests/device -name '*.h' -o -name '*.cc' -o -name '*.c')
 
 .PHONY: help
 help: ## Show this list

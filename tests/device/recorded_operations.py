@@ -44,7 +44,7 @@ class OperationRecorder:
     """Operations of each recording."""
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
-        tape = _Tape()
+        tape = OperationTape()
         try:
             with tape:
                 work()
@@ -55,14 +55,14 @@ class OperationRecorder:
 
         def start() -> None:
             self.num_starts += 1
-            with torch.no_grad():
-                for operation in tape.operations:
-                    operation.repeat()
+            tape.repeat()
 
         return start
 
 
-class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperationTape(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A context in which operations are recorded with their addresses."""
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[_Operation] = []
@@ -83,8 +83,15 @@ class _Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given = {address_of(each) for each in tensors_in((args, kwargs))}
         outputs = tensors_in(result)
         self._own.update({address_of(each) for each in outputs} - given)
-        self.operations.append(_Operation(function, args, kwargs, outputs))
+        if "empty" not in function._schema.name:  # memory without content, which a later operation may resize
+            self.operations.append(_Operation(function, args, kwargs, outputs))
         return result
+
+    def repeat(self) -> None:
+        """Runs the operations again, with the numbers that are at their addresses now."""
+        with torch.no_grad():
+            for operation in self.operations:
+                operation.repeat()
 
     def undo(self) -> None:
         """Gives the memory that was written to its content from before."""
