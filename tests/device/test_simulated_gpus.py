@@ -1,0 +1,124 @@
+"""The learner runs on two simulated GPUs without a fault: its tests, and whole commands with real env-servers."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.ports import free_ports
+from harness.processes.rank_training import EnvServer, Ranks
+from harness.processes.training_process import TIMEOUT_S, checkpoint_steps
+from tests.device.cuda_hooks import LIBRARY, compile_hooks
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = "tests.device.simulation.plugin"
+TESTS = {
+    "simulation": ["tests/device/simulated/simulation.py"],
+    "learners": ["tests/device/simulated/learners.py"],
+    "threads": ["tests/device/simulated/threads.py", "tests/device/simulated/planted_faults.py"],
+    "devices": ["tests/unit/learner/machine/test_devices.py"],
+    # One of each; torch.compile needs a compiler for GPUs.
+    "graphs": ["tests/device/test_cuda_graphs.py", "-k", "normalised-adam or updates[frames] or draws or refused"],
+}
+SMALL = ["--compile=off", "--progress=none", "--log-format=json", "--xpid=run"]
+PONG = ["--env=PongNoFrameskip-v4", "--recipe=torchbeast", "--unroll-length=10", "--batch-size=2", "--total-steps=120"]
+CARTPOLE = ["--env=CartPole-v1", "--recipe=torchbeast", "--unroll-length=10", "--batch-size=4"]
+PASSES = ["--env=CartPole-v1", "--passes=2", "--minibatches=2", "--unroll-length=10", "--batch-size=4"]
+COMMANDS = {
+    "a GPU to train on and one to play on": [
+        "train",
+        *PASSES,
+        "--device=cuda:1",
+        "--inference-device=cuda:0",
+        "--total-steps=400",
+    ],
+    "frames of two threads": [
+        "train",
+        *PONG,
+        "--device=cuda",
+        "--num-inference-threads=2",
+        "--num-servers=2",
+        "--use-lstm",
+    ],
+    "a GPU to play on": ["train", *CARTPOLE, "--device=cpu", "--inference-device=cuda:1", "--total-steps=400"],
+    "mono": ["mono", *CARTPOLE, "--device=cuda", "--cuda-graphs=off", "--total-steps=400"],
+}
+
+
+@pytest.fixture(scope="session")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Returns the environment variables of programs with simulated GPUs."""
+    library = tmp_path_factory.getbasetemp().parent / "simulated_cuda_hooks.so"
+    if not library.exists():  # another worker may compile it, too
+        compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
+    return {**os.environ, LIBRARY: str(library), "SIMULATED_GPUS": "2", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def run(words: Sequence[str], variables: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        env=variables,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-10_000:]
+    return done.stdout
+
+
+def run_command(words: Sequence[str], folder: Path, simulation: dict[str, str]) -> dict[str, Any]:
+    """Runs a command and returns the findings of its process."""
+    before = set(folder.glob("*.json"))
+    run(
+        ["tests.device.simulation", *words, *SMALL, f"--savedir={folder}"],
+        {**simulation, "SIMULATION_FINDINGS": str(folder)},
+    )
+    (made,) = set(folder.glob("*.json")) - before
+    findings: dict[str, Any] = json.loads(made.read_text())
+    return findings
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_tests_pass_on_simulated_gpus(name: str, simulation: dict[str, str]) -> None:
+    printed = run(["pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", *TESTS[name]], simulation)
+    assert " passed" in printed and "skipped" not in printed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_training_has_no_faults(name: str, tmp_path: Path, simulation: dict[str, str]) -> None:
+    findings = run_command(COMMANDS[name], tmp_path, simulation)
+    assert findings["faults"] == []
+    assert sum(findings["launches"].values()) > 100
+    assert checkpoint_steps(tmp_path / "run")
+
+
+def test_a_run_goes_on_on_another_device(tmp_path: Path, simulation: dict[str, str]) -> None:
+    for device, total_steps in (("cuda:1", 200), ("cpu", 400)):
+        words = ["train", *CARTPOLE, f"--device={device}", f"--total-steps={total_steps}"]
+        assert run_command(words, tmp_path, simulation)["faults"] == []
+        assert checkpoint_steps(tmp_path / "run")[-1] >= total_steps
+
+
+def test_two_ranks_train_on_a_gpu_each(
+    tmp_path: Path, simulation: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**simulation, "SIMULATION_FINDINGS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    port, flags = free_ports(2), ["--device=cuda", "--total-steps=400"]
+    with (
+        Ranks(tmp_path, 2, *flags, port=port, module="tests.device.simulation") as ranks,
+        EnvServer(port),
+        EnvServer(port + 1),
+    ):
+        assert ranks.process.wait(TIMEOUT_S) == 0
+    found = [json.loads(each.read_text()) for each in tmp_path.glob("*.json")]
+    assert [each["faults"] for each in found] == [[], []]
+    assert all(each["launches"] for each in found)
