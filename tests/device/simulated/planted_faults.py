@@ -1,4 +1,4 @@
-"""Faults that are planted in the learner are found, each by what it breaks."""
+"""Faults that are planted in the learner are found, each by its effect."""
 
 import re
 from collections.abc import Callable

@@ -24,7 +24,7 @@ NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
 
 
 class Thread:
-    """What a thread of inference has of its own."""
+    """The runner and the stream of a thread of inference."""
 
     def __init__(self, frames: FrameTable | None = None, *, use_graphs: bool = False) -> None:
         generator = torch.Generator(CUDA).manual_seed(0)

@@ -1,4 +1,4 @@
-"""Operations as they are started on a stream, at once or by a graph: what they read, write and copy."""
+"""Operations as they are started on a stream, at once or by a graph, with their reads, writes and copies."""
 
 import functools
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Kernel(NamedTuple):
 
 
 def kernel_of(function: Any, args: Any, kwargs: dict[str, Any], result: Any) -> Kernel:
-    """Returns what an operation has done, by its schema. args, kwargs and result are data."""
+    """Returns the reads and writes of an operation, by its schema. args, kwargs and result are data."""
     is_collective = function.namespace == "c10d"  # its schema names no tensors that change
     written = tensors_in(args) if is_collective else _written(function, args, kwargs)
     given = {address_of(each) for each in tensors_in((args, kwargs))}
