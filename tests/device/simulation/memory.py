@@ -60,10 +60,10 @@ class Allocation:
         self._check(self._reads, stream, rows, f"written by {text}")
         self._writes.setdefault(stream, _Touches()).add(rows, number, text)
 
-    def _check(self, before: dict[Stream, _Touches], stream: Stream, rows: Rows, what: str) -> None:
+    def _check(self, before: dict[Stream, _Touches], stream: Stream, rows: Rows, how: str) -> None:
         for other, touches in before.items():
             if not stream.is_after(other, touches.newest(rows)):
-                fault(f"race: {self.label} is {what} on {stream.name}, in no order with {touches.text} on {other.name}")
+                fault(f"race: {self.label} is {how} on {stream.name}, in no order with {touches.text} on {other.name}")
 
     def __del__(self) -> None:
         with lock:
