@@ -84,6 +84,11 @@ native-test-asan: clang
 native-test-%: setup-dev
 	@cd native && cmake --preset $* && cmake --build --preset $* -j $(JOBS) && ctest --preset $* -j $(JOBS)
 
+.PHONY: gpu-kernels
+gpu-kernels: setup-dev ## Build the kernels of an update for an H100 with Triton, which is installed for it
+	@$(BIN)/pip install --quiet triton==3.6.0
+	@$(BIN)/python -m pytest tests/device/test_triton_kernels.py
+
 .PHONY: fuzz
 fuzz: ## Fuzz the wire codec and the streams' state machine, FUZZ_RUNS=100000 inputs each
 	@scripts/bootstrap --clang

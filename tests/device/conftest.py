@@ -1,11 +1,14 @@
-"""Fixtures of the tests of graphs."""
+"""Fixtures of the tests of graphs and of simulated GPUs."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from kubebeast_learner.models import core
+from tests.device.cuda_hooks import LIBRARY, compile_hooks
+from tests.device.programs import ROOT
 
 
 @pytest.fixture
@@ -15,3 +18,12 @@ def lstms_do_as_in_a_capture(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch._C._set_mkldnn_enabled(False)
     yield
     torch._C._set_mkldnn_enabled(True)
+
+
+@pytest.fixture(scope="session")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Returns the environment variables of programs with simulated GPUs."""
+    library = tmp_path_factory.getbasetemp().parent / "simulated_cuda_hooks.so"
+    if not library.exists():  # another worker may compile it, too
+        compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
+    return {**os.environ, LIBRARY: str(library), "SIMULATED_GPUS": "2", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -1,9 +1,6 @@
 """The learner runs on two simulated GPUs without a fault: its tests, and whole commands with real env-servers."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +10,8 @@ import pytest
 from harness.ports import free_ports
 from harness.processes.rank_training import EnvServer, Ranks
 from harness.processes.training_process import TIMEOUT_S, checkpoint_steps
-from tests.device.cuda_hooks import LIBRARY, compile_hooks
+from tests.device.programs import run
 
-ROOT = Path(__file__).parents[2]
 PLUGIN = "tests.device.simulation.plugin"
 TESTS = {
     "simulation": ["tests/device/simulated/simulation.py"],
@@ -50,37 +46,11 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(scope="session")
-def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Returns the environment variables of programs with simulated GPUs."""
-    library = tmp_path_factory.getbasetemp().parent / "simulated_cuda_hooks.so"
-    if not library.exists():  # another worker may compile it, too
-        compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
-    return {**os.environ, LIBRARY: str(library), "SIMULATED_GPUS": "2", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-
-def run(words: Sequence[str], variables: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        env=variables,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-10_000:]
-    return done.stdout
-
-
 def run_command(words: Sequence[str], folder: Path, simulation: dict[str, str]) -> dict[str, Any]:
     """Runs a command and returns the findings of its process."""
     before = set(folder.glob("*.json"))
-    run(
-        ["tests.device.simulation", *words, *SMALL, f"--savedir={folder}"],
-        {**simulation, "SIMULATION_FINDINGS": str(folder)},
-    )
+    program = ["-m", "tests.device.simulation", *words, *SMALL, f"--savedir={folder}"]
+    run(program, {**simulation, "SIMULATION_FINDINGS": str(folder)})
     (made,) = set(folder.glob("*.json")) - before
     findings: dict[str, Any] = json.loads(made.read_text())
     return findings
@@ -88,7 +58,7 @@ def run_command(words: Sequence[str], folder: Path, simulation: dict[str, str]) 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_tests_pass_on_simulated_gpus(name: str, simulation: dict[str, str]) -> None:
-    printed = run(["pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", *TESTS[name]], simulation)
+    printed = run(["-m", "pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", *TESTS[name]], simulation)
     assert " passed" in printed and "skipped" not in printed
 
 

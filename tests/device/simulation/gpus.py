@@ -1,4 +1,4 @@
-"""Simulated GPUs: torch.cuda with devices whose tensors are on the CPU.
+"""Simulated GPUs: torch.cuda with tensors on the CPU.
 
 Not simulated: time, sizes of memory, the rounding of kernels, cuDNN, and torch.compile. Gloo takes the place of NCCL.
 """
@@ -54,7 +54,14 @@ def _in_own_thread(differentiate: Callable[..., Any]) -> Callable[..., Any]:
 
 def _functions(num_gpus: int) -> dict[str, Any]:
     properties = types.SimpleNamespace(
-        name="Simulated GPU", total_memory=_MEMORY_BYTES, major=9, minor=0, multi_processor_count=132
+        name="Simulated GPU",
+        total_memory=_MEMORY_BYTES,
+        major=9,
+        minor=0,
+        multi_processor_count=132,
+        regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=2048,
+        warp_size=32,
     )
     return {
         "CUDAGraph": graphs.Graph,
@@ -64,12 +71,13 @@ def _functions(num_gpus: int) -> dict[str, Any]:
         "current_device": streams.current_device,
         "current_stream": streams.current_stream,
         "default_stream": streams.default_stream,
-        "device": streams.use_device,
+        "device": streams.UsedDevice,
         "device_count": lambda: num_gpus,
         "device_memory_used": lambda index=0: _MEMORY_BYTES // 2,
         "get_device_capability": lambda index=0: (9, 0),
         "get_device_name": lambda index=0: properties.name,
         "get_device_properties": lambda index=0: properties,
+        "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),
         "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)] * num_gpus,
         "graph": graphs.graph,
         "graph_pool_handle": object,
@@ -79,7 +87,7 @@ def _functions(num_gpus: int) -> dict[str, Any]:
         "mem_get_info": lambda index=0: (_MEMORY_BYTES // 2, _MEMORY_BYTES),
         "memory_reserved": lambda index=0: _MEMORY_BYTES // 4,
         "set_device": streams.set_device,
-        "set_rng_state": lambda state, device: None,
+        "set_rng_state": lambda state, device=None: None,
         "stream": streams.use_stream,
         "synchronize": streams.synchronize,
         "utilization": lambda index=0: 50,

@@ -46,7 +46,7 @@ class Graph:
             self._tape.undo()
 
     def record(self, work: Callable[[], Any], kernel_of: Callable[[Any], Kernel], generator: Any = None) -> Any:
-        """Runs an operation of a capture and returns its result, whose data is undefined until a start."""
+        """Runs an operation of a capture and returns its result, without defined data until a start."""
         if generator is not None and address_of_generator(generator) not in map(address_of_generator, self._generators):
             raise RuntimeError(f"the graph does not know the generator: register_generator_state ({source_line()})")
         with self._tape:

@@ -59,7 +59,7 @@ def kernel_of(function: Any, args: Any, kwargs: dict[str, Any], result: Any) -> 
 
 
 def start(stream: Stream, kernels: list[Kernel], name: str) -> None:
-    """Enters kernels, whose work is done on the CPU already, as one operation of a stream."""
+    """Enters kernels as one operation of a stream; their work is done on the CPU already."""
     with lock:
         reads = [access for kernel in kernels for access in kernel.reads()]
         writes = [access for kernel in kernels for access in kernel.writes()]

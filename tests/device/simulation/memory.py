@@ -47,7 +47,7 @@ class Allocation:
     def __init__(self, stream: Stream, label: str) -> None:
         self.stream, self.label = stream, label
         self.users = {stream.name}
-        """Streams whose present work delays the next use of the memory."""
+        """Streams that delay the next use of the memory until their present work is done."""
         self._reads: dict[Stream, _Touches] = {}
         self._writes: dict[Stream, _Touches] = {}
 

@@ -27,7 +27,7 @@ HOST_WAITS = {
     aten._unique2.default,
     aten.repeat_interleave.Tensor,
 }
-"""Operations whose result, or its shape, the host reads."""
+"""Operations with a result or a shape that the host reads."""
 
 
 def run(function: Any, *args: Any, **kwargs: Any) -> Any:

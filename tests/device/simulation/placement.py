@@ -12,7 +12,7 @@ from tests.device.simulation.tensors import SimulatedGenerator, SimulatedTensor
 
 aten = torch.ops.aten
 INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default)
-"""Operations whose second argument is a list of indices, which may be on the CPU."""
+"""Operations with a list of indices as second argument, which may be on the CPU."""
 NUMBERS_OF_CPU = ("foreach", "fill", "where", "lerp", "clamp")
 """Operations that take numbers of the CPU beside those that PyTorch tags as pointwise."""
 

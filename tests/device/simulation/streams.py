@@ -141,14 +141,19 @@ def set_device(device: Any) -> None:
     _here.device = index_of(device)
 
 
-@contextlib.contextmanager
-def use_device(device: Any) -> Iterator[None]:
-    before = current_device()
-    set_device(device)
-    try:
-        yield
-    finally:
-        set_device(before)
+class UsedDevice:
+    """Implements torch.cuda.device."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = index_of(device)
+        self._before = self.idx
+
+    def __enter__(self) -> None:
+        self._before = current_device()
+        set_device(self.idx)
+
+    def __exit__(self, *error: object) -> None:
+        set_device(self._before)
 
 
 def default_stream(device: Any = None) -> Stream:
@@ -173,7 +178,7 @@ def use_stream(stream: Stream | None) -> Iterator[None]:
     before = getattr(_here, "streams", {})
     _here.streams = {**before, index_of(stream.device): stream}
     try:
-        with use_device(stream.device):
+        with UsedDevice(stream.device):
             yield
     finally:
         _here.streams = before
