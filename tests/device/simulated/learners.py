@@ -10,13 +10,13 @@ import torch
 
 from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable
-from kubebeast_learner.actors.graph_runner import GraphRunner
+from kubebeast_learner.actors.graph_runner import GraphRunner, bucket_of
 from kubebeast_learner.actors.runner import EagerRunner
 from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.execution.update_graphs import NUM_EAGER
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import made_up_rollout
-from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.rollout import Rollout, tensors_of
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig, PassesConfig
 from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.models import Model, make_model
@@ -36,6 +36,8 @@ NUM_ENVS, SLOTS = 4, np.array([3, 0, 2], np.int32)
 WAIT = "an event at"
 """The wait that uses no core."""
 NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
+ALIGNMENT = 256
+"""Bytes to which tensors of one copy are aligned."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,11 @@ def test_updates_equal_those_on_the_cpu(name: str) -> None:
     batches = rollouts(kind, source, NUM_EAGER + 3)
     there, here = (learner_of(kind, deepcopy(source), device) for device in (TRAINING, CPU))
     for step, batch in enumerate(batches):
+        found.reset()
         on_device = batch.to(TRAINING)
+        sizes = [each.numel() * each.element_size() for each in tensors_of(batch)]
+        assert found.copies == {"to a device": 1} and not found.waits
+        assert found.copied_bytes["to a device"] <= sum(sizes) + ALIGNMENT * len(sizes)
         found.reset()
         mine = there.update(on_device, step)
         num_launches, num_waits = launches_beside_copies(), sum(found.waits.values())
@@ -186,7 +192,9 @@ def test_answers_equal_those_on_the_cpu(name: str) -> None:
                 torch.testing.assert_close(mine.core_state, other.core_state, **NEAR)
     assert num_waits == 1 and num_launches <= (2 if here.core_state_size else 1)
     assert WAIT in next(iter(found.waits))
-    assert found.copies["to a device"] <= 2
+    assert found.copies == {"to a device": 1, "to the host": 1} or here.core_state_size
+    row_bytes = sum(each[:1].nbytes for each in batch.observation) + ALIGNMENT  # with all other inputs
+    assert found.copied_bytes["to a device"] <= bucket_of(len(SLOTS)) * row_bytes + ALIGNMENT * 8
 
 
 def test_float32_is_not_tensorfloat32() -> None:
