@@ -23,7 +23,8 @@ def lstms_do_as_in_a_capture(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Returns the environment variables of programs with simulated GPUs."""
-    library = tmp_path_factory.getbasetemp().parent / "simulated_cuda_hooks.so"
+    folder = tmp_path_factory.getbasetemp()
+    library = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "simulated_cuda_hooks.so"
     if not library.exists():  # another worker may compile it, too
         compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
     return {**os.environ, LIBRARY: str(library), "SIMULATED_GPUS": "2", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

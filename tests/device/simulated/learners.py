@@ -36,6 +36,8 @@ NUM_ENVS, SLOTS = 4, np.array([3, 0, 2], np.int32)
 WAIT = "an event at"
 """The wait that uses no core."""
 NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
+EAGER = {"adamw", "momentum", "sgd"}
+"""Kinds with an optimizer that cannot skip an update on the device."""
 ALIGNMENT = 256
 """Bytes to which tensors of one copy are aligned."""
 
@@ -58,7 +60,7 @@ KINDS = {
     "lstm": Kind(model=ModelConfig(**SMALL, use_lstm=True)),
     "two networks": Kind(model=ModelConfig(**SMALL, separate_baseline=True, initialisation="orthogonal")),
     "normalisation": Kind(model=ModelConfig(**SMALL, normalise_observations=True, normalise_values=True)),
-    "tasks": Kind(model=ModelConfig(**SMALL, task_input=True, normalise_values=True), num_tasks=3),
+    "tasks": Kind(model=ModelConfig(**SMALL, task_input=True, normalise_values=True), num_tasks=2),
     "inputs": Kind(model=ModelConfig(**SMALL, reward_input="on", last_action_input="on")),
     "mask": Kind(leaves=(VECTOR, MASK)),
     "shallow": Kind(leaves=(SCREEN,), model=ModelConfig(model="shallow")),
@@ -159,7 +161,8 @@ def test_updates_equal_those_on_the_cpu(name: str) -> None:
     for mine_there, mine_here in zip(there.model.parameters(), here.model.parameters(), strict=True):
         assert mine_there.device == TRAINING
         torch.testing.assert_close(mine_there.cpu(), mine_here, **NEAR)
-    if found.launches["graph"] and kind.passes == PassesConfig():
+    assert bool(found.launches["graph"]) == (name not in EAGER)
+    if name not in EAGER and kind.passes == PassesConfig():
         assert num_launches <= 12 and num_waits == 1
         assert WAIT in next(iter(found.waits))
 

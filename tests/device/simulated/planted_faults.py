@@ -13,6 +13,7 @@ from kubebeast_learner.algorithm import rollout
 from kubebeast_learner.algorithm.execution import update_graphs
 from kubebeast_learner.algorithm.gradient_steps import GradientSteps
 from kubebeast_learner.machine import packed_tensors
+from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.training import uploads
 from tests.device.simulated.threads import (
     play_in_two_threads,
@@ -94,7 +95,7 @@ FAULTS = {
     "a graph does not know its generator": Planted(
         graph_runner,
         "GraphRecorder",
-        lambda device, generators: update_graphs_recorder(device),
+        lambda device, generators: GraphRecorder(device),
         play(use_graphs=True),
         "register_generator_state",
     ),
@@ -131,12 +132,6 @@ FAULTS = {
         "waits for the device",
     ),
 }
-
-
-def update_graphs_recorder(device: torch.device) -> Any:
-    from kubebeast_learner.machine.cuda_graph import GraphRecorder
-
-    return GraphRecorder(device, [])
 
 
 @pytest.mark.parametrize("name", FAULTS)
