@@ -86,17 +86,17 @@ def measure(kind: Kind, settings: Settings, recording: Path) -> Row:
     try:
         with (
             running(native_server.serve, cell) as (address, snapshot),
-            loading(replay_client.run, shares, cell, address, recording) as client_cpu_s,
+            loading(replay_client.run, shares, cell, address, recording) as clients,
         ):
             while snapshot().steps < 4 * cell.streams * cell.num_envs:
-                client_cpu_s()
+                clients.cpu_s()
                 time.sleep(0.1)
             alone, beside = [_window(settings, snapshot, lambda: 0)], []
             for _ in range(settings.rounds):
                 with _beside(kind, address, settings, cell, recording, cores[-1]) as attacks:
                     beside.append(_window(settings, snapshot, attacks))
                 alone.append(_window(settings, snapshot, lambda: 0))
-            client_cpu_s()
+            clients.cpu_s()
     finally:
         os.sched_setaffinity(0, cores)
     return summarize(kind, alone, beside)

@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -49,28 +50,43 @@ def running(serve: Serve, cell: Cell) -> Iterator[tuple[str, Callable[[], Snapsh
         yield address, snapshot
 
 
+class Clients:
+    """Processes that drive the streams of a cell."""
+
+    def __init__(self, processes: Sequence[BaseProcess], cell: Cell) -> None:
+        self._processes, self._cell = processes, cell
+
+    def cpu_s(self) -> float:
+        """Returns the CPU seconds of all processes. Raises RuntimeError if one has ended."""
+        if not all(each.is_alive() for each in self._processes):
+            raise RuntimeError(f"a client of {self._cell} ended; its error is printed above")
+        times = [psutil.Process(each.pid).cpu_times() for each in self._processes]
+        return sum(time.user + time.system for time in times)
+
+    def suspend(self) -> None:
+        """Halts all processes until `resume`."""
+        for each in self._processes:
+            psutil.Process(each.pid).suspend()
+
+    def resume(self) -> None:
+        for each in self._processes:
+            psutil.Process(each.pid).resume()
+
+
 @contextlib.contextmanager
 def loading(
     run_client: RunClient, shares: Sequence[range], cell: Cell, address: str, recording: Path
-) -> Iterator[Callable[[], float]]:
-    """Runs one client process per share of the cell's streams.
-
-    Yields a function that returns the CPU seconds of all clients, and raises RuntimeError if one has ended.
-    """
-    clients = [_SPAWN.Process(target=run_client, args=(cell, share, address, recording)) for share in shares]
-
-    def cpu_s() -> float:
-        if not all(client.is_alive() for client in clients):
-            raise RuntimeError(f"a client of {cell} ended; its error is printed above")
-        times = [psutil.Process(client.pid).cpu_times() for client in clients]
-        return sum(time.user + time.system for time in times)
-
-    for client in clients:
-        client.start()
+) -> Iterator[Clients]:
+    """Runs one client process per share of the cell's streams."""
+    processes = [_SPAWN.Process(target=run_client, args=(cell, share, address, recording)) for share in shares]
+    for each in processes:
+        each.start()
+    clients = Clients(processes, cell)
     try:
-        yield cpu_s
+        yield clients
     finally:
-        for client in clients:
-            client.terminate()
-        for client in clients:
-            client.join()
+        for each in processes:
+            each.terminate()
+        clients.resume()
+        for each in processes:
+            each.join()

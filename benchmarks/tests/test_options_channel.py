@@ -7,25 +7,41 @@ import pytest
 
 from benchmarks import frames, native_server, recorded_env
 from benchmarks.cell import Cell
-from benchmarks.options_channel import per_episode, ratio
-from benchmarks.step_cost import StepCost, step_cost
+from benchmarks.options_channel import Settings, alternate, per_episode, ratio
+from benchmarks.step_cost import Counts, step_cost, under_load
 
-COST = StepCost(client_us=2.0, server_us=3.0, steps_per_s=100.0, bytes_per_step=1.0)
+COUNTS = Counts(steps=1000, time_s=1.0, client_cpu_s=0.002, server_cpu_s=0.003, bytes=1000)
 
 
 def test_ratios_are_of_the_two_measurements_of_a_round() -> None:
-    pairs = [(COST, replace(COST, server_us=server_us)) for server_us in (3.3, 2.7, 3.6)]
+    pairs = [(replace(COUNTS, steps=steps), replace(COUNTS, steps=2 * steps)) for steps in (100, 300, 200)]
 
-    found = ratio(pairs, "server_us")
+    found = ratio(pairs)
 
-    assert (found.median, found.lowest, found.highest) == pytest.approx((1.1, 0.9, 1.2))
+    assert (found.median, found.first_quartile, found.third_quartile, found.standard_error) == (2.0, 2.0, 2.0, 0.0)
 
 
 def test_the_cost_of_an_episode_is_that_of_its_steps() -> None:
-    pairs = [(COST, replace(COST, server_us=3.5, client_us=2.1))]
+    pairs = [(COUNTS, replace(COUNTS, server_cpu_s=0.0035, client_cpu_s=0.0021))] * 2
 
     assert per_episode(pairs, "server_us", episode_steps=200) == pytest.approx(100.0)
     assert per_episode(pairs, "client_us", episode_steps=200) == pytest.approx(20.0)
+
+
+def test_one_of_two_loads_is_under_way(tmp_path: Path) -> None:
+    recording = tmp_path / "frames.npy"
+    frames.record(recording, num_envs=2)
+    cell = Cell(streams=1, num_envs=2, unroll_length=2, batch_size=1, episode_steps=5)
+    with (
+        under_load(native_server.serve, recorded_env.run, cell, recording) as first,
+        under_load(native_server.serve, recorded_env.run, cell, recording) as second,
+    ):
+        pairs = alternate(first, second, Settings(seconds=0.1, settle_seconds=0.1, rounds=2))
+
+        with pytest.raises(RuntimeError, match="the server stands still"):
+            first.count(0.1)
+
+    assert all(counts.steps > 0 for pair in pairs for counts in pair)
 
 
 @pytest.mark.parametrize("with_options", [False, True])
