@@ -30,7 +30,7 @@ class Levels:
         """Returns the levels of the next `count` episodes, as texts of their options."""
         if self._listed is not None:
             with self._lock:
-                return [self._listed.next_text() for _ in range(count)]
+                return self._listed.next_texts(count)
         return [self._draw() for _ in range(count)]
 
     def add(self, level: str, episode_return: float, length: int, info: Sequence[float]) -> None:

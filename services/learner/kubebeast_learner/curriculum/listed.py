@@ -15,8 +15,8 @@ RECENT = 0.2
 """Weight of the newest episode in the mean return of its level that is logged."""
 
 LEVELS_PER_RESULT = 32
-"""Levels for each result that may be missing in the probabilities: of many levels, one changes little, and computing
-them takes much longer than a draw."""
+"""Levels for each result or draw that may be missing in the probabilities: of many levels, one changes little, and
+computing them takes much longer than a draw."""
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ class ListedLevels(ABC):
         self._levels = levels
         self._texts = [to_text(level) for level in levels]
         self._indices = {text: index for index, text in enumerate(self._texts)}
+        self._num_alike = max(1, len(levels) // LEVELS_PER_RESULT)
+        """Results, and draws, after which the probabilities are out of date."""
         self._generator = np.random.default_rng(seed)
         self._counts = np.zeros(len(levels), np.int64)
         """int64 [N]: finished episodes."""
@@ -44,19 +46,25 @@ class ListedLevels(ABC):
         """Returns float64 [N], the probabilities of the next draw."""
 
     def next_level(self) -> Level:
-        return self._levels[self._draw()]
+        (index,) = self._draw(1)
+        return self._levels[index]
 
-    def next_text(self) -> str:
-        """Returns the text of the next level; faster than `next_level`."""
-        return self._texts[self._draw()]
+    def next_texts(self, count: int) -> list[str]:
+        """Returns the texts of the next `count` levels; faster than one after the other."""
+        texts: list[str] = []
+        while len(texts) < count:
+            texts += [self._texts[index] for index in self._draw(min(count - len(texts), self._max_draws()))]
+        return texts
 
-    def _draw(self) -> int:
+    def _draw(self, count: int) -> list[int]:
+        """Draws `count` levels with the same probabilities."""
         if self._cumulative is None:
             self._cumulative = np.cumsum(self.probabilities())
-        drawn = self._generator.random() * self._cumulative[-1]
-        index = min(int(np.searchsorted(self._cumulative, drawn, side="right")), len(self._levels) - 1)
-        self._note_draw(index)
-        return index
+        drawn = self._generator.random(count) * self._cumulative[-1]
+        found = np.minimum(np.searchsorted(self._cumulative, drawn, side="right"), len(self._levels) - 1)
+        self._note_draws(found)
+        indices: list[int] = found.tolist()
+        return indices
 
     def on_episode(self, level: Level, episode_return: float, length: int, info: Mapping[str, float]) -> None:
         self.note_return(to_text(level), episode_return)
@@ -71,7 +79,7 @@ class ListedLevels(ABC):
         self._note_result(index, episode_return)
         self._counts[index] += 1
         self._num_results += 1
-        if self._num_results % max(1, len(self._levels) // LEVELS_PER_RESULT) == 0:
+        if self._num_results % self._num_alike == 0:
             self._cumulative = None
 
     def numbers(self) -> Mapping[str, float]:
@@ -107,8 +115,12 @@ class ListedLevels(ABC):
         """Returns the arrays [N] that make up the state."""
         return self._counts, self._means
 
-    def _note_draw(self, index: int) -> None:  # noqa: B027 - not every curriculum records draws
-        """Records that a level was drawn."""
+    def _max_draws(self) -> int:
+        """Returns the number of draws that may have the same probabilities."""
+        return self._num_alike
+
+    def _note_draws(self, indices: NDArray[np.int64]) -> None:  # noqa: B027 - not every curriculum records draws
+        """Records that levels were drawn, in this order."""
 
     def _note_result(self, index: int, episode_return: float) -> None:  # noqa: B027 - nor results beyond the mean
         """Records a finished episode, before it is counted."""

@@ -62,6 +62,8 @@ class Progress(ListedLevels):
         self._drawn_at = np.zeros(len(levels), np.int64)
         """int64 [N]: number of the newest draw of each level, from 1; 0 if there was none."""
         self._num_draws = 0
+        self._num_new = len(levels)
+        """Levels that were not drawn."""
         self._by_rank: Floats | None = None
         """P_S; None if it is out of date."""
 
@@ -69,7 +71,7 @@ class Progress(ListedLevels):
         is_new, is_scored = self._drawn_at == 0, self._counts > 0
         seen = 1.0 - is_new.mean()
         fresh = one_of(is_new) if is_new.any() else np.zeros(len(is_new))
-        if not is_scored.any():
+        if seen == 0 or not is_scored.any():  # of several learners, others may have results first
             return fresh if is_new.any() else one_of(~is_new)
         if self._by_rank is None:
             self._by_rank = self._by_score(is_scored)
@@ -80,6 +82,7 @@ class Progress(ListedLevels):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
         self._num_draws, self._by_rank = int(self._drawn_at.max()), None
+        self._num_new = int((self._drawn_at == 0).sum())
 
     def _by_score(self, is_scored: NDArray[np.bool_]) -> Floats:
         """Returns P_S: (1 / rank) ** (1 / beta), normalized; equal scores share the chances of their ranks."""
@@ -99,12 +102,15 @@ class Progress(ListedLevels):
         ages = np.where(is_seen, self._num_draws - self._drawn_at, 0)
         return ages / ages.sum() if ages.sum() else one_of(is_seen)
 
-    def _note_draw(self, index: int) -> None:
-        is_new = self._drawn_at[index] == 0
-        self._num_draws += 1
-        self._drawn_at[index] = self._num_draws
-        # The staleness of many levels is out of date for a few draws, as it takes longer to compute than to draw.
-        if is_new or self._num_draws % max(1, len(self._levels) // 32) == 0:
+    def _max_draws(self) -> int:
+        return 1 if self._num_new else self._num_alike  # a new level is new for one draw
+
+    def _note_draws(self, indices: NDArray[np.int64]) -> None:
+        is_new = self._num_new > 0 and bool(self._drawn_at[indices[0]] == 0)
+        self._num_new -= is_new
+        before, self._num_draws = self._num_draws, self._num_draws + len(indices)
+        self._drawn_at[indices] = np.arange(before + 1, self._num_draws + 1)
+        if is_new or before // self._num_alike < self._num_draws // self._num_alike:
             self._cumulative = None
 
     def _note_result(self, index: int, episode_return: float) -> None:

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from kubebeast_common.spec import peer_json
+from kubebeast_common.spec.episode_options import to_text
 from kubebeast_learner.curriculum.listed import ListedLevels
 from kubebeast_learner.curriculum.progress import Progress
 from kubebeast_learner.curriculum.success import Success
 from kubebeast_learner.curriculum.uniform import Uniform
 
 LEVELS = [{"n": n} for n in range(4)]
+MANY_LEVELS = [{"n": n} for n in range(200)]
 KINDS = (Uniform, Success, Progress)
 
 
@@ -69,6 +71,24 @@ def test_progress_draws_each_level_before_it_repeats_one_without_a_result() -> N
     curriculum = Progress(LEVELS, seed=1)
 
     assert sorted(curriculum.next_level()["n"] for _ in range(4)) == [0, 1, 2, 3]
+
+
+def test_progress_draws_each_of_many_levels_before_it_repeats_one_without_a_result() -> None:
+    curriculum = Progress(MANY_LEVELS, seed=1)
+
+    assert len(set(curriculum.next_texts(200))) == 200
+
+
+def test_progress_notes_several_draws_at_once_in_their_order() -> None:
+    curriculum = Progress(MANY_LEVELS, seed=1, staleness=1.0)
+    for text in curriculum.next_texts(200):
+        curriculum.note_return(text, 1.0)
+    texts = curriculum.next_texts(50)
+
+    chances = dict(zip(map(to_text, MANY_LEVELS), curriculum.probabilities(), strict=True))
+    newest_first = list(dict.fromkeys(reversed(texts)))
+    assert chances[newest_first[0]] == 0.0
+    assert sorted(newest_first, key=chances.__getitem__) == newest_first
 
 
 @pytest.mark.parametrize("newest", [[0.0] * 20 + [1.0] * 5, [1.0] * 20 + [0.0] * 5], ids=["learned", "forgotten"])
@@ -136,6 +156,16 @@ def test_equal_seeds_draw_equal_levels(kind: Callable[..., ListedLevels]) -> Non
 
     draws = [[each.next_level()["n"] for _ in range(50)] for each in (first, second, other)]
     assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_draws_at_once_are_those_one_after_the_other(kind: Callable[..., ListedLevels]) -> None:
+    one, several = kind(LEVELS, 1), kind(LEVELS, 1)
+    for level in range(4):
+        play(one, level, [0.0, 1.0])
+        play(several, level, [0.0, 1.0])
+
+    assert several.next_texts(50) == [to_text(one.next_level()) for _ in range(50)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
