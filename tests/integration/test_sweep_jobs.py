@@ -126,6 +126,22 @@ def test_jobs_with_an_owner_outlive_the_process_of_the_sweep(
     assert sorted(api.names()) == ["tiny-000-seed1", "tiny-001-seed1"]
 
 
+def test_jobs_of_a_predecessor_with_other_arguments_are_replaced(
+    api: JobsApi, broker: BrokerProcess, start: Start, tmp_path: Path
+) -> None:
+    owner = "--job-owner=sweep-a1/7d0a"
+    sweep = start(owner)
+    broker.wait_until(lambda fleet: set(playing(fleet)) == {"000-seed1", "001-seed1"})
+    sweep.kill()
+    sweep.communicate()
+    (tmp_path / "second").mkdir()
+    with BrokerProcess(tmp_path / "second") as second, fleet(second, tmp_path):
+        _, log = start(owner, f"--broker={second.address}").communicate()
+
+    assert [row["state"] for row in trials(tmp_path)] == ["done"] * 2, log
+    assert sorted(api.names()) == ["tiny-000-seed1"] * 2 + ["tiny-001-seed1"] * 2
+
+
 def test_the_end_of_a_sweep_is_that_of_its_jobs_and_the_next_one_resumes_them(
     api: JobsApi, broker: BrokerProcess, start: Start, tmp_path: Path
 ) -> None:
