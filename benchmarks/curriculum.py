@@ -6,8 +6,6 @@ returns over all levels. Runs that are in the folder of the runs are not trained
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ import tyro
 from matplotlib.figure import Figure
 
 from benchmarks import machine
+from benchmarks.commands import kubebeast
 from benchmarks.report import print_table
 from kubebeast_observe.arrays import as_array, column
 from kubebeast_runs.log_table import read_log
@@ -67,7 +66,7 @@ def main(settings: Settings) -> None:
         for seed in settings.seeds:
             name = name_of(curriculum, seed)
             if not (settings.runs / name / "weights.safetensors").exists():
-                kubebeast("mono", settings, name, *training_flags(settings, curriculum, seed))
+                run_command("mono", settings, name, *training_flags(settings, curriculum, seed))
             rows.append(evaluated(settings, curriculum, seed))
     print(machine.describe())
     print_table("mazes", rows)
@@ -87,10 +86,9 @@ def training_flags(settings: Settings, curriculum: str, seed: int) -> Sequence[s
     )
 
 
-def kubebeast(command: str, settings: Settings, name: str, *flags: str) -> str:
+def run_command(command: str, settings: Settings, name: str, *flags: str) -> str:
     """Runs a command of the learner on a run; returns its output. Raises CalledProcessError if it fails."""
-    words = [sys.executable, "-m", "kubebeast_learner", command, f"--savedir={settings.runs}", f"--xpid={name}", *flags]
-    return subprocess.run(words, cwd=ROOT / "examples", check=True, stdout=subprocess.PIPE, text=True).stdout
+    return kubebeast(command, f"--savedir={settings.runs}", f"--xpid={name}", *flags, folder=ROOT / "examples")
 
 
 def evaluated(settings: Settings, curriculum: str, seed: int) -> Row:
@@ -98,7 +96,7 @@ def evaluated(settings: Settings, curriculum: str, seed: int) -> Row:
     name = name_of(curriculum, seed)
     flags = (f"--env={ENV}", f"--levels={settings.levels}", "--mode=sample", "--json")
     result = json.loads(
-        kubebeast("eval", settings, name, f"--episodes={(settings.rooms - 1) * settings.episodes}", *flags)
+        run_command("eval", settings, name, f"--episodes={(settings.rooms - 1) * settings.episodes}", *flags)
     )
     returns: dict[str, list[float]] = {}
     for episode in result["episodes"]:

@@ -7,8 +7,6 @@ not trained again.
 
 import csv
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import machine, report
+from benchmarks.commands import kubebeast
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "results" / "population.png"
@@ -156,12 +155,6 @@ def mean_return(settings: Settings, folder: Path, row: Mapping[str, str]) -> flo
         flags = (f"--savedir={folder}", f"--xpid={run.name}", f"--episodes={settings.episodes}", "--mode=sample")
         kept.write_text(kubebeast("eval", *flags, "--json"))
     return float(np.mean([each["episode_return"] for each in json.loads(kept.read_text())["episodes"]]))
-
-
-def kubebeast(command: str, *flags: str) -> str:
-    """Runs a command, and returns its output. Raises CalledProcessError if it fails."""
-    words = [sys.executable, "-m", "kubebeast_learner", command, *flags]
-    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def compared(task: str, found: Sequence[Found]) -> str:

@@ -64,13 +64,16 @@ class Clients:
         return sum(time.user + time.system for time in times)
 
     def suspend(self) -> None:
-        """Halts all processes until `resume`."""
-        for each in self._processes:
-            psutil.Process(each.pid).suspend()
+        """Halts all processes that have not ended, until `resume`."""
+        for each in self._living():
+            each.suspend()
 
     def resume(self) -> None:
-        for each in self._processes:
-            psutil.Process(each.pid).resume()
+        for each in self._living():
+            each.resume()
+
+    def _living(self) -> list[psutil.Process]:
+        return [psutil.Process(each.pid) for each in self._processes if each.is_alive()]
 
 
 @contextlib.contextmanager

@@ -6,8 +6,6 @@ play, and draws the Elo rating. Runs that are in the folder of the runs are not 
 
 import csv
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks import machine
+from benchmarks.commands import kubebeast
 from benchmarks.report import print_table
 from kubebeast_observe.arrays import as_array, column
 from kubebeast_runs.log_table import read_log
@@ -70,7 +69,7 @@ def main(settings: Settings) -> None:
 
 
 def train(settings: Settings, seed: int) -> None:
-    kubebeast(
+    run_command(
         "train",
         settings,
         seed,
@@ -84,16 +83,14 @@ def train(settings: Settings, seed: int) -> None:
     )
 
 
-def kubebeast(command: str, settings: Settings, seed: int, *flags: str) -> str:
+def run_command(command: str, settings: Settings, seed: int, *flags: str) -> str:
     """Runs a command of the learner on a run; returns its output. Raises CalledProcessError if it fails."""
-    place = (f"--savedir={settings.runs}", f"--xpid={name_of(seed)}")
-    words = [sys.executable, "-m", "kubebeast_learner", command, *place, *flags]
-    return subprocess.run(words, cwd=ROOT / "examples", check=True, stdout=subprocess.PIPE, text=True).stdout
+    return kubebeast(command, f"--savedir={settings.runs}", f"--xpid={name_of(seed)}", *flags, folder=ROOT / "examples")
 
 
 def played(settings: Settings, seed: int, opponent: str) -> Row:
     flags = (f"--against={opponent}", f"--episodes={settings.episodes}", "--json")
-    result = json.loads(kubebeast("eval", settings, seed, *flags))
+    result = json.loads(run_command("eval", settings, seed, *flags))
     returns = np.array([episode["episode_return"] for episode in result["episodes"]])
     log = read_log(settings.runs / name_of(seed))
     return Row(

@@ -44,6 +44,20 @@ def test_one_of_two_loads_is_under_way(tmp_path: Path) -> None:
     assert all(counts.steps > 0 for pair in pairs for counts in pair)
 
 
+def end_at_once(cell: Cell, streams: range, address: str, recording: Path) -> None:
+    """Is a client that ends."""
+
+
+def test_a_client_that_ends_is_an_error(tmp_path: Path) -> None:
+    cell = Cell(streams=1, num_envs=2, unroll_length=2, batch_size=1)
+
+    with (
+        pytest.raises(RuntimeError, match=r"a client of Cell.* ended"),
+        under_load(native_server.serve, end_at_once, cell, tmp_path / "none"),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("with_options", [False, True])
 def test_env_servers_with_short_episodes_play(with_options: bool, tmp_path: Path) -> None:
     frames.record(tmp_path / "frames.npy", num_envs=2)

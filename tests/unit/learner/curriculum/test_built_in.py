@@ -79,6 +79,13 @@ def test_progress_draws_each_of_many_levels_before_it_repeats_one_without_a_resu
     assert len(set(curriculum.next_texts(200))) == 200
 
 
+def test_progress_draws_new_levels_although_another_learner_has_results() -> None:
+    curriculum = Progress(LEVELS, seed=1)
+    play(curriculum, 2, [0.0, 1.0])
+
+    assert curriculum.probabilities().tolist() == [0.25] * 4
+
+
 def test_progress_notes_several_draws_at_once_in_their_order() -> None:
     curriculum = Progress(MANY_LEVELS, seed=1, staleness=1.0)
     for text in curriculum.next_texts(200):
