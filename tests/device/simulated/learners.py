@@ -200,6 +200,32 @@ def test_answers_equal_those_on_the_cpu(name: str) -> None:
     assert found.copied_bytes["to a device"] <= bucket_of(len(SLOTS)) * row_bytes + ALIGNMENT * 8
 
 
+@pytest.mark.parametrize("name", ["two networks", "deep lstm"])
+def test_new_weights_are_one_launch_for_the_replica_and_one_for_its_graphs(name: str) -> None:
+    kind = KINDS[name]
+    source = model_of(kind).eval().to(PLAYING)
+    weights = WeightPublisher(source, device=PLAYING, precision="fp32")
+    states = CoreStateTable(source, NUM_ENVS, PLAYING) if source.core_state_size else None
+    frames = FrameTable(kind.leaves, PLAYING) if any(leaf.frame_stack > 1 for leaf in kind.leaves) else None
+    graphs = GraphRunner(PLAYING, torch.Generator(PLAYING).manual_seed(0), states, frames)
+
+    def launches(version: int) -> int:
+        found.reset()
+        weights.publish(version)
+        with weights.acquire() as (model, newest):
+            graphs.run(batch_of(kind, source, is_first=version == 1), model, newest)
+        return sum(found.launches.values())
+
+    with torch.inference_mode(), use_stream(Stream(PLAYING)):
+        for version in (1, 2, 3):
+            launches(version)
+        found.reset()
+        with weights.acquire() as (model, newest):
+            graphs.run(batch_of(kind, source, is_first=False), model, newest)
+        of_batch = sum(found.launches.values())
+        assert launches(4) == of_batch + 2
+
+
 def test_float32_is_not_tensorfloat32() -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     learner_of(KINDS["shallow"], model_of(KINDS["shallow"]), TRAINING)
