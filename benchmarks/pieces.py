@@ -132,6 +132,6 @@ def _inference(network: Model, spec: EnvSpec, num_rows: int) -> Callable[[], obj
 
 
 def _update(network: Model, spec: EnvSpec, unroll_length: int, batch_size: int) -> Callable[[], object]:
-    learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1)
+    learner = Learner(network, OptimizerConfig(), LossConfig(), schedule_steps=1)
     rollout = made_up_rollout(network, spec.observation, unroll_length, batch_size)
     return lambda: learner.update(rollout, step=0)

@@ -35,7 +35,7 @@ def measure(
     spec = EnvSpec.of(NULL_ENV, env.spec_observation, env.spec_action)
     network = make_model(spec.observation, spec.action, ModelConfig(model=model))
     rollout = made_up_rollout(network, spec.observation, unroll_length, batch_size)
-    learner = Learner(network, OptimizerConfig(), LossConfig(), total_steps=1, compile="off")
+    learner = Learner(network, OptimizerConfig(), LossConfig(), schedule_steps=1, compile="off")
     turns, num_valid = Turns(place.num_ranks, patience_s=60.0), int(rollout.valid.sum())
 
     def update(*, stop: bool = False) -> bool:

@@ -40,7 +40,7 @@ def make(model: str = "mlp", optimizer: str = "rmsprop") -> tuple[Learner, Learn
     action = BOUNDED if model == "tanh" else discrete(3)
     source, recorder = make_model([VECTOR], [action], MODELS[model]), OperationRecorder()
     eager, graphed = (
-        Learner(deepcopy(source), OPTIMIZERS[optimizer], LossConfig(), total_steps=10_000, recorder=each)
+        Learner(deepcopy(source), OPTIMIZERS[optimizer], LossConfig(), schedule_steps=10_000, recorder=each)
         for each in (None, recorder)
     )
     return eager, graphed, recorder
@@ -143,7 +143,7 @@ def test_an_update_that_waits_for_the_device_stays_eager(
 def test_an_optimizer_that_cannot_skip_on_the_device_stays_eager() -> None:
     torch.manual_seed(0)
     model, recorder = make_model([VECTOR], [discrete(3)], MODELS["mlp"]), OperationRecorder()
-    learner = Learner(model, OptimizerConfig(momentum=0.9), LossConfig(), total_steps=10, recorder=recorder)
+    learner = Learner(model, OptimizerConfig(momentum=0.9), LossConfig(), schedule_steps=10, recorder=recorder)
     for rollout in batches(learner, NUM_EAGER + 2):
         learner.update(rollout, step=0)
     assert recorder.num_recordings == 0

@@ -52,7 +52,7 @@ def main(model: str) -> None:
 def update_of(name: str) -> tuple[GraphModule, list[Tensor], FakeTensorMode]:
     """Returns the forward and backward pass of an update in bfloat16, traced with tensors without data."""
     model = make_model([FRAMES], [discrete(6)], ModelConfig(model=name))
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1, precision="bf16", compile="off")
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=1, precision="bf16", compile="off")
     steps, rollout = learner._steps, made_up_rollout(model, [FRAMES], T, B)
     steps._device = torch.device("cuda:0")
     state = {**dict(model.named_parameters()), **dict(model.named_buffers())}

@@ -82,7 +82,7 @@ def train_in_mono(spaces: dict[str, str], tmp_path: Path) -> None:
         name="actor-0",
         profile_window=None,
     )
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=10**6)
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=10**6)
     block = layout.make(B, lambda shape, dtype: torch.zeros(shape, dtype=dtype))
     with torch.inference_mode():
         actor = Actor(task, env)

@@ -62,7 +62,7 @@ def steps_until(mean_return: float, env_id: str, settings: Mapping[str, object],
         )
         loss = section_from_settings(LossConfig, settings)
         optimizer = section_from_settings(OptimizerConfig, settings)
-        learner = Learner(model, optimizer, loss, total_steps=total_steps, compile="off")
+        learner = Learner(model, optimizer, loss, schedule_steps=total_steps, compile="off")
         block = layout.make(rollout.batch_size, lambda shape, dtype: torch.zeros(shape, dtype=dtype))
         returns: deque[float] = deque(maxlen=RECENT_EPISODES)
         with torch.inference_mode():

@@ -96,7 +96,7 @@ def learner_of(kind: Kind, model: Model, device: torch.device) -> Learner:
         model,
         kind.optimizer,
         kind.loss,
-        total_steps=1000,
+        schedule_steps=1000,
         passes=kind.passes,
         device=device,
         precision="fp32",

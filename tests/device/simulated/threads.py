@@ -44,7 +44,7 @@ def expected(batch: Any, model: Model, frames: FrameTable | None = None) -> torc
 
 def learner(model: Model) -> Learner:
     return Learner(
-        model, OptimizerConfig(), LossConfig(), total_steps=100, device=CUDA, precision="fp32", compile="off"
+        model, OptimizerConfig(), LossConfig(), schedule_steps=100, device=CUDA, precision="fp32", compile="off"
     )
 
 

@@ -78,7 +78,7 @@ class Learner:
         optimizer: OptimizerConfig,
         loss: LossConfig,
         *,
-        total_steps: int,
+        schedule_steps: int,
         passes: PassesConfig = _ONE_PASS,
         device: torch.device | str = "cpu",
         precision: PrecisionChoice = "auto",
@@ -91,7 +91,7 @@ class Learner:
             model: updated in place.
             optimizer: settings of the optimizer and of the learning rate's schedule.
             loss: settings of the loss and of the entropy cost's schedule.
-            total_steps: env-steps over which learning rate and entropy cost follow their schedules.
+            schedule_steps: env-steps over which learning rate and entropy cost follow their schedules.
             passes: gradient steps on each batch.
             device: device of the weights and of the batches.
             precision: arithmetic of the model's low_precision_part; auto is bfloat16 if it is worthwhile.
@@ -111,7 +111,7 @@ class Learner:
         """Number of updates applied."""
         self._skipped = SkippedUpdates(model, self.optimizer)
         self._statistics = Statistics(model, loss)
-        self._total_steps = total_steps
+        self._schedule_steps = schedule_steps
         self._optimizer_config = optimizer
         self._loss_config = loss
         self._passes = Passes(passes, by_unroll=splits_by_unroll(model, loss.loss))
@@ -149,8 +149,8 @@ class Learner:
             ModelSpecError: if the batch was skipped and the policy that acted masked all actions of a row.
             RankLostError: if another rank does not call this.
         """
-        learning_rate = learning_rate_at(step, self._total_steps, self._optimizer_config)
-        entropy_cost = entropy_cost_at(step, self._total_steps, self._loss_config)
+        learning_rate = learning_rate_at(step, self._schedule_steps, self._optimizer_config)
+        entropy_cost = entropy_cost_at(step, self._schedule_steps, self._loss_config)
         self._steps.set_schedules(learning_rate, entropy_cost, self.version)
         self._steps.begin(rollout)
         if self._passes.are_plain:

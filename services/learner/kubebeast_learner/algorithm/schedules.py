@@ -1,4 +1,4 @@
-"""Schedules of the learning rate and of costs, from initial to final value in the course of a run."""
+"""Schedules of the learning rate and of costs, from initial to final value within `schedule_steps` env-steps."""
 
 import math
 
@@ -19,12 +19,13 @@ def anneal(schedule: Schedule, initial: float, final: float, progress: float) ->
     return final + (initial - final) * remaining
 
 
-def learning_rate_at(step: int, total_steps: int, config: OptimizerConfig) -> float:
+def learning_rate_at(step: int, schedule_steps: int, config: OptimizerConfig) -> float:
     """Returns the learning rate of an update after `step` env-steps, including the warm-up."""
-    rate = anneal(config.learning_rate_schedule, config.learning_rate, config.learning_rate_final, step / total_steps)
+    progress = step / schedule_steps
+    rate = anneal(config.learning_rate_schedule, config.learning_rate, config.learning_rate_final, progress)
     return rate * min(1.0, step / config.learning_rate_warmup_steps) if config.learning_rate_warmup_steps else rate
 
 
-def entropy_cost_at(step: int, total_steps: int, config: LossConfig) -> float:
+def entropy_cost_at(step: int, schedule_steps: int, config: LossConfig) -> float:
     """Returns the weight of the entropy bonus in an update after `step` env-steps."""
-    return anneal(config.entropy_schedule, config.entropy_cost, config.entropy_cost_final, step / total_steps)
+    return anneal(config.entropy_schedule, config.entropy_cost, config.entropy_cost_final, step / schedule_steps)

@@ -139,9 +139,9 @@ class LossConfig:
     entropy_cost: float = 0.0006
     """Weight of the entropy bonus, at step 0."""
     entropy_schedule: Schedule = "constant"
-    """Schedule of the entropy bonus's weight, from entropy_cost to entropy_cost_final over total_steps."""
+    """Schedule of the entropy bonus's weight, from entropy_cost to entropy_cost_final over schedule_steps."""
     entropy_cost_final: float = 0.0
-    """Weight of the entropy bonus at total_steps, unless the schedule is constant."""
+    """Weight of the entropy bonus after schedule_steps, unless the schedule is constant."""
     reward_scale: float = 1.0
     """Factor of rewards in the loss, applied before they are clipped; logged returns are not scaled."""
     reward_clipping: Literal["abs_one", "soft_asymmetric", "none"] = "abs_one"
@@ -189,9 +189,9 @@ class OptimizerConfig:
     learning_rate: float = 0.00048
     """Learning rate at the start of the schedule, before the factor of the warm-up."""
     learning_rate_schedule: Schedule = "linear"
-    """Schedule of the learning rate, from learning_rate to learning_rate_final over total_steps."""
+    """Schedule of the learning rate, from learning_rate to learning_rate_final over schedule_steps."""
     learning_rate_final: float = 0.0
-    """Learning rate at total_steps, unless the schedule is constant."""
+    """Learning rate after schedule_steps, unless the schedule is constant."""
     learning_rate_warmup_steps: int = 0
     """Env-steps over which the learning rate rises from 0; the schedule nevertheless starts at step 0."""
     alpha: float = 0.99

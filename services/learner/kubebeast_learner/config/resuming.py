@@ -41,7 +41,7 @@ RESUMING = (
     _alike("init_from fork_from", True, "Only a new run reads it."),
     _alike("from_recording recording_passes", True, "Training goes on after as many batches as there were updates."),
     _alike("stop_at_return max_hours", True, "A run that they have ended goes on if they are changed or omitted."),
-    _alike("total_steps", True, "Schedules follow the new length from the current step on."),
+    _alike("total_steps schedule_steps", True, "Schedules follow the new length from the current step on."),
     _alike(
         "learning_rate learning_rate_schedule learning_rate_final learning_rate_warmup_steps entropy_cost "
         "entropy_schedule entropy_cost_final",

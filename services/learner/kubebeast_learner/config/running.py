@@ -57,6 +57,9 @@ class RunConfig:
     """Run, as for init_from, that a new run goes on with: its weights, optimizer, statistics and steps."""
     total_steps: int = 100_000
     """Env-steps (decisions of the agent) to train for."""
+    schedule_steps: int | None = None
+    """Env-steps over which the schedules of the learning rate and of the entropy cost extend; None means
+    total_steps."""
     stop_at_return: float | None = None
     """End the run earlier if the mean return of the newest 100 episodes is at least this; of several tasks, of each."""
     max_hours: float | None = None
@@ -143,7 +146,7 @@ class RunConfig:
         require_at_least(0, self, "learner_threads", "record_max_gib", "keep_best")
         require_evaluator("best_evaluator", self.best_evaluator)
         require(0 <= self.stop_status <= 255, "stop_status", self.stop_status, "must be from 0 to 255")
-        require_positive(self, "checkpoint_interval_minutes", "log_interval_s", "max_hours")
+        require_positive(self, "checkpoint_interval_minutes", "log_interval_s", "max_hours", "schedule_steps")
         require_classes("tracker", self.tracker, self.tracker_options, *SERVICES)
         for name in self.tracker:
             require(self.tracker.count(name) == 1, "tracker", name, "is given twice")

@@ -102,7 +102,7 @@ def assemble_learner(
         model,
         config.optimizer,
         config.loss,
-        total_steps=run.total_steps,
+        schedule_steps=run.total_steps if run.schedule_steps is None else run.schedule_steps,
         passes=fitted(config, model),
         device=device,
         precision=run.precision,

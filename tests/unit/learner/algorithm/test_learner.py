@@ -22,7 +22,7 @@ def make_learner(
     optimizer: OptimizerConfig | None = None, loss: LossConfig | None = None, model: Model | None = None, **options: Any
 ) -> Learner:
     optimizer = optimizer or OptimizerConfig(learning_rate=1e-3)
-    return Learner(model or make_mlp(), optimizer, loss or LossConfig(), total_steps=TOTAL_STEPS, **options)
+    return Learner(model or make_mlp(), optimizer, loss or LossConfig(), schedule_steps=TOTAL_STEPS, **options)
 
 
 def weights(learner: Learner) -> torch.Tensor:

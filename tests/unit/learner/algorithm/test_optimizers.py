@@ -15,7 +15,7 @@ MODULE = "tests.unit.learner.algorithm.user_optimizers"
 
 
 def make_learner(config: OptimizerConfig) -> Learner:
-    return Learner(make_mlp(), config, LossConfig(), total_steps=1000)
+    return Learner(make_mlp(), config, LossConfig(), schedule_steps=1000)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

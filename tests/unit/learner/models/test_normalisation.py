@@ -171,7 +171,7 @@ def test_networks_read_normalised_images(name: str) -> None:
     rollout = replace(
         random_rollout(2, 2), observation=(torch.randint(200, 256, (3, 2, 4, 84, 84), dtype=torch.uint8),)
     )
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=100, precision="fp32")
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=100, precision="fp32")
     assert not learner.update(rollout, step=0).skipped
     plain = make_model([leaf], [discrete(3)], replace(config, normalise_images=False))
     plain.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith("normaliser")})
@@ -290,7 +290,7 @@ def test_statistics_of_an_older_version_are_taken_up() -> None:
 def test_a_run_says_once_which_observation_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     torch.manual_seed(0)
     config = ModelConfig(hidden_sizes=(8,), normalise_observations=True)
-    learner = Learner(make_model([VECTOR], [discrete(3)], config), OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner = Learner(make_model([VECTOR], [discrete(3)], config), OptimizerConfig(), LossConfig(), schedule_steps=1000)
     rollout = random_rollout()
     where = rollout.valid.nonzero()[0]
     rollout.observation[0][where[0], where[1], 2] = 1e20
@@ -308,7 +308,7 @@ def test_the_statistics_are_part_of_the_weights_and_change_in_training_alone(nam
     torch.manual_seed(0)
     config = ModelConfig(model=name, hidden_sizes=(8,), normalise_observations=True)
     model = make_model([VECTOR], [discrete(3)], config)
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=100)
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=100)
     rollout = random_rollout(core_state=model.initial_state(4))
     rollout = replace(rollout, observation=(50 + 3 * rollout.observation[0],))
     learner.update(rollout, step=0)

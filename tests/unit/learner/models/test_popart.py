@@ -124,7 +124,7 @@ def test_what_is_learnt_does_not_depend_on_the_size_of_rewards(
     config = ModelConfig(hidden_sizes=(8,), normalise_values=True, initialisation=initialisation)
     model = make_model([VECTOR], [discrete(2)], config)
     loss = LossConfig(reward_clipping="none", entropy_cost=0.0, discounting=discounting)
-    learner = Learner(model, OptimizerConfig(learning_rate=0.01), loss, total_steps=10**9)
+    learner = Learner(model, OptimizerConfig(learning_rate=0.01), loss, schedule_steps=10**9)
     for seed in range(100):
         rollout = random_rollout(batch_size=8, num_actions=2, seed=seed)
         with torch.no_grad():
@@ -153,7 +153,7 @@ def test_rewards_of_any_size_train_the_same_policy(factor: float) -> None:
             model.popart.weight.zero_()  # type: ignore[union-attr]
             model.popart.bias.zero_()  # type: ignore[union-attr]
         config = LossConfig(reward_clipping="none", reward_scale=scale)
-        learner = Learner(model, OptimizerConfig(), config, total_steps=1000)
+        learner = Learner(model, OptimizerConfig(), config, schedule_steps=1000)
         for _ in range(3):
             learner.update(replace(rollout, core_state=model.initial_state(rollout.batch_size)), step=0)
         states.append(learner.model.state_dict())
@@ -166,7 +166,7 @@ def test_rewards_of_any_size_train_the_same_policy(factor: float) -> None:
 def test_an_update_moves_the_statistics_of_its_own_tasks_only() -> None:
     torch.manual_seed(0)
     model = make_model([VECTOR], [discrete(3)], ModelConfig(hidden_sizes=(8,), normalise_values=True), num_tasks=3)
-    learner, head = Learner(model, OptimizerConfig(learning_rate=1e-9), LossConfig(), total_steps=1000), model.popart
+    learner, head = Learner(model, OptimizerConfig(learning_rate=1e-9), LossConfig(), schedule_steps=1000), model.popart
     assert head is not None
     rollout = random_rollout(task=torch.tensor([[0, 2, 2, 0]]))
     inputs = rollout.model_inputs
@@ -193,7 +193,7 @@ def test_errors_of_a_task_are_divided_by_its_own_scale() -> None:
         seen.append(rollout.value_scale)
         return impala_loss(output, rollout, config, entropy_cost)
 
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=1000)
     learner._steps._loss = loss
     scale = model.popart.scale.clone()
     learner.update(random_rollout(task=task), step=0)
@@ -202,7 +202,7 @@ def test_errors_of_a_task_are_divided_by_its_own_scale() -> None:
 
 
 def test_replayed_unrolls_do_not_change_the_statistics() -> None:
-    fresh, seen = (Learner(make(), OptimizerConfig(), LossConfig(), total_steps=1000) for _ in range(2))
+    fresh, seen = (Learner(make(), OptimizerConfig(), LossConfig(), schedule_steps=1000) for _ in range(2))
     rollout = random_rollout()
     fresh.update(rollout, step=0)
     seen.update(replace(rollout, num_replayed=rollout.batch_size), step=0)

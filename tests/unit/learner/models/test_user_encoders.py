@@ -68,7 +68,7 @@ def test_initial_weights_are_the_authors() -> None:
 def test_an_encoder_that_keeps_the_contract_trains(name: str) -> None:
     model = make(name)
     assert all(module.training for module in model.modules())
-    stats = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1).update(random_rollout(), 0)
+    stats = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=1).update(random_rollout(), 0)
     assert not stats.skipped
 
 
@@ -135,6 +135,6 @@ def test_the_example_learns_what_a_repeated_batch_is_worth(monkeypatch: pytest.M
     config = ModelConfig(encoder=(".=my_encoder:FourierFeatures",), encoder_options=options)
     model = make_model([VECTOR], [discrete(A)], config)
     optimizer = OptimizerConfig(learning_rate=1e-2, learning_rate_schedule="constant")
-    learner = Learner(model, optimizer, LossConfig(discounting=0.0), total_steps=1)
+    learner = Learner(model, optimizer, LossConfig(discounting=0.0), schedule_steps=1)
     losses = [learner.update(random_rollout(), 0).parts["baseline_loss"] for _ in range(40)]
     assert losses[-1] < 0.3 * losses[0]

@@ -41,7 +41,7 @@ def test_example_network_and_loss_learn_what_a_repeated_batch_is_worth() -> None
     loss = LossConfig(loss="my_loss:my_loss", discounting=0.0)
     check_loss(loss, model, [VECTOR])
     optimizer = OptimizerConfig(learning_rate=1e-2, learning_rate_schedule="constant")
-    learner = Learner(model, optimizer, loss, total_steps=1)
+    learner = Learner(model, optimizer, loss, schedule_steps=1)
     rollout = random_rollout(core_state=model.initial_state(4))
     losses = [learner.update(rollout, 0).parts["baseline_loss"] for _ in range(40)]
     assert losses[-1] < 0.3 * losses[0]
@@ -123,7 +123,7 @@ def test_user_model_comes_in_training_mode_without_gradients() -> None:
 def test_buffers_of_a_user_model_are_published_with_its_weights() -> None:
     model = user_model(f"{MODULE}:Normalised")
     weights = WeightPublisher(model)
-    learner = Learner(model, OptimizerConfig(), LossConfig(), total_steps=1)
+    learner = Learner(model, OptimizerConfig(), LossConfig(), schedule_steps=1)
     rollout = random_rollout()
     weights.publish(learner.update(rollout, 0).version)
     model.eval()
@@ -242,7 +242,7 @@ def test_every_breach_of_the_loss_contract_is_explained(name: str, message: str,
 
 def test_options_reach_a_loss_of_ones_own() -> None:
     plain, own = (
-        Learner(make_mlp(), OptimizerConfig(), loss, total_steps=1).update(random_rollout(), 0)
+        Learner(make_mlp(), OptimizerConfig(), loss, schedule_steps=1).update(random_rollout(), 0)
         for loss in (LossConfig(), LossConfig(loss=f"{MODULE}:scaled_loss", loss_options='{"scale": 3}'))
     )
     assert own.total_loss == pytest.approx(3 * plain.total_loss)
@@ -273,7 +273,7 @@ def test_loss_of_ones_own_is_what_the_learner_minimises(monkeypatch: pytest.Monk
     config = LossConfig(loss=f"{MODULE}:doubled")
     check_loss(config, make_mlp(), [VECTOR])
     plain, own = (
-        Learner(make_mlp(), OptimizerConfig(), loss, total_steps=1).update(random_rollout(), 0)
+        Learner(make_mlp(), OptimizerConfig(), loss, schedule_steps=1).update(random_rollout(), 0)
         for loss in (LossConfig(), config)
     )
     assert own.total_loss == pytest.approx(2 * plain.total_loss)
@@ -285,7 +285,7 @@ def test_a_loss_adds_parts_of_its_own() -> None:
     check_loss(config, make_mlp(), [VECTOR])
     rollout = random_rollout()
 
-    stats = Learner(make_mlp(), OptimizerConfig(), config, total_steps=1).update(rollout, 0)
+    stats = Learner(make_mlp(), OptimizerConfig(), config, schedule_steps=1).update(rollout, 0)
 
     assert list(stats.parts) == [*IMPALA_PARTS, "own_loss", "num_valid", "mean_reward"]
     assert stats.parts["own_loss"] == stats.total_loss

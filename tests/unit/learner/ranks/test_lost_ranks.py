@@ -69,7 +69,7 @@ def test_a_rank_whose_gpu_waits_for_a_lost_one_ends_with_its_state_intact(monkey
     monkeypatch.setattr(group, "waits_without_end", lambda device: True)
     monkeypatch.setattr(group, "abort_group", group_ends.set)
     monkeypatch.setattr(group, "_timeout_s", 0.01)
-    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), schedule_steps=1000)
     before = {name: tensor.clone() for name, tensor in learner.model.state_dict().items()}
     norm = torch.nn.utils.get_total_norm
 
@@ -98,7 +98,7 @@ def test_other_errors_of_an_update_are_what_they_are(
 ) -> None:
     if has_group:
         request.getfixturevalue("alone_in_a_group")
-    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), schedule_steps=1000)
     target: Any = torch.Tensor if where == "backward" else learner._steps
     monkeypatch.setattr(target, "backward" if where == "backward" else "_loss", fail(RuntimeError(text)))
     with pytest.raises(RuntimeError, match=text) as caught:
@@ -109,7 +109,7 @@ def test_other_errors_of_an_update_are_what_they_are(
 @pytest.mark.usefixtures("alone_in_a_group")
 @pytest.mark.parametrize("error", [RuntimeError("any"), dist.DistBackendError("NCCL error: remote process exited")])
 def test_a_sum_of_gradients_that_fails_is_a_lost_rank(error: RuntimeError, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), total_steps=1000)
+    learner = Learner(make_mlp(), OptimizerConfig(), LossConfig(), schedule_steps=1000)
     monkeypatch.setattr(dist, "all_reduce", fail(error))
     with pytest.raises(RankLostError, match=f"another rank is gone or was silent for too long: {error}"):
         learner.update(random_rollout(), 0)

@@ -123,7 +123,7 @@ def concatenated(rollouts: Sequence[Rollout | None]) -> Rollout:
 def make_learner(case: Case, seed: int) -> Learner:
     torch.manual_seed(seed)
     model = make_model([VECTOR], [discrete(3)], case.model, case.tasks)
-    return Learner(model, case.optimizer, case.loss, total_steps=1000, passes=case.passes)
+    return Learner(model, case.optimizer, case.loss, schedule_steps=1000, passes=case.passes)
 
 
 class JoinedPasses:

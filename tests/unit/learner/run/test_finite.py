@@ -15,7 +15,7 @@ from tests.unit.learner.algorithm.learning_data import VECTOR, discrete, random_
 def trained(model: str = "mlp", **settings: Any) -> Learner:
     torch.manual_seed(0)
     made = make_model([VECTOR], [discrete(3)], ModelConfig(model=model, hidden_sizes=(8,), **settings))
-    learner = Learner(made, OptimizerConfig(optimizer="adam"), LossConfig(), total_steps=1000)
+    learner = Learner(made, OptimizerConfig(optimizer="adam"), LossConfig(), schedule_steps=1000)
     learner.update(random_rollout(), 0)
     return learner
 

@@ -63,7 +63,7 @@ def estimated(model: Model, rollout: Rollout, loss: LossConfig = LOSS) -> Rollou
 
 
 def learner_of(passes: PassesConfig, loss: LossConfig = LOSS, *, use_lstm: bool = False) -> Learner:
-    return Learner(make_mlp(use_lstm=use_lstm), PLAIN_SGD, loss, total_steps=1000, passes=passes)
+    return Learner(make_mlp(use_lstm=use_lstm), PLAIN_SGD, loss, schedule_steps=1000, passes=passes)
 
 
 @pytest.mark.parametrize("minibatches", [1, 3, 4, 6])
@@ -215,7 +215,7 @@ def test_statistics_take_a_batch_once() -> None:
     models.append(deepcopy(models[0]))
     batch = random_rollout(T, B)
     for model, passes in zip(models, (PassesConfig(), PassesConfig(passes=3, minibatches=3)), strict=True):
-        Learner(model, PLAIN_SGD, LOSS, total_steps=1000, passes=passes).update(batch, step=0)
+        Learner(model, PLAIN_SGD, LOSS, schedule_steps=1000, passes=passes).update(batch, step=0)
     one, several = models
     assert one.normaliser is not None
     assert several.normaliser is not None
@@ -227,7 +227,7 @@ def test_statistics_take_a_batch_once() -> None:
 
 def test_statistics_take_the_value_targets_of_the_last_estimates() -> None:
     model = make_model([VECTOR], [discrete(3)], ModelConfig(model="mlp", hidden_sizes=(8,), normalise_values=True))
-    learner = Learner(model, PLAIN_SGD, LOSS, total_steps=1000, passes=PassesConfig(passes=2, minibatches=2))
+    learner = Learner(model, PLAIN_SGD, LOSS, schedule_steps=1000, passes=PassesConfig(passes=2, minibatches=2))
     learner.update(random_rollout(T, B), step=0)  # the first batch with a reward begins the statistics
     calls: list[int] = []
     model.register_forward_hook(lambda _module, inputs, _output: calls.append(inputs[0].is_first.numel()))
