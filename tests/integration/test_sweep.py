@@ -65,6 +65,13 @@ def steps_of(run: Path) -> list[int]:
         return [int(row["step"]) for row in csv.DictReader(file)]
 
 
+def annealed_shares(run: Path) -> list[float]:
+    """Returns the share of each row's learning rate in that of the settings."""
+    initial = float(yaml.safe_load((run / "config.yaml").read_text())["learning_rate"])
+    with open(run / "logs.csv", newline="") as file:
+        return [float(row["learning_rate"]) / initial for row in csv.DictReader(file) if row["learning_rate"]]
+
+
 def wait_for(process: "subprocess.Popen[str]", message: str, count: int = 1) -> None:
     """Blocks until the log of a sweep has had so many lines with a message."""
     assert process.stderr is not None
@@ -143,6 +150,7 @@ def test_members_of_a_population_go_on_with_the_runs_of_the_best(
     for row in rows:
         run = folder / f"{int(row['trial']):03d}-seed{5 + int(row['member'])}"
         steps = steps_of(run)
+        assert annealed_shares(run)[-1] == pytest.approx(1 - steps[-1] / 2000, abs=0.1)
         if row["generation"] == "0":
             assert not row["parent"] and steps[-1] < 2000
         else:

@@ -84,8 +84,6 @@ NAMES = {
 }
 _PLAIN = ("command", "recipe", "pruner", "score", "direction", "window", "goal")
 _CHOICES = {"command": Command, "search": Search, "pruner": Pruner, "direction": Direction}
-_SCHEDULES = ("learning_rate_schedule", "entropy_schedule")
-"""Settings that change parameters on their own, which population based training does instead."""
 
 
 def read_plan(path: Path) -> Plan:
@@ -104,9 +102,6 @@ def read_plan(path: Path) -> Plan:
     search, population = given.get("search", "tpe"), _population(given)
     plan = {name: given[name] for name in _PLAIN if name in given}
     if population:
-        settings = {**dict.fromkeys(_SCHEDULES, "constant"), **settings}
-        for name in _SCHEDULES:
-            require(settings[name] == "constant", name, settings[name], "must be constant with search: pbt")
         plan["pruner"] = "none"
     return Plan(
         **plan,

@@ -126,6 +126,7 @@ class Sweep:
         if self._plan.population:
             end = self._plan.population.interval * (trial.attributes[GENERATION] + 1)
             content["total_steps"] = min(end, self._plan.total_steps)
+            content.setdefault("schedule_steps", self._plan.total_steps)
         if parent := trial.attributes.get(PARENT):
             content["fork_from"] = str(self._folder / parent)
         write_atomically(settings, yaml.safe_dump(grouped(content, self._folder.name), sort_keys=False).encode())

@@ -121,10 +121,6 @@ def test_numbers_are_perturbed_within_their_ranges_and_choices_to_their_neighbor
         ({"search": "tpe", "num_trials": 3}, "population = {'members': 4, 'interval': 100}: is for search: pbt"),
         ({"num_trials": 3}, "num_trials = 3: follows from the population"),
         ({"seeds": [1, 2]}, "seeds = [1, 2]: must be one with search: pbt"),
-        (
-            {"settings": {"total_steps": 10, "learning_rate_schedule": "linear"}},
-            "learning_rate_schedule = 'linear': must be constant with search: pbt",
-        ),
     ],
 )
 def test_an_entry_that_does_not_fit_a_population_is_named(tmp_path: Path, entries: dict[str, Any], reason: str) -> None:
@@ -132,9 +128,3 @@ def test_an_entry_that_does_not_fit_a_population_is_named(tmp_path: Path, entrie
         plan_of(tmp_path, **entries)
 
     assert reason in str(caught.value)
-
-
-def test_schedules_are_constant_as_the_population_changes_parameters(tmp_path: Path) -> None:
-    settings = plan_of(tmp_path).settings
-
-    assert settings["learning_rate_schedule"] == settings["entropy_schedule"] == "constant"
