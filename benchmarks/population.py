@@ -1,8 +1,8 @@
 """Population based training beside a random search with the same steps: python -m benchmarks.population
 
-For each task and seed, a sweep of each kind trains as many runs for as many steps in the same ranges. Then the best run
-of each plays with its last weights: of the last generation, or of the random trials. Sweeps and runs that are there are
-not trained again.
+For each task and seed, a sweep of each kind trains as many runs for as many steps, and begins with the same parameters.
+Then the best run of each plays with its last weights: of the last generation, or of the random trials. Sweeps and runs
+that are there are not trained again.
 """
 
 import csv

@@ -14,6 +14,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from kubebeast_sweep.draws import random_parameters, within
 from kubebeast_sweep.plan import Plan, Population
 from kubebeast_sweep.space import Scalar, Space
 from kubebeast_sweep.training_run import run_name
@@ -63,11 +64,8 @@ def next_intervals(plan: Plan, population: Population, trials: Sequence[FrozenTr
 
 
 def _first(plan: Plan, population: Population) -> list[Interval]:
-    draw = random.Random(plan.search_seed)
-    return [
-        Interval({name: _drawn(each, draw) for name, each in plan.space.items()}, {MEMBER: member, GENERATION: 0})
-        for member in range(population.members)
-    ]
+    drawn = zip(range(population.members), random_parameters(plan.space, plan.search_seed), strict=False)
+    return [Interval(parameters, {MEMBER: member, GENERATION: 0}) for member, parameters in drawn]
 
 
 def _following(plan: Plan, population: Population, before: Sequence[FrozenTrial], generation: int) -> list[Interval]:
@@ -99,26 +97,7 @@ def _perturbed(distribution: BaseDistribution, value: Any, draw: random.Random) 
         place = distribution.choices.index(value) + draw.choice((-1, 1))
         return distribution.choices[min(max(place, 0), len(distribution.choices) - 1)]
     assert isinstance(distribution, IntDistribution | FloatDistribution)
-    return _within(distribution, value * draw.choice(FACTORS))
-
-
-def _within(distribution: IntDistribution | FloatDistribution, value: float) -> Scalar:
-    """Returns the nearest value of a distribution."""
-    low, high, step = distribution.low, distribution.high, distribution.step
-    if step is not None:
-        value = low + round((value - low) / step) * step
-    value = min(max(value, low), high)
-    return round(value) if isinstance(distribution, IntDistribution) else value
-
-
-def _drawn(distribution: BaseDistribution, draw: random.Random) -> Scalar:
-    if isinstance(distribution, CategoricalDistribution):
-        return draw.choice(distribution.choices)
-    assert isinstance(distribution, IntDistribution | FloatDistribution)
-    low, high = distribution.low, distribution.high
-    if distribution.log:
-        return _within(distribution, math.exp(draw.uniform(math.log(low), math.log(high))))
-    return _within(distribution, draw.uniform(low, high))
+    return within(distribution, value * draw.choice(FACTORS))
 
 
 def _rank(plan: Plan, trial: FrozenTrial) -> tuple[bool, float, int]:

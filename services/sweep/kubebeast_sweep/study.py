@@ -19,6 +19,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from kubebeast_sweep.draws import random_parameters
 from kubebeast_sweep.plan import Plan, Population
 from kubebeast_sweep.population import generation_of, next_intervals
 from kubebeast_sweep.scores import NUM_POINTS
@@ -82,8 +83,7 @@ class Study:
     def _ask_interval(self, population: Population) -> Trial | None:
         for each in next_intervals(self._plan, population, self.trials()):
             self._study.enqueue_trial(dict(each.parameters), user_attrs=dict(each.attributes))
-        is_waiting = any(each.state == TrialState.WAITING for each in self.trials())
-        return self._study.ask(self._plan.space) if is_waiting else None
+        return self._study.ask(self._plan.space) if self._is_waiting() else None
 
     def _ask_new(self) -> Trial | None:
         """Begins a trial with parameters that no other one has; None if there are enough, or no others."""
@@ -91,6 +91,8 @@ class Study:
             begun = [each for each in self.trials() if each.state != TrialState.WAITING]
             if len(begun) >= self._plan.num_trials:
                 return None
+            if self._plan.search == "random" and not self._is_waiting():
+                self._study.enqueue_trial(self._draw())
             trial = self._study.ask(self._plan.space)
             if all(trial.params != each.params for each in begun):
                 return trial
@@ -101,6 +103,14 @@ class Study:
             return None
         self._study.enqueue_trial(random.Random(self._plan.search_seed + len(tried)).choice(untried))
         return self._study.ask(self._plan.space)
+
+    def _draw(self) -> dict[str, Scalar]:
+        """Returns the parameters after those of all trials so far, whatever the number of processes that drew them."""
+        count = sum(each.user_attrs.get(REASON) != UNBEGUN for each in self._study.get_trials(deepcopy=False))
+        return next(itertools.islice(random_parameters(self._plan.space, self._plan.search_seed), count, None))
+
+    def _is_waiting(self) -> bool:
+        return any(each.state == TrialState.WAITING for each in self.trials())
 
     def report(self, trial: Trial, score: float, point: int) -> bool:
         """Records the score at a point of a trial. Returns True if the trial should be pruned."""

@@ -39,8 +39,8 @@ ORDER = {
         "rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings grouping space plan scores training_run processes jobs population study active_trial sweep results "
-        "command commands"
+        "settings grouping space draws plan scores training_run processes jobs population study active_trial sweep "
+        "results command commands"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""

@@ -17,7 +17,8 @@ PARAMETERS: dict[str, Any] = {"batch_size": [4, 8], "learning_rate": [0.001, 0.0
 def plan_of(folder: Path, **entries: Any) -> Plan:
     file = folder / "sweep.yaml"
     settings = {"env": "X", "total_steps": 1000}
-    file.write_text(yaml.safe_dump({"settings": settings, "parameters": PARAMETERS, "num_trials": 6, **entries}))
+    content = {"settings": settings, "parameters": PARAMETERS, "num_trials": 6, **entries}
+    file.write_text(yaml.safe_dump({name: value for name, value in content.items() if value is not None}))
     return read_plan(file)
 
 
@@ -31,6 +32,27 @@ def test_no_combination_is_tried_twice(tmp_path: Path, search: str) -> None:
 
     assert sorted(tried) == [(b, rate) for b in PARAMETERS["batch_size"] for rate in PARAMETERS["learning_rate"]]
     assert len(study.trials()) == 6
+
+
+def test_a_random_search_begins_as_a_population_does_and_goes_on_after_each_kill(tmp_path: Path) -> None:
+    parameters = {"learning_rate": {"log": [1e-5, 1e-2]}, "batch_size": {"range": [4, 64], "step": 4}}
+    members = {"members": 4, "interval": 100}
+    entries: dict[str, Any] = {"parameters": parameters, "search_seed": 7}
+    found: dict[str, list[dict[str, Any]]] = {"whole": [], "killed": [], "pbt": []}
+    for name, trials in found.items():
+        (folder := tmp_path / name).mkdir()
+        population = {"search": "pbt", "population": members, "num_trials": None}
+        plan = plan_of(folder, **entries, **(population if name == "pbt" else {"search": "random"}))
+        study = Study(plan, folder)
+        while len(trials) < 4 and (trial := study.ask()) is not None:
+            trials.append(trial.params)
+            study.complete(trial, 1.0)
+            if name == "killed":
+                study._study.enqueue_trial(study._draw())  # as at the moment before a trial begins
+                study = Study(plan, folder)
+
+    assert found["whole"] == found["killed"] == found["pbt"]
+    assert len({each["learning_rate"] for each in found["whole"]}) == 4
 
 
 def test_a_process_goes_on_with_the_trials_of_one_that_was_killed(tmp_path: Path) -> None:
