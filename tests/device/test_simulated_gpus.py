@@ -13,13 +13,21 @@ from harness.processes.training_process import TIMEOUT_S, checkpoint_steps
 from tests.device.programs import run
 
 PLUGIN = "tests.device.simulation.plugin"
+GRAPHS = "tests/device/test_cuda_graphs.py"
 TESTS = {
-    "simulation": ["tests/device/simulated/simulation.py"],
     "learners": ["tests/device/simulated/learners.py"],
-    "threads": ["tests/device/simulated/threads.py", "tests/device/simulated/planted_faults.py"],
-    "devices": ["tests/unit/learner/machine/test_devices.py"],
-    # One of each; torch.compile needs a compiler for GPUs.
-    "graphs": ["tests/device/test_cuda_graphs.py", "-k", "normalised-adam or updates[frames] or draws or refused"],
+    # In one process, whose start takes longer than most of them.
+    "rules and faults": [
+        "tests/device/simulated/simulation.py",
+        "tests/device/simulated/threads.py",
+        "tests/device/simulated/planted_faults.py",
+        "tests/unit/learner/machine/test_devices.py",
+        # One of each; torch.compile needs a compiler for GPUs.
+        f"{GRAPHS}::test_updates_equal_eager_ones[normalised-adam]",
+        f"{GRAPHS}::test_answers_are_those_of_eager_inference_beside_updates[frames]",
+        f"{GRAPHS}::test_draws_of_a_graph_go_on_with_every_start",
+        f"{GRAPHS}::test_work_that_waits_for_the_device_is_refused_and_the_device_goes_on",
+    ],
 }
 SMALL = ["--compile=off", "--progress=none", "--log-format=json", "--xpid=run"]
 PONG = ["--env=PongNoFrameskip-v4", "--recipe=torchbeast", "--unroll-length=10", "--batch-size=2", "--total-steps=120"]

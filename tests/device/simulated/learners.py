@@ -40,6 +40,7 @@ EAGER = {"adamw", "momentum", "sgd"}
 """Kinds with an optimizer that cannot skip an update on the device."""
 ALIGNMENT = 256
 """Bytes to which tensors of one copy are aligned."""
+TOO_MANY_BYTES = "too many bytes are copied to a device"
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def test_updates_equal_those_on_the_cpu(name: str) -> None:
         on_device = batch.to(TRAINING)
         sizes = [each.numel() * each.element_size() for each in tensors_of(batch)]
         assert found.copies == {"to a device": 1} and not found.waits
-        assert found.copied_bytes["to a device"] <= sum(sizes) + ALIGNMENT * len(sizes)
+        assert found.copied_bytes["to a device"] <= sum(sizes) + ALIGNMENT * len(sizes), TOO_MANY_BYTES
         found.reset()
         mine = there.update(on_device, step)
         num_launches, num_waits = launches_beside_copies(), sum(found.waits.values())
@@ -197,7 +198,8 @@ def test_answers_equal_those_on_the_cpu(name: str) -> None:
     assert WAIT in next(iter(found.waits))
     assert found.copies == {"to a device": 1, "to the host": 1} or here.core_state_size
     row_bytes = sum(each[:1].nbytes for each in batch.observation) + ALIGNMENT  # with all other inputs
-    assert found.copied_bytes["to a device"] <= bucket_of(len(SLOTS)) * row_bytes + ALIGNMENT * 8
+    most = bucket_of(len(SLOTS)) * row_bytes + ALIGNMENT * 8
+    assert found.copied_bytes["to a device"] <= most, TOO_MANY_BYTES
 
 
 @pytest.mark.parametrize("name", ["two networks", "deep lstm"])

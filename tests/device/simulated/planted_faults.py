@@ -9,12 +9,16 @@ import pytest
 import torch
 
 from kubebeast_learner.actors import frame_table, graph_runner, weights
+from kubebeast_learner.actors.graph_runner import bucket_of
 from kubebeast_learner.algorithm import rollout
 from kubebeast_learner.algorithm.execution import update_graphs
 from kubebeast_learner.algorithm.gradient_steps import GradientSteps
 from kubebeast_learner.machine import packed_tensors
 from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.training import uploads
+from tests.device.simulated.learners import TOO_MANY_BYTES
+from tests.device.simulated.learners import test_answers_equal_those_on_the_cpu as answers_as_on_the_cpu
+from tests.device.simulated.learners import test_updates_equal_those_on_the_cpu as updates_as_on_the_cpu
 from tests.device.simulated.threads import (
     play_in_two_threads,
     play_while_weights_change,
@@ -79,6 +83,14 @@ def update(log: pytest.LogCaptureFixture) -> None:
     update_by_graphs("mlp", "rmsprop", log)
 
 
+def check_updates(log: pytest.LogCaptureFixture) -> None:
+    updates_as_on_the_cpu("mlp")
+
+
+def check_answers(log: pytest.LogCaptureFixture) -> None:
+    answers_as_on_the_cpu("shallow")
+
+
 FAULTS = {
     "new weights are not waited for": Planted(
         weights._Replica, "wait_until_loaded", do_nothing, play(use_graphs=False), "race: .* is read"
@@ -124,6 +136,10 @@ FAULTS = {
     ),
     "a batch is used while it is copied": Planted(uploads.Uploads, "on_device", give_away, train, "race"),
     "a batch is freed while it is used": Planted(SimulatedTensor, "record_stream", do_nothing, train, "freed in use"),
+    "a batch is packed with holes": Planted(packed_tensors, "_ALIGNMENT", 65_536, check_updates, TOO_MANY_BYTES),
+    "more rows are copied than a batch has": Planted(
+        graph_runner, "bucket_of", lambda num_rows: 4 * bucket_of(num_rows), check_answers, TOO_MANY_BYTES
+    ),
     "batches are packed in pageable memory": Planted(
         packed_tensors,
         "torch",
