@@ -50,6 +50,7 @@ class LearnerProcess:
         warm: bool = False,
         volume: SmallVolume | None = None,
         xpid: str = XPID,
+        module: str = "kubebeast_learner",
     ) -> None:
         """Prepares the command; `start` runs it.
 
@@ -59,6 +60,7 @@ class LearnerProcess:
             warm: Use `warm_start`, if neither start-up time nor memory is measured.
             volume: File system of the run's folder, already entered.
             xpid: Name of the run.
+            module: Module of the program, which takes the same words.
         """
         self.folder = folder
         self.run_folder = folder / xpid if volume is None else volume.inside
@@ -76,7 +78,7 @@ class LearnerProcess:
         listening = [f"--address={self.address}", f"--http-address={self.http_address}"]
         self._command = [
             *([] if volume is None else volume.words),
-            *(sys.executable, "-m", "kubebeast_learner", command, "--recipe=torchbeast"),
+            *(sys.executable, "-m", module, command, "--recipe=torchbeast"),
             *(listening if command == "learner" else []),
             f"--savedir={folder}",
             f"--xpid={xpid}",

@@ -20,8 +20,8 @@ VARIABLES = {
 
 
 def is_elsewhere(text: str) -> bool:
-    """Returns True if a metric or a query needs a part that the site's learner lacks, such as a GPU or a broker."""
-    lacking = ("broker_", "gpu_", "task_steps_", "curriculum", "league", "loss_part")
+    """Returns True if a metric or a query needs a part that the site's learner lacks, such as a broker."""
+    lacking = ("broker_", "task_steps_", "curriculum", "league", "loss_part")
     return any(f"kubebeast_{name}" in text for name in lacking)
 
 

@@ -1,4 +1,6 @@
-"""A learner, env-servers that come, go and misbehave, each in its own process, and a Prometheus that reads them."""
+"""A learner beside simulated GPUs, env-servers that come, go and misbehave, each in its own process, and a Prometheus
+that reads them.
+"""
 
 import contextlib
 import json
@@ -13,6 +15,7 @@ from typing import Self
 from harness.ports import free_port
 from harness.processes.env_server import ROOT
 from harness.processes.learner_process import LearnerProcess
+from tests.device.cuda_hooks import LIBRARY, compile_hooks
 from tests.monitoring.prometheus import Prometheus
 
 NUM_STREAMS = 2
@@ -22,6 +25,8 @@ NUM_ENVS = 2
 STEP_MS = 22.0
 """Duration of an environment's step in a healthy env-server."""
 GROUP = "paced"
+NUM_GPUS = 2
+"""Simulated GPUs of the learner's machine, half full and at work for half of the time. It computes on the CPU."""
 WAIT_S = 300.0
 START_S = 300.0
 """Time for a learner to import torch and for env-servers to join it, on a busy machine."""
@@ -56,7 +61,7 @@ class Site:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            self.learner = stack.enter_context(LearnerProcess(self._folder, *LEARNER_FLAGS))
+            self.learner = stack.enter_context(self._make_learner())
             self._tell_targets()
             monitor = Prometheus(self._folder, learner=self.learner.http_address, targets=self._targets)
             self.prometheus = stack.enter_context(monitor)
@@ -137,6 +142,11 @@ class Site:
         process.wait(WAIT_S)
         del self._addresses[name]
         self._tell_targets()
+
+    def _make_learner(self) -> LearnerProcess:
+        simulation = {LIBRARY: str(compile_hooks(self._folder)), "SIMULATED_GPUS": str(NUM_GPUS)}
+        simulation["SIMULATION_FINDINGS"] = str(self._folder)
+        return LearnerProcess(self._folder, *LEARNER_FLAGS, variables=simulation, module="tests.device.simulation")
 
     def _kill_all(self) -> None:
         for name in [*self._processes]:

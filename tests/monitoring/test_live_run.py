@@ -7,7 +7,7 @@ import math
 
 from tests.monitoring.catalogue import is_elsewhere, metric_names, panel_queries
 from tests.monitoring.prometheus import Sample
-from tests.monitoring.site import STEP_MS, Site
+from tests.monitoring.site import NUM_GPUS, STEP_MS, Site
 
 LIMIT_S = 300.0
 """Longest wait for a change; the windows of the rules are tested without a clock (test_monitoring_rules)."""
@@ -75,6 +75,12 @@ def test_every_panel_shows_data(site: Site) -> None:
         return None if missing else True
 
     site.prometheus.eventually(LIMIT_S, look, missing)
+
+
+def test_every_gpu_is_shown_with_its_load_and_memory(site: Site) -> None:
+    for panel in ("GPU at work", "GPU memory"):
+        load = {sample.labels["device"]: sample.value for sample in shown(site, panel)}
+        assert load == {str(device): 0.5 for device in range(NUM_GPUS)}
 
 
 def test_nothing_goes_on_firing(site: Site) -> None:
