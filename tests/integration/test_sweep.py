@@ -146,6 +146,7 @@ def test_members_of_a_population_go_on_with_the_runs_of_the_best(
     rows = trials(folder)
 
     assert [row["state"] for row in rows] == ["done"] * 8, log
+    assert "cut off" not in log  # an interval has 250 steps of each environment
     assert [(row["member"], row["generation"]) for row in rows] == [(f"{m}", f"{g}") for g in (0, 1) for m in range(4)]
     for row in rows:
         run = folder / f"{int(row['trial']):03d}-seed{5 + int(row['member'])}"
@@ -160,6 +161,15 @@ def test_members_of_a_population_go_on_with_the_runs_of_the_best(
     worst, best = (pick(rows[:4], key=lambda row: float(row["score"])) for pick in (min, max))
     assert rows[4 + int(worst["member"])]["parent"] == f"{int(best['trial']):03d}-seed{5 + int(best['member'])}"
     assert (folder / "sweep.png").stat().st_size > 10_000
+
+
+def test_an_interval_that_cuts_off_episodes_is_noted_once(start: Callable[..., "subprocess.Popen[str]"]) -> None:
+    settings = {**FILE["settings"], "env": "Pendulum-v1", "total_steps": 1000}
+    entries = {"search": "pbt", "num_trials": None, "population": {"members": 4, "interval": 1000}, "seeds": [5]}
+    _, log = start("--progress=none", "--parallel=4", settings=settings, **entries).communicate()
+
+    (warning,) = [line for line in log.splitlines() if "cut" in line]
+    assert "each of 4 environments makes 250 steps, and an episode has 200 in the mean" in warning
 
 
 def test_a_second_process_of_the_same_sweep_is_refused(

@@ -9,7 +9,7 @@ from optuna.trial import Trial
 
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER
-from kubebeast_sweep.scores import NUM_POINTS, last_score, num_steps, point_of, score_at
+from kubebeast_sweep.scores import NUM_POINTS, cut_episodes, last_score, num_steps, point_of, score_at
 from kubebeast_sweep.space import to_setting
 from kubebeast_sweep.study import REASON, Study
 from kubebeast_sweep.training_run import STOPPED, TrainingRun
@@ -30,6 +30,8 @@ class ActiveTrial:
     def __init__(self, trial: Trial, plan: Plan, study: Study, start: Start) -> None:
         self.number = trial.number
         self.is_over = False
+        self.warning = ""
+        """Reason for which its score may say little; known at its end."""
         self.num_failed_at_start = 0
         """Runs that ended with the exit status of settings that are refused."""
         self._trial, self._plan, self._study, self._start = trial, plan, study, start
@@ -103,6 +105,8 @@ class ActiveTrial:
             self._scores[seed] = score
             self._trial.set_user_attr(SCORE.format(seed), score)
             logger.info("run %s is done: %s %.4g", run.folder.name, self._plan.score, score)
+            if self._plan.population:
+                self.warning = cut_episodes(run.curve.recent(), self._plan.population.interval)
             self._end_if_done()
 
     def _end_if_done(self) -> None:

@@ -13,6 +13,8 @@ NUM_POINTS = 20
 """Points of a run at which it is compared with others, at equal distances; the last one is its end."""
 
 
+MIN_EPISODES = 3
+"""Episodes of each environment that an interval of a population should have room for."""
 _READING_SHARE = 0.02
 """Share of the time that may go into reading the log of a run again, which takes the longer, the longer the run."""
 
@@ -64,6 +66,21 @@ def score_at(log: LogTable, plan: Plan, point: int) -> float:
 def last_score(log: LogTable, plan: Plan) -> float:
     """Returns the score at the last row of a log, which may be before the last point: a run may end early."""
     return _score_until(log, plan, num_steps(log))
+
+
+def cut_episodes(log: LogTable, interval: int) -> str:
+    """Returns a warning if an interval of so many env-steps has few episodes of each environment, or "".
+
+    Those that it cuts off do not count: the better a run plays, the fewer episodes end, if they are long.
+    """
+    envs, length = log.newest("envs"), log.newest("mean_episode_step")
+    if envs is None or length is None or envs * length * MIN_EPISODES <= interval:
+        return ""
+    steps = interval / envs
+    return (
+        f"population.interval = {interval}: each of {envs:.0f} environments makes {steps:.0f} steps, and an episode "
+        f"has {length:.0f} in the mean; those that the interval cuts off do not count, so it should be longer"
+    )
 
 
 def _score_until(log: LogTable, plan: Plan, end: float) -> float:

@@ -56,6 +56,7 @@ class Sweep:
         self._plan, self._study, self._folder = plan, study, folder
         self._free = list(places)
         self._num_failures = 0
+        self._has_warned = False
         self.active = [ActiveTrial(trial, plan, study, self._start) for trial in study.begun()]
         if self.active:
             logger.info("going on with the trials %s", ", ".join(str(each.number) for each in self.active))
@@ -103,7 +104,13 @@ class Sweep:
             self._free += [run.cores for run in before if run not in trial.runs]
             if trial.is_over:
                 self.active.remove(trial)
+                self._warn(trial)
                 self._note_failure(trial)
+
+    def _warn(self, trial: ActiveTrial) -> None:
+        if trial.warning and not self._has_warned:
+            self._has_warned = True
+            logger.warning("%s", trial.warning)
 
     def _note_failure(self, trial: ActiveTrial) -> None:
         if not trial.reason:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubebeast_sweep.plan import read_plan
-from kubebeast_sweep.scores import Curve, last_score, point_of, score_at
+from kubebeast_sweep.scores import Curve, cut_episodes, last_score, point_of, score_at
 
 PLAN = "settings: {{env: X, total_steps: 1000}}\nparameters: {{rate: [1, 2]}}\nnum_trials: 2\nscore: {score}\n"
 ROWS = "# step,elapsed_s,new_episodes,new_mean_return,new_min_return,new_max_return,info/success\n" + "".join(
@@ -63,3 +63,15 @@ def test_a_run_without_a_log_has_reached_no_point(tmp_path: Path) -> None:
 
     assert point_of(Curve(tmp_path / "missing").newest(), plan) == 0
     assert math.isnan(last_score(Curve(tmp_path / "missing").newest(), plan))
+
+
+@pytest.mark.parametrize(("interval", "expected"), [(9600, False), (9599, True), (1000, True)])
+def test_an_interval_that_cuts_off_episodes_is_noted(tmp_path: Path, interval: int, expected: bool) -> None:
+    (tmp_path / "logs.csv").write_text("# step,elapsed_s,envs,mean_episode_step\n100,1,16,\n200,2,16,200.0\n300,3,,\n")
+    warning = cut_episodes(Curve(tmp_path).newest(), interval)
+
+    assert (f"population.interval = {interval}: each of 16 environments" in warning) == expected
+
+
+def test_a_log_without_episodes_warns_of_nothing(folder: Path) -> None:
+    assert cut_episodes(Curve(folder).newest(), 1) == ""
