@@ -16,7 +16,7 @@ def random_parameters(space: Space, seed: int) -> Iterator[dict[str, Scalar]]:
     """
     draw = random.Random(seed)
     while True:
-        yield {name: _drawn(each, draw) for name, each in space.items()}
+        yield {name: drawn(each, draw) for name, each in space.items()}
 
 
 def within(distribution: IntDistribution | FloatDistribution, value: float) -> Scalar:
@@ -28,7 +28,8 @@ def within(distribution: IntDistribution | FloatDistribution, value: float) -> S
     return round(value) if isinstance(distribution, IntDistribution) else value
 
 
-def _drawn(distribution: BaseDistribution, draw: random.Random) -> Scalar:
+def drawn(distribution: BaseDistribution, draw: random.Random) -> Scalar:
+    """Returns a random value of a distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return draw.choice(distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution)

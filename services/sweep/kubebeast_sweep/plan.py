@@ -28,6 +28,8 @@ class Population:
     """Env-steps after which members are compared."""
     quantile: float
     """Share of the members that copy others, and of those that are copied."""
+    resample: float
+    """Probability with which a member that copies another draws a parameter anew, and does not perturb it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,12 +157,16 @@ def _population(given: Mapping[str, Any]) -> Population | None:
         return None
     names = {field.name for field in fields(Population)}
     if not isinstance(entries, Mapping) or not {"members", "interval"} <= set(entries) <= names:
-        raise ConfigError(f"population = {entries!r}: must be a mapping with members, interval and perhaps quantile")
+        raise ConfigError(
+            f"population = {entries!r}: must be a mapping with members, interval and perhaps quantile, resample"
+        )
     members = _whole_number("population.members", entries["members"], 4)
     interval = _whole_number("population.interval", entries["interval"], 1)
     quantile = entries.get("quantile", 0.25)
     require(is_number(quantile) and 0 < quantile <= 0.5, "quantile", quantile, "must be above 0, at most 0.5")
-    return Population(members=members, interval=interval, quantile=quantile)
+    resample = entries.get("resample", 0.25)
+    require(is_number(resample) and 0 <= resample <= 1, "resample", resample, "must be from 0 to 1")
+    return Population(members=members, interval=interval, quantile=quantile, resample=resample)
 
 
 def _num_trials(given: Mapping[str, Any], points: float, population: Population | None, total_steps: int) -> int:

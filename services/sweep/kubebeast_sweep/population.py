@@ -1,8 +1,8 @@
 """Population based training (Jaderberg et al. 2017, arXiv:1711.09846): settings that change while members train.
 
 All members train for an interval. Then each of the worst copies one of the best (exploit: truncation selection, section
-4.1) and changes its parameters (explore: perturbation), while the others go on as they are. A trial is one interval of
-one member.
+4.1) and changes its parameters (explore: perturbation and resampling, section 4.1), while the others go on as they are.
+A trial is one interval of one member.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from kubebeast_sweep.draws import random_parameters, within
+from kubebeast_sweep.draws import drawn, random_parameters, within
 from kubebeast_sweep.plan import Plan, Population
 from kubebeast_sweep.space import Scalar, Space
 from kubebeast_sweep.training_run import run_name
@@ -81,15 +81,20 @@ def _following(plan: Plan, population: Population, before: Sequence[FrozenTrial]
         parent, parameters = trial, dict(trial.params)
         if trial.number in worst and best:
             parent = draw.choice(best)
-            parameters = perturbed(plan.space, parent.params, draw)
+            parameters = explored(plan.space, parent.params, population.resample, draw)
         run = run_name(parent.number, seed_of(plan, parent))
         found.append(Interval(parameters, {MEMBER: _of(trial, MEMBER), GENERATION: generation, PARENT: run}))
     return found
 
 
-def perturbed(space: Space, parameters: Mapping[str, Any], draw: random.Random) -> dict[str, Scalar]:
-    """Changes each parameter: a number by one of FACTORS, within its range; a choice to the next one of the list."""
-    return {name: _perturbed(each, parameters[name], draw) for name, each in space.items()}
+def explored(space: Space, parameters: Mapping[str, Any], resample: float, draw: random.Random) -> dict[str, Scalar]:
+    """Changes each parameter: draws it anew with the probability `resample`, or else multiplies a number by one of
+    FACTORS, within its range, or takes a choice next to it in the list.
+    """
+    return {
+        name: drawn(each, draw) if draw.random() < resample else _perturbed(each, parameters[name], draw)
+        for name, each in space.items()
+    }
 
 
 def _perturbed(distribution: BaseDistribution, value: Any, draw: random.Random) -> Scalar:

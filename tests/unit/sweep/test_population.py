@@ -9,7 +9,7 @@ import yaml
 
 from kubebeast_common.settings import ConfigError
 from kubebeast_sweep.plan import Plan, read_plan
-from kubebeast_sweep.population import GENERATION, MEMBER, PARENT, perturbed
+from kubebeast_sweep.population import GENERATION, MEMBER, PARENT, explored
 from kubebeast_sweep.space import read_space
 from kubebeast_sweep.study import Study
 
@@ -102,12 +102,23 @@ def test_numbers_are_perturbed_within_their_ranges_and_choices_to_their_neighbor
         {"a": {"range": [0.0, 1.0]}, "b": {"range": [1, 100]}, "c": {"range": [0, 60], "step": 20}, "d": [1, 2, 3]}
     )
     draw = random.Random(1)
-    found = [perturbed(space, {"a": 0.9, "b": 10, "c": 60, "d": 2}, draw) for _ in range(50)]
+    found = [explored(space, {"a": 0.9, "b": 10, "c": 60, "d": 2}, 0.0, draw) for _ in range(50)]
 
     assert {round(float(str(each["a"])), 6) for each in found} == {0.72, 1.0}
     assert {each["b"] for each in found} == {8, 12}
     assert {each["c"] for each in found} <= {40, 60}
     assert {each["d"] for each in found} == {1, 3}
+
+
+def test_parameters_are_drawn_anew_with_a_probability() -> None:
+    space = read_space({"a": {"log": [1e-5, 1e-2]}, "b": [1, 2, 3]})
+    draw = random.Random(1)
+    found = [explored(space, {"a": 1e-3, "b": 1}, 0.25, draw) for _ in range(2000)]
+    near = sum(round(float(str(each["a"])), 6) in (0.0008, 0.0012) for each in found)
+    far = sum(each["b"] == 3 for each in found)
+
+    assert near == pytest.approx(1500, abs=100)
+    assert far == pytest.approx(2000 * 0.25 / 3, abs=50)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +129,7 @@ def test_numbers_are_perturbed_within_their_ranges_and_choices_to_their_neighbor
         ({"population": {"members": 3, "interval": 5}}, "population.members = 3: must be a whole number, at least 4"),
         ({"population": {"members": 4, "interval": 0}}, "population.interval = 0: must be a whole number"),
         ({"population": {"members": 4, "interval": 5, "quantile": 0.6}}, "quantile = 0.6: must be above 0"),
+        ({"population": {"members": 4, "interval": 5, "resample": 2}}, "resample = 2: must be from 0 to 1"),
         ({"search": "tpe", "num_trials": 3}, "population = {'members': 4, 'interval': 100}: is for search: pbt"),
         ({"num_trials": 3}, "num_trials = 3: follows from the population"),
         ({"seeds": [1, 2]}, "seeds = [1, 2]: must be one with search: pbt"),
