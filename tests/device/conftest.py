@@ -1,5 +1,6 @@
 """Fixtures of the tests of graphs and of simulated GPUs."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 
@@ -25,6 +26,8 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Returns the environment variables of programs with simulated GPUs."""
     folder = tmp_path_factory.getbasetemp()
     library = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "simulated_cuda_hooks.so"
-    if not library.exists():  # another worker may compile it, too
-        compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
+    with library.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker compiles it for all
+        if not library.exists():
+            compile_hooks(tmp_path_factory.mktemp("hooks")).replace(library)
     return {**os.environ, LIBRARY: str(library), "SIMULATED_GPUS": "2", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
