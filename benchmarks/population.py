@@ -40,6 +40,8 @@ class Settings:
     """Env-steps of each member, and of each trial."""
     interval: int = 10_000
     """Env-steps after which the members are compared."""
+    resample: float = 0.0
+    """Probability with which a parameter of a copied member is drawn anew."""
     episodes: int = 100
     """Episodes that the best run plays, with sampled actions."""
     folder: Path = Path("build/population")
@@ -123,7 +125,7 @@ def content_of(settings: Settings, task: str, kind: str, seed: int) -> dict[str,
         "seeds": [seed * MEMBERS_APART],
     }
     if kind == "pbt":
-        population = {"members": settings.members, "interval": settings.interval}
+        population = {"members": settings.members, "interval": settings.interval, "resample": settings.resample}
         return {**content, "population": population, "window": 1.0}
     window = settings.interval / settings.total_steps
     return {**content, "num_trials": settings.members, "pruner": "none", "window": window}
