@@ -146,7 +146,7 @@ def test_members_of_a_population_go_on_with_the_runs_of_the_best(
     rows = trials(folder)
 
     assert [row["state"] for row in rows] == ["done"] * 8, log
-    assert "cut off" not in log  # an interval has 250 steps of each environment
+    assert "cuts off" not in log  # an interval has 250 steps of each environment
     assert [(row["member"], row["generation"]) for row in rows] == [(f"{m}", f"{g}") for g in (0, 1) for m in range(4)]
     for row in rows:
         run = folder / f"{int(row['trial']):03d}-seed{5 + int(row['member'])}"

@@ -33,7 +33,9 @@ def drawn(distribution: BaseDistribution, draw: random.Random) -> Scalar:
     if isinstance(distribution, CategoricalDistribution):
         return draw.choice(distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution)
-    low, high = distribution.low, distribution.high
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if step is not None and not distribution.log:
+        return within(distribution, low + step * draw.randrange(round((high - low) / step) + 1))
     if distribution.log:
         return within(distribution, math.exp(draw.uniform(math.log(low), math.log(high))))
     return within(distribution, draw.uniform(low, high))

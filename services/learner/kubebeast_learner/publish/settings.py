@@ -20,7 +20,7 @@ from kubebeast_observe.report.settings import Setting, compare
 
 _SECTIONS = (RolloutConfig, TasksConfig, ModelConfig, LossConfig, OptimizerConfig, PassesConfig, ReplayConfig)
 _ENVIRONMENT = ("env", "preset", "env_kwargs", "wrappers", "time_limit")
-_RUN = ("total_steps", "seed", "num_actors", "lag")
+_RUN = ("total_steps", "schedule_steps", "seed", "num_actors", "lag")
 PUBLIC = (*_ENVIRONMENT, *_RUN, *(name for section in _SECTIONS for name in setting_types(section)))
 """Names of settings. A new setting is not public until it is in one of these lists."""
 

@@ -7,7 +7,7 @@ from kubebeast_learner.ranks.group import gather
 
 WHAT_IS_LEARNT = (TasksConfig, ModelConfig, LossConfig, OptimizerConfig)
 COMMON = {name for section in WHAT_IS_LEARNT for name in setting_types(section)}
-COMMON |= {"xpid", "total_steps", "seed", "dial"}
+COMMON |= {"xpid", "total_steps", "schedule_steps", "seed", "dial"}
 """Settings of the shared updates, of the run, and of a fleet that ranks divide. Batch sizes and devices may differ."""
 
 

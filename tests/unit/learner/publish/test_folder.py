@@ -62,7 +62,7 @@ def test_settings_are_those_of_the_training_and_no_address_folder_or_option_of_a
     publish(write_run(tmp_path, loss=LossConfig(discounting=0.5)), tmp_path / "model")
     settings = yaml.safe_load((tmp_path / "model" / "config.yaml").read_text())
     assert (settings["env"], settings["time_limit"], settings["discounting"], settings["seed"]) == (ENV, 200, 0.5, 7)
-    assert set(settings) <= set(PUBLIC)
+    assert {"total_steps", "schedule_steps", "learning_rate_schedule"} <= set(settings) <= set(PUBLIC)
     for path in (tmp_path / "model").iterdir():
         content = path.read_bytes()
         assert b"secret" not in content and str(tmp_path).encode() not in content, path.name
