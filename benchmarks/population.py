@@ -24,6 +24,7 @@ from benchmarks.commands import kubebeast
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "results" / "population.png"
 RANGES: dict[str, tuple[float, float]] = {"learning_rate": (1e-5, 1e-2), "entropy_cost": (1e-4, 1e-1)}
+SCHEDULES = ("learning_rate_schedule", "entropy_schedule")
 SEARCHES: tuple[Literal["random", "pbt"], ...] = ("random", "pbt")
 COLORS = {"random": "#0072B2", "pbt": "#009E73"}
 MEMBERS_APART = 1000
@@ -34,6 +35,8 @@ MEMBERS_APART = 1000
 class Settings:
     tasks: tuple[str, ...] = ("Acrobot-v1", "Pendulum-v1")
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    schedules: bool = True
+    """False keeps the learning rate and the entropy cost constant in a trial, and in an interval of a member."""
     members: int = 8
     """Members of the population, and trials of the random search."""
     total_steps: int = 50_000
@@ -117,8 +120,10 @@ def search(settings: Settings, task: str, kind: str, seed: int) -> tuple[Found, 
 
 def content_of(settings: Settings, task: str, kind: str, seed: int) -> dict[str, Any]:
     """Returns the file of a sweep. Scores are means over as many steps in both kinds."""
+    constant = {} if settings.schedules else dict.fromkeys(SCHEDULES, "constant")
+    common = {"env": task, "total_steps": settings.total_steps, "learner_threads": 1, "compile": "off"}
     content: dict[str, Any] = {
-        "settings": {"env": task, "total_steps": settings.total_steps, "learner_threads": 1, "compile": "off"},
+        "settings": common | constant,
         "parameters": {name: {"log": list(limits)} for name, limits in RANGES.items()},
         "search": kind,
         "search_seed": seed,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import report
-from benchmarks.population import Found, Settings, compared, line_to, main
+from benchmarks.population import Found, Settings, compared, content_of, line_to, main
 
 
 def test_both_searches_train_the_same_steps_and_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,3 +51,11 @@ def test_the_means_of_the_seeds_are_compared() -> None:
     ]
 
     assert compared("Catch", found) == "Catch: random 2.0 ± 1.0, pbt 2.0 ± 0.0; pbt is ahead with 1 of 2 seeds"
+
+
+@pytest.mark.parametrize(("schedules", "constant"), [(True, False), (False, True)])
+def test_rates_stay_constant_without_schedules(schedules: bool, constant: bool) -> None:
+    for kind in ("random", "pbt"):
+        given = content_of(Settings(schedules=schedules), "Catch", kind, seed=1)["settings"]
+        found = [given.get(f"{name}_schedule") == "constant" for name in ("learning_rate", "entropy")]
+        assert found == [constant, constant]
