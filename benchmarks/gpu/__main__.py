@@ -35,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure_all(settings: Settings, load_before: float) -> Path:
-    """Measures all learners and writes each result as it comes; goes on after the ones that were written before."""
+    """Measures all learners and writes each result as it comes; goes on after the ones that were written before.
+
+    Raises SystemExit after all others for learners that did not train.
+    """
+    failed = []
     written = report.read_json(settings.name, settings) or {"rows": [], "shares": [], "load_before": load_before}
     rows, shares = [Row(**each) for each in written["rows"]], [Shares(**each) for each in written["shares"]]
     with tempfile.TemporaryDirectory() as name:
@@ -47,21 +51,33 @@ def measure_all(settings: Settings, load_before: float) -> Path:
             folder = Path(name, str(number))
             folder.mkdir()
             print(f"measuring {variant}", flush=True)
-            row, share = measure(variant, settings, folder, recording)
+            try:
+                row, share = measure(variant, settings, folder, recording)
+            except RuntimeError as error:
+                failed.append(str(variant))
+                print(f"{variant}: {error}", flush=True)
+                continue
             rows.append(row)
             shares.append(share)
             report.write_json(settings.name, settings, written | {"rows": rows, "shares": shares})
     report.print_table(f"learners on {settings.device}, {settings.seconds:g} s each", rows)
     path = report.path_of(settings.name)
     draw_shares(rows, shares, path.with_suffix(".png"), f"{settings.envs} environments, {settings.processes} processes")
+    if failed:
+        raise SystemExit(f"not measured: {'; '.join(failed)}")
     return path
 
 
 def train_pong(settings: Settings) -> Path:
+    """Trains Pong, and writes the curve as it comes."""
+
+    def keep(summary: pong.Pong, points: list[pong.Point]) -> Path:
+        return report.write_json(settings.name, settings, {"summary": summary, "points": points})
+
     with tempfile.TemporaryDirectory() as folder:
-        summary, points = pong.train(settings, Path(folder))
+        summary, points = pong.train(settings, Path(folder), keep)
     report.print_table("Pong", [summary])
-    path = report.write_json(settings.name, settings, {"summary": summary, "points": points})
+    path = keep(summary, points)
     draw_pong(points, path.with_suffix(".png"), f"{settings.env}, {summary.steps_per_s:,.0f} steps/s")
     return path
 

@@ -2,11 +2,13 @@
 
 import dataclasses
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.gpu.busy import GpuUse, GpuWatch
-from benchmarks.gpu.loads import local_training, wait_for_updates
+from benchmarks.gpu.loads import local_training, wait_for_updates, wait_until
 from benchmarks.gpu.settings import Settings
+from harness.processes.learner_process import LearnerProcess
 
 SAMPLE_S = 5.0
 
@@ -33,9 +35,12 @@ class Pong:
     gpu_busy_percent: float | str
 
 
-def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
+def train(settings: Settings, folder: Path, keep: Callable[[Pong, list[Point]], object]) -> tuple[Pong, list[Point]]:
     """Trains to `pong_return`, for `pong_seconds` at most; raises RuntimeError with the end of the learner's log if it
     does not train.
+
+    Args:
+        keep: Called with the result and the curve until now, every SAMPLE_S and at the end.
     """
     envs = _ENVS_PER_SERVER * settings.processes
     flags = ["--recipe=auto", f"--env={settings.env}", f"--num-servers={settings.processes}", f"--num-actors={envs}"]
@@ -45,10 +50,18 @@ def train(settings: Settings, folder: Path) -> tuple[Pong, list[Point]]:
         wait_for_updates(learner)
         deadline = time.monotonic() + settings.pong_seconds
         with GpuWatch() as watch:
-            while time.monotonic() < deadline and not has_learned(point_of(learner.newest), settings.pong_return):
-                time.sleep(0.2)
-        points = thinned([point_of(line.values) for line in learner.history])
-    return summary(points, watch.use, settings.pong_return), points
+            while True:
+                points = thinned([point_of(line.values) for line in learner.history])
+                found = summary(points, watch.use, settings.pong_return)
+                keep(found, points)
+                if has_learned(points[-1], settings.pong_return) or time.monotonic() >= deadline:
+                    return found, points
+                next_sample = min(deadline, time.monotonic() + SAMPLE_S)
+                wait_until(learner, lambda end=next_sample: _has_news(learner, settings, end))  # type: ignore[misc]
+
+
+def _has_news(learner: LearnerProcess, settings: Settings, end: float) -> bool:
+    return time.monotonic() >= end or has_learned(point_of(learner.newest), settings.pong_return)
 
 
 def has_learned(point: Point, wanted: float) -> bool:

@@ -103,6 +103,44 @@ def test_a_measurement_that_was_cut_off_is_completed(tmp_path: Path, monkeypatch
     assert len(measured) == 5  # other settings are another measurement
 
 
+def test_a_learner_that_does_not_train_is_named_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.gpu.__main__.draw_shares", lambda *arguments: None)
+
+    def measure(variant: Variant, *settings: object) -> tuple[Row, Shares]:
+        if variant.network == "shallow":
+            raise RuntimeError("the learner does not train")
+        numbers = {field.name: 1.0 for field in dataclasses.fields(Row)} | dataclasses.asdict(variant)
+        return Row(**numbers), Shares(variant=str(variant), learner={}, inference={}, streams={})
+
+    monkeypatch.setattr("benchmarks.gpu.__main__.measure", measure)
+    with pytest.raises(SystemExit, match=r"not measured: null, shallow, fp32$"):
+        measure_all(Settings(loads=("null",), precisions=("fp32",), compiles=("off",), graphs=("off",)), 0.0)
+
+    (path,) = tmp_path.glob("gpu-*.json")
+    shares = json.loads(path.read_text())["results"]["shares"]
+    assert shares and all("shallow" not in each["variant"] for each in shares)
+
+
+def test_a_training_of_pong_that_is_cut_off_leaves_its_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+
+    class CutOffError(Exception):
+        pass
+
+    def cut_off(*arguments: object) -> None:
+        raise CutOffError
+
+    monkeypatch.setattr("benchmarks.gpu.pong.wait_until", cut_off)  # the wait for the second sample
+    with pytest.raises(CutOffError):
+        main(["--tiny", "--pong"])
+
+    (path,) = tmp_path.glob("gpu-pong-tiny-*.json")
+    assert json.loads(path.read_text())["results"]["points"]
+
+
 @pytest.mark.parametrize("settings", [{"pong_seconds": 481.0}, {"pong_seconds": 0.0}, {"envs": 3, "processes": 4}])
 def test_settings_that_cannot_be_measured_are_named(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(settings))} = "):

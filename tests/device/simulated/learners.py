@@ -16,6 +16,8 @@ from kubebeast_learner.actors.weights import WeightPublisher
 from kubebeast_learner.algorithm.execution.update_graphs import NUM_EAGER
 from kubebeast_learner.algorithm.learner import Learner
 from kubebeast_learner.algorithm.made_up import made_up_rollout
+from kubebeast_learner.algorithm.optimizers import make_optimizer, step_unless
+from kubebeast_learner.algorithm.precision import PrecisionChoice, use_channels_last
 from kubebeast_learner.algorithm.rollout import Rollout, tensors_of
 from kubebeast_learner.config import LossConfig, ModelConfig, OptimizerConfig, PassesConfig
 from kubebeast_learner.machine.cuda_graph import GraphRecorder
@@ -138,8 +140,10 @@ def batch_of(kind: Kind, model: Model, *, is_first: bool) -> Any:
     )
 
 
-def launches_beside_copies() -> int:
-    return sum(count for name, count in found.launches.items() if "copy" not in name)
+def launches() -> tuple[int, int]:
+    """Returns the number of copies within a device, and that of other launches."""
+    num_copies = sum(count for name, count in found.launches.items() if "copy" in name)
+    return num_copies, sum(found.launches.values()) - num_copies
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -156,16 +160,17 @@ def test_updates_equal_those_on_the_cpu(name: str) -> None:
         assert found.copied_bytes["to a device"] <= sum(sizes) + ALIGNMENT * len(sizes), TOO_MANY_BYTES
         found.reset()
         mine = there.update(on_device, step)
-        num_launches, num_waits = launches_beside_copies(), sum(found.waits.values())
+        (num_copies, num_launches), waits = launches(), found.waits.copy()
         other = here.update(batch, step)
         assert not mine.skipped and mine.total_loss == pytest.approx(other.total_loss, rel=1e-3, abs=1e-4)
     for mine_there, mine_here in zip(there.model.parameters(), here.model.parameters(), strict=True):
         assert mine_there.device == TRAINING
         torch.testing.assert_close(mine_there.cpu(), mine_here, **NEAR)
     assert bool(found.launches["graph"]) == (name not in EAGER)
+    assert waits and all(WAIT in each for each in waits)
     if name not in EAGER and kind.passes == PassesConfig():
-        assert num_launches <= 12 and num_waits == 1
-        assert WAIT in next(iter(found.waits))
+        assert num_launches <= 12 and waits.total() == 1
+        assert num_copies <= len({each.dtype for each in tensors_of(batch)}) + 1  # the learning rate
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -202,16 +207,22 @@ def test_answers_equal_those_on_the_cpu(name: str) -> None:
     assert found.copied_bytes["to a device"] <= most, TOO_MANY_BYTES
 
 
-@pytest.mark.parametrize("name", ["two networks", "deep lstm"])
-def test_new_weights_are_one_launch_for_the_replica_and_one_for_its_graphs(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "precision", "num_dtypes"),
+    [("two networks", "fp32", 1), ("deep lstm", "fp32", 1), ("shallow", "bf16", 2), ("normalisation", "fp32", 2)],
+)
+def test_new_weights_are_a_launch_for_each_dtype_for_the_replica_and_for_its_graphs(
+    name: str, precision: PrecisionChoice, num_dtypes: int
+) -> None:
     kind = KINDS[name]
-    source = model_of(kind).eval().to(PLAYING)
-    weights = WeightPublisher(source, device=PLAYING, precision="fp32")
+    source = model_of(kind).eval()
+    use_channels_last(source, PLAYING)  # as a learner's
+    weights = WeightPublisher(source, device=PLAYING, precision=precision)
     states = CoreStateTable(source, NUM_ENVS, PLAYING) if source.core_state_size else None
     frames = FrameTable(kind.leaves, PLAYING) if any(leaf.frame_stack > 1 for leaf in kind.leaves) else None
     graphs = GraphRunner(PLAYING, torch.Generator(PLAYING).manual_seed(0), states, frames)
 
-    def launches(version: int) -> int:
+    def num_launches(version: int) -> int:
         found.reset()
         weights.publish(version)
         with weights.acquire() as (model, newest):
@@ -220,12 +231,28 @@ def test_new_weights_are_one_launch_for_the_replica_and_one_for_its_graphs(name:
 
     with torch.inference_mode(), use_stream(Stream(PLAYING)):
         for version in (1, 2, 3):
-            launches(version)
+            num_launches(version)
         found.reset()
         with weights.acquire() as (model, newest):
             graphs.run(batch_of(kind, source, is_first=False), model, newest)
         of_batch = sum(found.launches.values())
-        assert launches(4) == of_batch + 2
+        assert num_launches(4) == of_batch + 2 * num_dtypes
+
+
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
+def test_a_step_of_an_optimizer_has_as_many_launches_for_more_tensors(optimizer: str) -> None:
+    def num_launches(num_tensors: int) -> int:
+        weights = [torch.nn.Parameter(torch.ones(4, device=TRAINING)) for _ in range(num_tensors)]
+        steps = make_optimizer(weights, OptimizerConfig(optimizer=optimizer))
+        is_bad, rate = torch.zeros((), dtype=torch.bool, device=TRAINING), torch.ones((), device=TRAINING)
+        for _ in range(2):  # the first step makes the state
+            for each in weights:
+                each.grad = torch.ones_like(each)
+            found.reset()
+            step_unless(is_bad, steps, rate)
+        return sum(found.launches.values())
+
+    assert num_launches(12) == num_launches(2)
 
 
 def test_float32_is_not_tensorfloat32() -> None:

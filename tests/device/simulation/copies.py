@@ -53,9 +53,11 @@ def copy_(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def foreach_copy_(targets: Sequence[Tensor], sources: Sequence[Tensor], non_blocking: bool = False) -> None:
-    """Runs aten::_foreach_copy_, which is one kernel for tensors of one device and dtype."""
-    places = {(each.device, each.dtype) for each in [*targets, *sources]}
-    if len(places) > 1 or not isinstance(targets[0], SimulatedTensor):
+    """Runs aten::_foreach_copy_: one kernel if each list has one dtype, and both have the same layouts."""
+    devices = {each.device for each in [*targets, *sources]}
+    is_alike = len({each.dtype for each in targets}) == len({each.dtype for each in sources}) == len(devices) == 1
+    same = all(a.size() == b.size() and a.stride() == b.stride() for a, b in zip(targets, sources, strict=True))
+    if not (is_alike and same and isinstance(targets[0], SimulatedTensor)):
         for target, source in zip(targets, sources, strict=True):
             copy_(target, source, non_blocking)
         return

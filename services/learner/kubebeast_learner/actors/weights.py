@@ -17,6 +17,7 @@ from kubebeast_learner.algorithm.precision import (
     low_precision_dtype,
     use_channels_last,
 )
+from kubebeast_learner.machine.packed_tensors import copy_together
 from kubebeast_learner.models import Model
 
 
@@ -149,8 +150,7 @@ def weights_of(model: Model) -> list[Tensor]:
     return [*model.parameters(), *model.buffers()]
 
 
-@torch.no_grad()
 def copy_weights(source: list[Tensor], replica: list[Tensor]) -> None:
     """Copies the `weights_of` a model into those of its replica; asynchronously if that is on a GPU."""
     if replica:
-        torch._foreach_copy_(replica, source, non_blocking=replica[0].is_cuda)
+        copy_together(replica, source, non_blocking=replica[0].is_cuda)

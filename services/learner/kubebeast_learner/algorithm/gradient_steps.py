@@ -20,7 +20,7 @@ from kubebeast_learner.algorithm.precision import (
     low_precision_dtype,
     should_compile,
 )
-from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.rollout import Rollout, to_host
 from kubebeast_learner.algorithm.skipped import SkippedUpdates
 from kubebeast_learner.algorithm.statistics import Statistics
 from kubebeast_learner.config import LossConfig
@@ -154,7 +154,7 @@ class GradientSteps:
             value_targets = rollout.value_targets
             if value_targets is None and self._model.popart is not None:
                 value_targets = self._value_targets(rollout)
-            numbers: Sequence[float] = torch.stack(self._count(rollout, share, value_targets)).tolist()
+            numbers: Sequence[float] = to_host(torch.stack(self._count(rollout, share, value_targets)))[0].tolist()
             if has_changed:
                 self._statistics.take(rollout, rollout.fresh, value_targets)
         return numbers
@@ -169,7 +169,7 @@ class GradientSteps:
                 loss = self._gradients(rollout, self._entropy_cost)
             with self.phases.measure("backward"):
                 grad_norm, on_device = self._differentiate(loss, rollout, share)
-                numbers: list[float] = on_device.tolist()
+                numbers: list[float] = to_host(on_device)[0].tolist()
         if not (math.isfinite(numbers[_TOTAL]) and math.isfinite(numbers[_NORM])):
             self._skipped.restore_buffers()
             return numbers

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from kubebeast_learner.algorithm.loss_choice import make_loss
 from kubebeast_learner.algorithm.made_up import made_up_rollout
+from kubebeast_learner.algorithm.optimizers import make_optimizer
 from kubebeast_learner.algorithm.rollout import map_tensors
 from kubebeast_learner.config import ConfigError, TrainingConfig
 from kubebeast_learner.models import LeafSpec, Model
@@ -23,10 +24,15 @@ _MIXED = "is not on the expected device"
 _REMEDY = "register it as a buffer of the module, or make it on the device of the inputs"
 
 
-def check_placement(config: TrainingConfig, model: Model, observation: Sequence[LeafSpec]) -> None:
-    """Runs `model`, which lies on the CPU, and the loss on META; raises ConfigError if one mixes devices.
+def check_placement(
+    config: TrainingConfig, model: Model, observation: Sequence[LeafSpec], *, trains: bool = True
+) -> None:
+    """Runs `model`, which lies on the CPU, the loss and the optimizer on META; raises ConfigError if one mixes devices.
 
     Code that looks at the values of tensors cannot run there, and is not checked.
+
+    Args:
+        trains: False if only inference runs on a GPU, which needs the model alone.
     """
     with torch.random.fork_rng(devices=[]):
         rollout = made_up_rollout(model, observation)
@@ -34,14 +40,31 @@ def check_placement(config: TrainingConfig, model: Model, observation: Sequence[
     names = ", ".join(f"{each} = {name!r}" for each, name in config.user_code if each in ("model", "encoder"))
     with _refusing_mixed(names):
         moved = copy.deepcopy(model).to(META)
-        output, _ = moved(on_meta.model_inputs, moved.initial_state(rollout.batch_size))
-        if any(each.device != META for each in (output.policy_logits, output.baseline)):
+        output, core_state = moved(on_meta.model_inputs, moved.initial_state(rollout.batch_size))
+        if any(each.device != META for each in (output.policy_logits, output.baseline, *core_state)):
             raise ConfigError(f"{names}: an output stays on the CPU: {_REMEDY}")
+    if not trains:
+        return
     with torch.no_grad():
         output, _ = model(rollout.model_inputs, rollout.core_state)
     with _refusing_mixed(f"loss = {config.loss.loss!r}"):
         output = output._make(map(_to_meta, output))
         make_loss(config.loss)(output, on_meta, config.loss, torch.zeros((), device=META))
+    _check_step(config, moved)
+
+
+def _check_step(config: TrainingConfig, moved: Model) -> None:
+    """Makes a step of a user's optimizer on META."""
+    if ":" not in config.optimizer.optimizer:
+        return
+    for parameter in moved.parameters():
+        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+    try:
+        optimizer = make_optimizer(moved.parameters(), config.optimizer)
+    except ConfigError:  # check_optimizer has made it on the CPU, so it looks at values
+        return
+    with _refusing_mixed(f"optimizer = {config.optimizer.optimizer!r}"):
+        optimizer.step()
 
 
 @contextmanager

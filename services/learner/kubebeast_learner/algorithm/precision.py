@@ -83,7 +83,8 @@ def has_bf16_arithmetic(device: torch.device) -> bool:
     (https://uops.info/table.html, VDPBF16PS and VFMADD132PS).
     """
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        # Not torch.cuda.is_bf16_supported, which asks the current GPU.
+        return torch.version.hip is not None or torch.cuda.get_device_properties(device).major >= 8
     capabilities = torch.cpu.get_capabilities()
     is_intel = str(capabilities.get("cpu_name", "")).startswith("Intel")
     return bool(capabilities.get("amx_bf16") or (capabilities.get("avx512_bf16") and not is_intel))

@@ -102,6 +102,14 @@ def _log_slope(x: Tensor) -> Tensor:
     return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
+def keep_quadrature_constant() -> None:
+    """Makes everything that is compiled afterwards take the quadrature as a constant; graphs would break at NumPy.
+
+    Not a decorator, because importing the compiler takes a second and 70 MiB in every process.
+    """
+    torch.compiler.assume_constant_result(_quadrature)  # type: ignore[no-untyped-call]
+
+
 _quadratures: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
 

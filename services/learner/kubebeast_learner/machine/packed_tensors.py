@@ -1,4 +1,4 @@
-"""Tensors that travel between host and device together, by one copy.
+"""Tensors that are copied together: between host and device by one copy, within a device by one for each dtype.
 
 The host's side are NumPy arrays: every call of PyTorch gives the interpreter's lock away, and has to wait for it again
 while another thread computes.
@@ -49,6 +49,21 @@ def upload_together(sources: Sequence[Tensor], device: torch.device) -> list[Ten
         np.copyto(mine, source.numpy())
     # On a CPU, `to` returns its argument.
     return _tensors(packed.to(device, non_blocking=True), layouts)
+
+
+@torch.no_grad()
+def copy_together(targets: Sequence[Tensor], sources: Sequence[Tensor], *, non_blocking: bool) -> None:
+    """Copies tensors into others of the same shapes.
+
+    PyTorch copies a list by one kernel if all sources have one dtype, and all targets; otherwise one by one.
+    """
+    lists: dict[tuple[torch.dtype, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
+    for target, source in zip(targets, sources, strict=True):
+        into, of = lists.setdefault((target.dtype, source.dtype), ([], []))
+        into.append(target)
+        of.append(source)
+    for into, of in lists.values():
+        torch._foreach_copy_(into, of, non_blocking=non_blocking)
 
 
 def _arrays(block: Tensor, layouts: Sequence[Layout]) -> list[NDArray[np.generic]]:

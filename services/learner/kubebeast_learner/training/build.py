@@ -11,11 +11,11 @@ from kubebeast_learner.algorithm.optimizers import check_optimizer
 from kubebeast_learner.algorithm.options.passes import fitted
 from kubebeast_learner.algorithm.placement import check_placement
 from kubebeast_learner.algorithm.precision import should_use_graphs
-from kubebeast_learner.config import ConfigError, TrainingConfig
+from kubebeast_learner.config import ConfigError, FleetTrainingConfig, TrainingConfig
 from kubebeast_learner.config.plugins import load_object
 from kubebeast_learner.machine.cuda_graph import GraphRecorder
 from kubebeast_learner.models import Model, ModelSpecError, describe_inputs, make_model
-from kubebeast_learner.ranks.devices import choose_device
+from kubebeast_learner.ranks.devices import choose_device, choose_inference_devices
 from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.run.checkpoint import restore_rng_state
 from kubebeast_learner.run.initial_weights import InitialWeights, table_of, take_weights
@@ -64,9 +64,18 @@ def assemble_model(config: TrainingConfig, spec: EnvSpec, place: Place = ALONE, 
     logger.info("%s takes %s%s", torso, inputs, _CLIPPING[config.loss.reward_clipping])
     check_loss(config.loss, model, spec.observation, several_ranks=not place.is_alone)
     check_optimizer(config.optimizer, model)
-    if config.user_code and choose_device(config.run.device, place).type != "cpu":
-        check_placement(config, model, spec.observation)
+    if config.user_code:
+        _check_on_gpus(config, model, spec, place)
     return model
+
+
+def _check_on_gpus(config: TrainingConfig, model: Model, spec: EnvSpec, place: Place) -> None:
+    """Tries the user's code for the GPUs of a training, if there are any."""
+    names = config.pool.inference_devices if isinstance(config, FleetTrainingConfig) else ()
+    trains = choose_device(config.run.device, place).type != "cpu"
+    plays = any(device.type != "cpu" for device in choose_inference_devices(names, place))
+    if trains or plays:
+        check_placement(config, model, spec.observation, trains=trains)
 
 
 def assemble_learner(

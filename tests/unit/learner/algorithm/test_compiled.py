@@ -11,9 +11,13 @@ import pytest
 import torch
 from torch._inductor import config as inductor
 
+from kubebeast_learner.algorithm.made_up import made_up_rollout
 from kubebeast_learner.algorithm.rollout import Rollout
-from kubebeast_learner.config import LossConfig
-from tests.unit.learner.algorithm.learning_data import make_mlp, random_rollout
+from kubebeast_learner.config import LossConfig, ModelConfig
+from kubebeast_learner.config.learning import BoundedActions
+from kubebeast_learner.distributions import normal
+from kubebeast_learner.models import make_model
+from tests.unit.learner.algorithm.learning_data import VECTOR, Leaf, make_mlp, random_rollout
 from tests.unit.learner.algorithm.test_learner import make_learner, weights
 
 CHEAP_COMPILER = {
@@ -51,6 +55,26 @@ def test_a_compiled_update_leaves_the_memory_out(monkeypatch: pytest.MonkeyPatch
     torch.testing.assert_close(weights(compiled), weights(eager))
     (break_reason,) = torch._dynamo.utils.counters["graph_break"]
     assert "torch.compiler.disable" in break_reason
+
+
+@pytest.mark.parametrize("bounded_actions", ["tanh", "clip"])
+def test_a_compiled_update_of_bounded_actions_is_one_graph(
+    monkeypatch: pytest.MonkeyPatch, bounded_actions: BoundedActions
+) -> None:
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    monkeypatch.setattr(normal, "_quadratures", {})  # as in a process that has made no update yet
+    action = Leaf((2,), "float32", "action", bounded=True)
+    config = ModelConfig(model="mlp", hidden_sizes=(8,), bounded_actions=bounded_actions)
+    model = make_model([VECTOR], [action], config)
+    learner = make_learner(model=model, compile="on")
+
+    for step in range(3):
+        learner.update(made_up_rollout(model, [VECTOR], unroll_length=2, batch_size=2), step)
+
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+    assert not torch._dynamo.utils.counters["graph_break"]
 
 
 def test_a_process_that_acts_does_not_load_the_compiler() -> None:

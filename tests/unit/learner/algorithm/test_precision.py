@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from kubebeast_learner.algorithm.precision import choose_fastest_convolutions, repeat_results
+from kubebeast_learner.algorithm.precision import choose_fastest_convolutions, has_bf16_arithmetic, repeat_results
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,14 @@ def test_a_run_that_repeats_its_results_tries_no_other_convolutions() -> None:
     choose_fastest_convolutions()
 
     assert not torch.backends.cudnn.benchmark
+
+
+def test_the_arithmetic_of_a_gpu_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    majors = {0: 9, 1: 7}  # https://developer.nvidia.com/cuda-gpus: an H100 beside a T4
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=majors[device.index]))
+
+    assert has_bf16_arithmetic(torch.device("cuda:0"))
+    assert not has_bf16_arithmetic(torch.device("cuda:1"))
 
 
 def test_operations_without_a_repeatable_form_are_warned_of_and_run() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from kubebeast_learner.algorithm.losses import LossOutput
 from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.distributions.normal import keep_quadrature_constant
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.core import keep_cores_eager
 
@@ -20,6 +21,7 @@ class CompiledOrEager:
     def __init__(self, loss: Callable[[Rollout, Tensor], LossOutput], model: Model) -> None:
         """loss: a loss of `model` with a gradient in its total."""
         keep_cores_eager()
+        keep_quadrature_constant()
         self._eager, self._model = loss, model
         self._function = torch.compile(loss, dynamic=False)
         self._is_proven = False

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kubebeast_learner.algorithm.rollout import Rollout, map_tensors, tensors_of, to_host
 from kubebeast_learner.machine.cuda_graph import CaptureError, Recorder
+from kubebeast_learner.machine.packed_tensors import copy_together
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class _Graph:
         self._start = recorder.record(work)
 
     def start(self, rollout: Rollout) -> Callable[[], list[float]]:
-        torch._foreach_copy_(self._tensors, tensors_of(rollout), non_blocking=True)
+        copy_together(self._tensors, tensors_of(rollout), non_blocking=True)
         self._start()
         return lambda: to_host(self._numbers)[0].tolist()
 

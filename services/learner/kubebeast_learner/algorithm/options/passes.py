@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.rollout import Rollout, map_tensors
+from kubebeast_learner.algorithm.rollout import Rollout, map_tensors, to_device
 from kubebeast_learner.config import PassesConfig, TrainingConfig
 from kubebeast_learner.models import Model
 from kubebeast_learner.ranks.group import sum_over_ranks
@@ -76,7 +76,7 @@ def splits_by_unroll(model: Model, loss: str) -> bool:
 def _transitions(rollout: Rollout, number: int, generator: torch.Generator) -> Iterator[Rollout]:
     """Yields disjoint minibatches with random transitions of every unroll, [T / number, B], without a last row."""
     length, batch_size = rollout.unroll_length, rollout.batch_size
-    order = torch.rand(length, batch_size, generator=generator).argsort(dim=0).to(rollout.valid.device)
+    order = to_device(torch.rand(length, batch_size, generator=generator).argsort(dim=0), rollout.valid.device)
     places = order * batch_size + torch.arange(batch_size, device=order.device)
     for part in places.tensor_split(number):
 
@@ -97,7 +97,7 @@ def _rows_at(places: Tensor, tensor: Tensor) -> Tensor:
 
 def _unrolls(rollout: Rollout, number: int, generator: torch.Generator) -> Iterator[Rollout]:
     """Yields disjoint minibatches of random unrolls, [T, B / number]."""
-    order = torch.randperm(rollout.batch_size, generator=generator).to(rollout.valid.device)
+    order = to_device(torch.randperm(rollout.batch_size, generator=generator), rollout.valid.device)
     for columns in order.tensor_split(number):
 
         def chosen(tensor: Tensor, columns: Tensor = columns) -> Tensor:
