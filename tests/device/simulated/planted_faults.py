@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from kubebeast_learner.actors import frame_table, graph_runner, weights
+from kubebeast_learner.actors import core_states, frame_table, graph_runner, weights
 from kubebeast_learner.actors.graph_runner import bucket_of
 from kubebeast_learner.algorithm import rollout
 from kubebeast_learner.algorithm.execution import update_graphs
@@ -22,6 +22,7 @@ from tests.device.simulated.learners import test_updates_equal_those_on_the_cpu 
 from tests.device.simulated.threads import (
     play_in_two_threads,
     play_while_weights_change,
+    remember_in_two_threads,
     train_on_batches_that_are_copied_ahead,
 )
 from tests.device.simulation.findings import found
@@ -75,6 +76,10 @@ def share(**options: Any) -> Callable[[pytest.LogCaptureFixture], None]:
     return lambda log: play_in_two_threads(**options)
 
 
+def remember(**options: Any) -> Callable[[pytest.LogCaptureFixture], None]:
+    return lambda log: remember_in_two_threads(**options)
+
+
 def train(log: pytest.LogCaptureFixture) -> None:
     train_on_batches_that_are_copied_ahead()
 
@@ -121,10 +126,20 @@ FAULTS = {
     "the table of frames moves while others use it": Planted(
         frame_table.FrameTable, "_wait_for_all_streams", do_nothing, share(use_graphs=False), "freed in use"
     ),
+    "the table of core states moves while others use it": Planted(
+        core_states.CoreStateTable, "_wait_for_all_streams", do_nothing, remember(use_graphs=False), "freed in use"
+    ),
+    "graphs keep the old table of core states": Planted(
+        graph_runner.GraphRunner,
+        "_sizes",
+        property(lambda self: [len(table) for table in self._tables], do_nothing),
+        remember(use_graphs=True),
+        "freed in use",
+    ),
     "graphs keep the old table of frames": Planted(
         graph_runner.GraphRunner,
-        "_size_of_frames",
-        property(lambda self: len(self._frames), do_nothing),
+        "_sizes",
+        property(lambda self: [len(table) for table in self._tables], do_nothing),
         share(use_graphs=True),
         "freed in use",
     ),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from kubebeast_learner.actors.core_states import CoreStateTable
 from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.graph_runner import GraphRunner
 from kubebeast_learner.actors.runner import EagerRunner
@@ -20,16 +21,19 @@ from tests.unit.learner.algorithm.learning_data import VECTOR, discrete, make_ml
 from tests.unit.learner.training.scripted_actors import BATCHES, ScriptedActors
 
 CUDA, CPU = torch.device("cuda:0"), torch.device("cpu")
+MAX_ENVS, NUM_SLOTS = 16_384, (40, 90)
 NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
 
 
 class Thread:
     """The runner and the stream of a thread of inference."""
 
-    def __init__(self, frames: FrameTable | None = None, *, use_graphs: bool = False) -> None:
+    def __init__(
+        self, frames: FrameTable | None = None, states: CoreStateTable | None = None, *, use_graphs: bool = False
+    ) -> None:
         generator = torch.Generator(CUDA).manual_seed(0)
         kind = GraphRunner if use_graphs else EagerRunner
-        self._runner = kind(CUDA, generator, None, frames)
+        self._runner = kind(CUDA, generator, states, frames)
         self._stream = torch.cuda.Stream(CUDA, priority=-1)  # type: ignore[no-untyped-call]
 
     def answer(self, batch: Any, weights: WeightPublisher) -> torch.Tensor:
@@ -37,9 +41,11 @@ class Thread:
             return self._runner.run(batch, model, version).baseline.clone()
 
 
-def expected(batch: Any, model: Model, frames: FrameTable | None = None) -> torch.Tensor:
+def expected(
+    batch: Any, model: Model, frames: FrameTable | None = None, states: CoreStateTable | None = None
+) -> torch.Tensor:
     with torch.inference_mode():
-        return EagerRunner(CPU, torch.Generator(), None, frames).run(batch, model, 0).baseline
+        return EagerRunner(CPU, torch.Generator(), states, frames).run(batch, model, 0).baseline
 
 
 def learner(model: Model) -> Learner:
@@ -89,6 +95,21 @@ def play_in_two_threads(*, use_graphs: bool) -> None:
         torch.testing.assert_close(answer, expected(batch, here, reference), **NEAR)
 
 
+def remember_in_two_threads(*, use_graphs: bool) -> None:
+    torch.manual_seed(0)
+    here = make_mlp(use_lstm=True).eval()
+    weights = WeightPublisher(here, device=CUDA, precision="fp32")
+    there, reference = CoreStateTable(here, MAX_ENVS, CUDA), CoreStateTable(here, MAX_ENVS)
+    assert len(there) < NUM_SLOTS[1]
+    threads = [Thread(None, there, use_graphs=use_graphs) for _ in range(2)]
+    games = Games(here, VECTOR)
+    for step in range(12):
+        batch: Any = games.batch(NUM_SLOTS[step >= 4])  # the table grows
+        answer = threads[step % 2].answer(batch, weights)
+        torch.testing.assert_close(answer, expected(batch, here, states=reference), **NEAR)
+    assert NUM_SLOTS[1] <= len(there) <= 2 * NUM_SLOTS[1]
+
+
 def test_batches_that_are_copied_ahead_are_in_order() -> None:
     train_on_batches_that_are_copied_ahead()
 
@@ -101,3 +122,14 @@ def test_a_thread_plays_with_the_newest_weights(use_graphs: bool) -> None:
 @pytest.mark.parametrize("use_graphs", [False, True])
 def test_threads_share_a_table_that_grows(use_graphs: bool) -> None:
     play_in_two_threads(use_graphs=use_graphs)
+
+
+@pytest.mark.parametrize("use_graphs", [False, True])
+def test_threads_share_core_states_that_grow(use_graphs: bool) -> None:
+    remember_in_two_threads(use_graphs=use_graphs)
+
+
+def test_core_states_of_six_games_take_less_than_two_megabytes() -> None:
+    model = make_model([SCREEN], [discrete(6)], ModelConfig(model="shallow", use_lstm=True))
+    table = CoreStateTable(model, MAX_ENVS, CUDA)
+    assert (1 + len(table)) * model.core_state_size * 4 < 2e6

@@ -1,6 +1,5 @@
 """Stacks of frames for inference, made on the device from frames that are transferred once each."""
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -8,14 +7,11 @@ import torch
 from torch import Tensor
 
 from kubebeast_common.spec.leaves import LeafSpec
+from kubebeast_learner.actors.slot_table import NO_SLOT, SlotTable
 from kubebeast_learner.algorithm.rollout import to_device
 
 if TYPE_CHECKING:
     from kubebeast_native import InferenceBatch
-
-
-NO_SLOT = -1
-"""Slot of rows that are padding; tables of slots have a place for it."""
 
 
 def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]) -> bool:
@@ -27,7 +23,7 @@ def takes_single_frames(learner: torch.device, inference: Sequence[torch.device]
     return learner.type == "cuda" and [device.type for device in inference] == ["cuda"]
 
 
-class FrameTable:
+class FrameTable(SlotTable):
     """The newest frames of every slot, and of NO_SLOT, for each leaf that is a stack of k. Thread-safe.
 
     A slot is in one batch at a time, and free again after the answer to its batch, which waits for a GPU; the first
@@ -35,21 +31,22 @@ class FrameTable:
     """
 
     def __init__(self, observation: Sequence[LeafSpec], device: torch.device) -> None:
-        self._device = device
-        self.lock = threading.Lock()
-        """Held by the thread that starts work on the table, so that no other one moves it."""
         self._stacked = [index for index, leaf in enumerate(observation) if leaf.frame_stack > 1]
-        self._rings = [
+        rings = [
             torch.zeros(1, *observation[index].row_shape, dtype=getattr(torch, observation[index].dtype), device=device)
             for index in self._stacked
         ]
-        """[1 + slots, k, *shape] per stacked leaf; a slot's newest frame replaces its oldest one."""
-        self._steps = torch.zeros(1, dtype=torch.int64, device=device)
-        """[1 + slots]: steps since the first row of the episode; modulo k, the index of the oldest frame."""
+        super().__init__([torch.zeros(1, dtype=torch.int64, device=device), *rings])
 
-    def __len__(self) -> int:
-        """Number of slots with room in the table."""
-        return len(self._steps) - 1
+    @property
+    def _steps(self) -> Tensor:
+        """[1 + slots]: steps since the first row of the episode; modulo k, the index of the oldest frame."""
+        return self._tensors[0]
+
+    @property
+    def _rings(self) -> list[Tensor]:
+        """[1 + slots, k, *shape] per stacked leaf; a slot's newest frame replaces its oldest one."""
+        return self._tensors[1:]
 
     def observe(self, batch: "InferenceBatch") -> list[Tensor]:
         """Returns the observation of a batch of single frames on the device, [N, *row_shape] per leaf; keeps them.
@@ -59,33 +56,16 @@ class FrameTable:
         with self.lock:
             self.make_room(batch)
             self.begin_episodes(batch)
-            slots, is_first = to_device(batch.slots, self._device).long(), to_device(batch.is_first, self._device)
-            return self.advance(slots, is_first, [to_device(leaf, self._device) for leaf in batch.observation])
-
-    def has_room(self, batch: "InferenceBatch") -> bool:
-        """Returns True if `make_room` has nothing to do."""
-        return int(batch.slots.max()) < len(self)
-
-    def make_room(self, batch: "InferenceBatch") -> None:
-        """Moves the table, after waiting for the device, if it has no room for the slots of a batch. Needs the lock."""
-        num_slots = int(batch.slots.max()) + 1
-        if num_slots <= len(self):
-            return
-        added = max(num_slots, 2 * len(self)) - len(self)
-        self._wait_for_all_streams()  # other threads' streams may still write to the source
-        replaced = self._steps, self._rings  # memory that another stream gets as soon as it is free
-        self._steps = torch.cat([self._steps, self._steps.new_zeros(added)])
-        self._rings = [torch.cat([ring, ring.new_zeros(added, *ring.shape[1:])]) for ring in self._rings]
-        self._wait_for_all_streams()  # and go on with the copies
-        del replaced
+            slots, is_first = to_device(batch.slots, self.device).long(), to_device(batch.is_first, self.device)
+            return self.advance(slots, is_first, [to_device(leaf, self.device) for leaf in batch.observation])
 
     def begin_episodes(self, batch: "InferenceBatch") -> None:
         """Takes the stacks that begin episodes in a batch, before `advance`. Needs the lock."""
         if not batch.is_first.any():
             return
-        first = to_device(batch.slots[batch.is_first], self._device).long() - NO_SLOT
+        first = to_device(batch.slots[batch.is_first], self.device).long() - NO_SLOT
         for index, ring in zip(self._stacked, self._rings, strict=True):
-            ring[first] = to_device(batch.first_stacks[index], self._device)
+            ring[first] = to_device(batch.first_stacks[index], self.device)
 
     def advance(self, slots: Tensor, is_first: Tensor, newest: Sequence[Tensor]) -> list[Tensor]:
         """Keeps the newest frames of a batch and returns its stacks, [N, *row_shape] per leaf; other leaves unchanged.
@@ -103,10 +83,6 @@ class FrameTable:
         for index, ring in zip(self._stacked, self._rings, strict=True):
             k = ring.shape[1]
             ring[places, (steps - 1) % k] = leaves[index]  # in a first row, that is the newest frame of its stack
-            oldest_first = (steps.unsqueeze(1) + torch.arange(k, device=self._device)) % k
+            oldest_first = (steps.unsqueeze(1) + torch.arange(k, device=self.device)) % k
             leaves[index] = ring[places.unsqueeze(1), oldest_first]
         return leaves
-
-    def _wait_for_all_streams(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kubebeast_learner.actors.core_states import CoreStateTable
-from kubebeast_learner.actors.frame_table import NO_SLOT, FrameTable
+from kubebeast_learner.actors.frame_table import FrameTable
 from kubebeast_learner.actors.runner import Answer, act, states_at_starts
+from kubebeast_learner.actors.slot_table import NO_SLOT
 from kubebeast_learner.actors.weights import copy_weights, weights_of
 from kubebeast_learner.algorithm.precision import use_channels_last
 from kubebeast_learner.algorithm.rollout import to_host, wait_for_stream
@@ -64,12 +65,13 @@ class GraphRunner:
         self._device, self._generator = device, generator
         self._recorder = recorder or GraphRecorder(device, [generator])
         self._core_states, self._frames = core_states, frames
+        self._tables = [table for table in (core_states, frames) if table is not None]
         self._compile = compile
         self._model: Model | None = None
         self._weights: list[Tensor] = []
         self._version = -1
         self._steps: dict[int, _Step] = {}
-        self._size_of_frames = -1
+        self._sizes: list[int] = []
 
     def run(self, batch: "InferenceBatch", model: Model, version: int) -> Answer:
         """See `Runner.run`. Raises CaptureError if the model cannot be recorded; the batch is then unanswered."""
@@ -87,22 +89,24 @@ class GraphRunner:
         return answer._replace(core_state=to_host(states_at_starts(answer.core_state, batch))[0])
 
     def _start(self, batch: "InferenceBatch", rows: _Rows, *, may_record: bool = False) -> "_Step | None":
-        """Starts the step of a batch; None if it has to be recorded, or the table of frames moved, and may not be."""
-        size, frames = bucket_of(len(rows[0])), self._frames
-        with contextlib.nullcontext() if frames is None else frames.lock:
-            if frames is not None:
-                if not may_record and not frames.has_room(batch):
+        """Starts the step of a batch; None if it has to be recorded, or a table of slots moved, and may not be."""
+        size = bucket_of(len(rows[0]))
+        with contextlib.ExitStack() as locks:
+            for table in self._tables:
+                locks.enter_context(table.lock)
+                if not may_record and not table.has_room(batch):
                     return None
-                frames.make_room(batch)
-                if len(frames) != self._size_of_frames:  # the graphs have its old addresses
-                    self._steps.clear()
-                    self._size_of_frames = len(frames)
+                table.make_room(batch)
+            sizes = [len(table) for table in self._tables]
+            if sizes != self._sizes:  # the graphs have old addresses
+                self._steps.clear()
+                self._sizes = sizes
             if size not in self._steps:
                 if not may_record:
                     return None
                 self._steps[size] = self._recorded(rows, size)
-            if frames is not None:
-                frames.begin_episodes(batch)
+            if self._frames is not None:
+                self._frames.begin_episodes(batch)
             step = self._steps[size]
             step.fill(rows)
             step.start()

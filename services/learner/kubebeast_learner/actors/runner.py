@@ -61,8 +61,13 @@ class EagerRunner:
             return self._run(batch, model)
 
     def _run(self, batch: "InferenceBatch | BatchRows", model: Model) -> Answer:
-        slots = None if self._core_states is None else to_device(batch.slots, self._core_states.device).long()
-        answer = act(model, self._inputs(batch, model), self._generator, self._core_states, slots)
+        inputs, states = self._inputs(batch, model), self._core_states
+        if states is None:
+            answer = act(model, inputs, self._generator)
+        else:
+            slots = to_device(batch.slots, states.device).long()
+            with states.with_room(batch):
+                answer = act(model, inputs, self._generator, states, slots)
         if answer.core_state is None:
             action, record, baseline = to_host(*answer[:3])
             return Answer(action, record, baseline, None)
@@ -90,8 +95,8 @@ def act(
     model: Model,
     inputs: ModelInputs,
     generator: torch.Generator,
-    core_states: CoreStateTable | None,
-    slots: Tensor | None,
+    core_states: CoreStateTable | None = None,
+    slots: Tensor | None = None,
 ) -> Answer:
     """Runs the model on rows [1, N] and draws actions; all on the device, without waiting for it.
 

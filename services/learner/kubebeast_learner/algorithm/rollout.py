@@ -1,6 +1,6 @@
 """Batches of unrolls as tensors, on which the learner trains."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +143,12 @@ def tensors_of(rollout: Rollout) -> list[Tensor]:
     values = [getattr(rollout, field.name) for field in fields(rollout)]
     tensors = [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
     return [each for each in tensors if isinstance(each, Tensor)]
+
+
+def layout_of(rollout: Rollout) -> Hashable:
+    """Returns a key that is equal for rollouts for which the same compiled code, or graph, can be used."""
+    layouts = tuple((each.dtype, each.shape, each.stride()) for each in tensors_of(rollout))
+    return layouts, rollout.num_replayed, rollout.is_minibatch
 
 
 def rollout_from_native(batch: "RolloutBatch", model: Model) -> Rollout:

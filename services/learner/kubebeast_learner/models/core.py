@@ -50,8 +50,8 @@ def _starts_of_sequences(is_first: Tensor) -> list[int]:
     """Returns the rows of [T, B] before which a state may be zeroed, row 0 included."""
     if is_first.is_cuda and torch.cuda.is_current_stream_capturing():
         return list(range(len(is_first)))  # a graph has to do for all batches
-    begins: list[bool] = is_first.any(dim=1).tolist()
-    return [row for row, is_start in enumerate(begins) if is_start or row == 0]
+    later = is_first[1:].any(dim=1).nonzero().flatten().tolist() if len(is_first) > 1 else []
+    return [0, *(row + 1 for row in later)]
 
 
 def keep_cores_eager() -> None:

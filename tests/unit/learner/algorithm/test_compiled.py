@@ -108,6 +108,28 @@ def test_without_a_working_compiler_the_update_runs_eagerly(
     assert_updates_are_eager(caplog, "no C++ compiler")
 
 
+def test_an_update_of_a_later_layout_that_does_not_compile_runs_eagerly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def compile(function: Any, **options: object) -> object:
+        def forward(rollout: Rollout, entropy_cost: torch.Tensor) -> object:
+            if rollout.batch_size > 4:
+                raise RuntimeError("no kernel for so many columns")
+            return function(rollout, entropy_cost)
+
+        return forward
+
+    monkeypatch.setattr(torch, "compile", compile)
+    eager, learner = make_learner(compile="off"), make_learner(compile="on")
+    with caplog.at_level(logging.WARNING):
+        for batch_size in (4, 6, 4, 6):
+            for each in (eager, learner):
+                each.update(random_rollout(batch_size=batch_size), 0)
+    torch.testing.assert_close(weights(learner), weights(eager), rtol=0, atol=0)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert warning == "torch.compile failed, the update runs without it: no kernel for so many columns"
+
+
 class _NoBackward(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, total: torch.Tensor) -> torch.Tensor:

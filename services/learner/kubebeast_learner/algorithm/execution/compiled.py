@@ -1,13 +1,13 @@
 """torch.compile for the forward and backward pass of an update, with eager code in reserve."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import torch
 from torch import Tensor
 
 from kubebeast_learner.algorithm.losses import LossOutput
-from kubebeast_learner.algorithm.rollout import Rollout
+from kubebeast_learner.algorithm.rollout import Rollout, layout_of
 from kubebeast_learner.distributions.normal import keep_quadrature_constant
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.core import keep_cores_eager
@@ -24,12 +24,14 @@ class CompiledOrEager:
         keep_quadrature_constant()
         self._eager, self._model = loss, model
         self._function = torch.compile(loss, dynamic=False)
-        self._is_proven = False
+        self._proven: set[Hashable] = set()
 
     def __call__(self, rollout: Rollout, entropy_cost: Tensor) -> LossOutput:
-        """Returns the loss. The first call compiles, and runs a backward pass of its own, which compiles the rest."""
-        if not self._is_proven:
+        """Returns the loss. The first call for a layout compiles it, and the backward pass by one of its own."""
+        layout = layout_of(rollout)
+        if layout not in self._proven and self._function is not self._eager:
             self._prove(rollout, entropy_cost)
+            self._proven.add(layout)
         return self._function(rollout, entropy_cost)
 
     def _prove(self, rollout: Rollout, entropy_cost: Tensor) -> None:
@@ -43,4 +45,3 @@ class CompiledOrEager:
             self._function = self._eager
         for buffer, before in zip(self._model.buffers(), kept, strict=True):
             buffer.copy_(before)
-        self._is_proven = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
-from kubebeast_learner.algorithm.rollout import Rollout, map_tensors, tensors_of, to_host
+from kubebeast_learner.algorithm.rollout import Rollout, layout_of, map_tensors, tensors_of, to_host
 from kubebeast_learner.machine.cuda_graph import CaptureError, Recorder
 from kubebeast_learner.machine.packed_tensors import copy_together
 
@@ -40,7 +40,7 @@ class UpdateGraphs:
         Returns None if the update has to be made eagerly, because the layout of the batch is new or the update cannot
         be recorded.
         """
-        layout = _layout_of(rollout)
+        layout = layout_of(rollout)
         if layout not in self._graphs and not self._record(layout, rollout):
             return None
         return self._graphs[layout].start(rollout)
@@ -77,8 +77,3 @@ class _Graph:
         copy_together(self._tensors, tensors_of(rollout), non_blocking=True)
         self._start()
         return lambda: to_host(self._numbers)[0].tolist()
-
-
-def _layout_of(rollout: Rollout) -> Hashable:
-    layouts = tuple((each.dtype, each.shape, each.stride()) for each in tensors_of(rollout))
-    return layouts, rollout.num_replayed
