@@ -1,6 +1,7 @@
 """Training of Pong for some minutes, with its learning curve on this machine."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,7 @@ def train(settings: Settings, folder: Path, keep: Callable[[Pong, list[Point]], 
                 if has_learned(points[-1], settings.pong_return) or time.monotonic() >= deadline:
                     return found, points
                 next_sample = min(deadline, time.monotonic() + SAMPLE_S)
-                wait_until(learner, lambda end=next_sample: _has_news(learner, settings, end))  # type: ignore[misc]
+                wait_until(learner, functools.partial(_has_news, learner, settings, next_sample))
 
 
 def _has_news(learner: LearnerProcess, settings: Settings, end: float) -> bool:

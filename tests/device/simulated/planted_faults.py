@@ -47,6 +47,10 @@ def do_nothing(*args: Any, **kwargs: Any) -> None:
     pass
 
 
+newest_sizes = property(lambda runner: [len(table) for table in runner._tables], do_nothing)
+"""Sizes of tables that never differ from the newest ones."""
+
+
 def number_on_device(steps: GradientSteps, batch: Any) -> Any:
     """Makes a step by a graph, and reads a number for it."""
     assert batch.valid.sum().item() > 0
@@ -130,18 +134,10 @@ FAULTS = {
         core_states.CoreStateTable, "_wait_for_all_streams", do_nothing, remember(use_graphs=False), "freed in use"
     ),
     "graphs keep the old table of core states": Planted(
-        graph_runner.GraphRunner,
-        "_sizes",
-        property(lambda self: [len(table) for table in self._tables], do_nothing),
-        remember(use_graphs=True),
-        "freed in use",
+        graph_runner.GraphRunner, "_sizes", newest_sizes, remember(use_graphs=True), "freed in use"
     ),
     "graphs keep the old table of frames": Planted(
-        graph_runner.GraphRunner,
-        "_sizes",
-        property(lambda self: [len(table) for table in self._tables], do_nothing),
-        share(use_graphs=True),
-        "freed in use",
+        graph_runner.GraphRunner, "_sizes", newest_sizes, share(use_graphs=True), "freed in use"
     ),
     "a graph is started with the last batch": Planted(
         update_graphs._Graph, "start", start_with_the_old_batch, update, "assert|approx|close"
