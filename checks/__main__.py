@@ -6,7 +6,7 @@
     python3 -m checks --only chart    one group
     CI_ALL=1 make checks              everything, regardless of earlier passes
 
-CHECKS_CACHE names the folder of the compiler's cache and of the stamps. KUBEBEAST_CLUSTER_TOOL names a program that
+CHECKS_CACHE names the folder of the compiler's cache and of the stamps. CLUSTER_TOOL names a program that
 starts a cluster; if it is not set, the groups that need a cluster are left out. Uses only Python's standard library,
 because it installs everything else.
 """

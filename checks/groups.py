@@ -37,7 +37,7 @@ class Group:
     nightly: bool = False
     """True for an expensive group: only the files that it is about are inputs, and the nightly run always runs it."""
     cluster: bool = False
-    """True if it needs the program that KUBEBEAST_CLUSTER_TOOL names."""
+    """True if it needs the program that CLUSTER_TOOL names."""
     in_make_test: bool = False
     """True if `make test` runs it too, without the tests marked slow."""
 

@@ -37,8 +37,7 @@ def make_plans(
     """Returns a plan for each group, in order.
 
     Args:
-        env: Variables; if CI_ALL is "1", stamps are ignored. KUBEBEAST_CLUSTER_TOOL names a program that starts a
-            cluster.
+        env: Variables; if CI_ALL is "1", stamps are ignored. CLUSTER_TOOL names a program that starts a cluster.
         which: "make test" leaves out groups that need more than compilers and Python.
     """
     plans = []
@@ -48,7 +47,7 @@ def make_plans(
         digest = tree.digest(group)
         spared = not group.always and env.get("CI_ALL") != "1"
         stamp = stamps.find(group.name, digest) if spared else None
-        missing = "KUBEBEAST_CLUSTER_TOOL" if group.cluster and not env.get("KUBEBEAST_CLUSTER_TOOL") else ""
+        missing = "CLUSTER_TOOL" if group.cluster and not env.get("CLUSTER_TOOL") else ""
         plans.append(Plan(group=group, digest=digest, stamp=stamp, missing=missing))
     running = {plan.group.name for plan in plans if plan.runs}
     return [

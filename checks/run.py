@@ -15,7 +15,9 @@ from checks.measure import Measured, path_with_tools
 from checks.plan import Plan
 
 BIN = Path(".venv", "bin")
-OURS = ("CI_ALL", "KUBEBEAST_CLUSTER_TOOL")
+SETTINGS = "KUBEBEAST_"
+"""Prefix of environment variables that are settings of the commands: those of a developer must reach no check."""
+OURS = ("CI_ALL", "CLUSTER_TOOL")
 """Environment variables of the runner that tests must not see."""
 
 
@@ -81,7 +83,8 @@ class Run:
         self._all = groups
         self._root = root
         self._files = files
-        self._env = {**os.environ, **env, "PATH": path_with_tools(root)}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+        self._env = {**inherited, **env, "PATH": path_with_tools(root)}
         self._show = show
         self._pytest_args = pytest_args
         self._workers = workers

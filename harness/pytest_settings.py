@@ -1,4 +1,5 @@
-"""Settings for every test: no accelerator, one thread per operation, so that results do not depend on the machine.
+"""Settings for every test: no accelerator, one thread per operation, and no setting of KubeBeast in the environment, so
+that results do not depend on the machine.
 
 They apply from the import on, to this process and its children: the conftest.py at the top of each tree of tests
 imports this module and its fixtures before anything imports torch.
@@ -11,9 +12,12 @@ from collections.abc import Iterator
 import pytest
 
 from kubebeast_common import log
+from kubebeast_common.variables import PREFIX
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+for _name in [name for name in os.environ if name.startswith(PREFIX)]:
+    del os.environ[_name]
 
 # Background processes of a shell ignore SIGINT, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

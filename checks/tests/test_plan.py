@@ -14,7 +14,7 @@ CORE = Group(name="core", command="make core", inputs=("src",), in_make_test=Tru
 LINT = Group(name="lint", command="make lint", inputs=("src",), always=True)
 FIRST = Group(name="first-install", command="make e2e", inputs=("src",), part_of="end-to-end")
 E2E = Group(name="end-to-end", command="make e2e", inputs=("src",), cluster=True)
-CLUSTER = {"KUBEBEAST_CLUSTER_TOOL": "cluster"}
+CLUSTER = {"CLUSTER_TOOL": "cluster"}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_without_a_cluster_its_groups_are_left_out_with_the_reason(clone: Path, 
     plans = make_plans([CORE, LINT, E2E], Tree(clone), Stamps(tmp_path / "none"), {})
 
     assert [plan.group.name for plan in plans if plan.runs] == ["core", "lint"]
-    assert plans[-1].missing == "KUBEBEAST_CLUSTER_TOOL"
+    assert plans[-1].missing == "CLUSTER_TOOL"
 
 
 def test_a_group_is_left_out_if_the_group_that_it_is_part_of_runs(clone: Path, stamps: Stamps) -> None:

@@ -1,7 +1,6 @@
 """Runs of small groups in a small repository, and their table."""
 
 import dataclasses
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ def clone(tmp_path: Path) -> Path:
 
 def run(clone: Path, *groups: Group, pytest_args: tuple[str, ...] = ()) -> tuple[list[Plan], Report]:
     plans = make_plans(groups, Tree(clone), Stamps(clone / "none"), {})
-    env = {"PYTEST_ADDOPTS": "", **os.environ}
+    env = {"PYTEST_ADDOPTS": ""}
     runner = Run(
         plans,
         groups=groups,
@@ -60,6 +59,17 @@ def test_every_group_runs_once_and_passes(clone: Path) -> None:
     assert lines[0] == "package"
     assert sorted(lines) == ["need", "one", "package", "two", "wait"]
     assert all(outcome.passed for outcome in report.outcomes.values())
+
+
+def test_settings_in_the_environment_reach_no_check(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBEAST_ENV", "Taxi-v3")
+    test = "import os\n\ndef test_it():\n    assert 'KUBEBEAST_ENV' not in os.environ\n"
+    (clone / "tests" / "good" / "test_a.py").write_text(test)
+    alone, beside = "[[ ! -v KUBEBEAST_ENV ]]", "[[ -z $(printenv KUBEBEAST_ENV) ]]"
+    groups = command("alone", alone), command("beside", beside, beside=True)
+    _, report = run(clone, *groups, Group(name="tests", inputs=(), tests=("tests/good",)))
+
+    assert not report.failed
 
 
 def test_after_a_failure_the_others_run(clone: Path) -> None:
@@ -172,8 +182,8 @@ def test_a_group_within_the_folder_of_another_is_left_to_itself(clone: Path) -> 
 
 def test_the_table_names_the_hash_of_what_was_spared_and_the_reason_for_what_was_left_out() -> None:
     spared = Plan(group=command("spared", "true"), digest="0123456789abcdef", stamp=Stamp(0.0, "c0", 1.0))
-    missing = Plan(group=command("e2e", "true", cluster=True), digest="1", missing="KUBEBEAST_CLUSTER_TOOL")
+    missing = Plan(group=command("e2e", "true", cluster=True), digest="1", missing="CLUSTER_TOOL")
     lines = table.lines([spared, missing], Report())
 
     assert "same inputs 0123456789ab passed 1970-01-01 00:00" in lines[1]
-    assert "left out: KUBEBEAST_CLUSTER_TOOL is not set" in lines[2]
+    assert "left out: CLUSTER_TOOL is not set" in lines[2]

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.cluster import Namespace, eventually, is_ready, run
 
 ROOT = Path(__file__).resolve().parents[2]
-CHART = Path(os.environ.get("KUBEBEAST_E2E_CHART", ROOT / "deploy" / "helm" / "kubebeast"))
+CHART = Path(os.environ.get("E2E_CHART", ROOT / "deploy" / "helm" / "kubebeast"))
 """A folder, or a packaged chart."""
 SCENARIOS = ROOT / "deploy" / "helm" / "kubebeast" / "ci"
 READY_S = 240.0
@@ -22,12 +22,10 @@ OUTCOMES = ("delivered", "dropped_partial", "dropped_stale", "dropped_close")
 
 
 def image_values() -> Values:
-    """Returns the images: KUBEBEAST_E2E_REGISTRY, by default localhost, and KUBEBEAST_E2E_TAG, by default the chart's
-    own.
-    """
-    tag = os.environ.get("KUBEBEAST_E2E_TAG", "")
+    """Returns the images: E2E_REGISTRY, by default localhost, and E2E_TAG, by default the chart's own."""
+    tag = os.environ.get("E2E_TAG", "")
     return {
-        "image": {"registry": os.environ.get("KUBEBEAST_E2E_REGISTRY", "localhost")},
+        "image": {"registry": os.environ.get("E2E_REGISTRY", "localhost")},
         "learner": {"image": {"tag": tag}},
         "envserverDefaults": {"image": {"tag": tag}},
     }

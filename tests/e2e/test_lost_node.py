@@ -19,7 +19,7 @@ from tests.e2e.cluster import Namespace, eventually, run
 from tests.e2e.release import READY_S, Release
 from tests.e2e.s3 import SECRET, Request, forward_s3, requests_of, start_s3
 
-CUT_OFF = os.environ.get("KUBEBEAST_E2E_CUT_OFF", "").split()
+CUT_OFF = os.environ.get("E2E_CUT_OFF", "").split()
 """A program that cuts a node off, and the name of the node: it is called with a further argument, on or off."""
 URL = f"s3://{BUCKET}/runs"
 INTERVAL_S = 10.0
@@ -31,7 +31,7 @@ BOUND_S = 60.0
 RETURN_S = 120.0
 """Longest time to the first request of the old learner after its node is connected again."""
 
-pytestmark = pytest.mark.skipif(len(CUT_OFF) != 2, reason="KUBEBEAST_E2E_CUT_OFF has no program and node")
+pytestmark = pytest.mark.skipif(len(CUT_OFF) != 2, reason="E2E_CUT_OFF has no program and node")
 
 
 def values(node: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ CODE = "code"
 WEIGHTS = {"000-seed1": 1.0, "001-seed1": 2.0, "002-seed1": 3.0, "003-seed1": 4.0}
 """Weight of each run: that of its trial."""
 STREAMS_PER_POD, NUM_PODS, FEW_PODS = 4, 4, 1
-WINDOW_S = float(os.environ.get("KUBEBEAST_E2E_SHARES_S", "100"))
+WINDOW_S = float(os.environ.get("E2E_SHARES_S", "100"))
 ERROR = 0.05 * 300 / WINDOW_S
 """Largest relative error of a run's share of the time of all streams, over WINDOW_S: 5 % over five minutes."""
 FREED_WITHIN_S = 5.0

@@ -23,7 +23,7 @@ from kubebeast_runs.parts import evaluation
 from tests.faulty_s3 import Fault, FaultyProxy
 
 URL = f"s3://{BUCKET}/runs"
-KILLS = int(os.environ.get("KUBEBEAST_TEST_KILLS", "3"))
+KILLS = int(os.environ.get("TEST_KILLS", "3"))
 FAULT_SHARE = 0.25
 
 

@@ -26,7 +26,7 @@ def test_a_failure_ends_the_run_and_stops_the_cluster(tmp_path: Path, failing: s
     log = tmp_path / "calls"
     cluster.write_text(f'#!/bin/sh\necho "$@" >>"{log}"\n[ "$1" != {failing} ] || exit 3\n', encoding="utf-8")
     cluster.chmod(0o755)
-    environment = os.environ | {"KUBEBEAST_CLUSTER_TOOL": str(cluster)}
+    environment = os.environ | {"CLUSTER_TOOL": str(cluster)}
 
     done = subprocess.run([script], env=environment, capture_output=True, text=True, timeout=60, check=False)
 
