@@ -204,6 +204,11 @@ def _pip(arguments: list[str]) -> str:
     return ""
 
 
+def _field_of(flag: str) -> str:
+    """Returns the field that a flag sets, such as use_lstm for --use-lstm and --no-use-lstm."""
+    return flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+
+
 def _python(arguments: list[str]) -> str:
     """Checks that a module, package or file of this repository exists and names the flags."""
     module = arguments[1] if arguments[0] == "-m" else ""
@@ -215,7 +220,7 @@ def _python(arguments: list[str]) -> str:
         return f"no such file: {file.name}"
     text = "\n".join(each.read_text(encoding="utf-8") for each in files)
     flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
-    missing = [flag for flag in flags if flag not in text and flag.removeprefix("--").replace("-", "_") not in text]
+    missing = [flag for flag in flags if flag not in text and _field_of(flag) not in text]
     return f"{file.name} does not name {', '.join(missing)}" if missing else ""
 
 
