@@ -1,5 +1,5 @@
-"""Settings for every test: no accelerator, one thread per operation, and no settings, accounts, terminal or proxy from
-the environment, so that results do not depend on the machine.
+"""Settings for every test: no accelerator, one thread per operation, and no settings, terminal or proxy from the
+environment, so that results do not depend on the machine.
 
 They apply from the import on, to this process and its children: the conftest.py at the top of each tree of tests
 imports this module and its fixtures before anything imports torch.
@@ -14,13 +14,11 @@ import pytest
 from kubebeast_common import log
 from kubebeast_common.variables import PREFIX
 
-_ACCOUNTS = ("AWS_", "AZURE_", "GOOGLE_", "HF_", "MLFLOW_", "WANDB_")
-"""Prefixes of variables of the services that runs are sent to: tests have servers of their own."""
 _TERMINAL = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR")
 
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-for _name in [name for name in os.environ if name.startswith((PREFIX, *_ACCOUNTS)) or name in _TERMINAL]:
+for _name in [name for name in os.environ if name.startswith(PREFIX) or name in _TERMINAL]:
     del os.environ[_name]
 _direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, (_direct, "localhost,127.0.0.1,::1")))

@@ -1,6 +1,7 @@
 """An S3 server as a process of this machine."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -57,7 +58,9 @@ class S3Server:
 def serve_s3() -> Iterator[S3Server]:
     """Runs a server with an empty bucket."""
     command = [str(_PROGRAM), "--host", "127.0.0.1", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    # With an AWS_PROFILE that its machine has not, it would answer every request with an error.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             assert process.stdout is not None
             for line in process.stdout:

@@ -15,8 +15,6 @@ from tests.unit.native.native_client import CORE_STATE_SIZE, NUM_LOGITS, Client,
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Returns the configurations that commands were started with."""
-    for name in ("UNROLL_LENGTH", "ENV", "XPID", "NAMESPACE", "RELEASE", "CONTEXT", "KUBECONFIG"):
-        monkeypatch.delenv(f"KUBEBEAST_{name}", raising=False)
     configs: list[Any] = []
 
     def start(config: Any) -> int:
