@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from kubebeast_common.settings import ConfigError, read_typed_file, require
+from kubebeast_runs import resuming
 from kubebeast_sweep.space import Space, is_number, num_points, read_space
 
 Search = Literal["tpe", "random", "grid", "pbt"]
@@ -102,6 +103,8 @@ def read_plan(path: Path) -> Plan:
         require(name not in settings, "parameters", name, "is in settings as well")
     _check_scores(given)
     search, population = given.get("search", "tpe"), _population(given)
+    for name in space if population else ():
+        require(name not in resuming.FIXED, "parameters", name, "cannot change in a run, as with search: pbt")
     plan = {name: given[name] for name in _PLAIN if name in given}
     if population:
         plan["pruner"] = "none"
@@ -125,12 +128,16 @@ def require_same(plan: Plan, saved: Path) -> None:
         if before.get(name) != plan.fixed.get(name):
             raise ConfigError(
                 f"{name} = {plan.fixed.get(name)!r}: the sweep was started with {before.get(name)!r}, which it keeps; "
-                "give it another --name"
+                "give it another --name, or learner.xpid of the chart"
             )
 
 
 def _fixed(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in FIXED if name in given}
+    """Returns the entries FIXED, without settings for files, logs and monitoring."""
+    fixed = {name: given[name] for name in FIXED if name in given}
+    if isinstance(settings := fixed.get("settings"), Mapping):
+        fixed["settings"] = {name: value for name, value in settings.items() if name not in resuming.WATCHING}
+    return fixed
 
 
 def _check_scores(given: Mapping[str, Any]) -> None:

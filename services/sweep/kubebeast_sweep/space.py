@@ -13,8 +13,10 @@ from kubebeast_common.settings import ConfigError, require
 Scalar = None | bool | int | float | str
 Space = dict[str, BaseDistribution]
 KINDS = ("range", "log")
-MAX_POINTS = 100_000
-"""Number of combinations above which a space counts as continuous."""
+MAX_STEPS = 10**9
+"""Largest number of steps in a range."""
+_MAX_WHOLE = 2**53
+"""Largest whole number that float64 has exactly, as Optuna draws with it."""
 
 
 def read_space(parameters: object) -> Space:
@@ -35,22 +37,37 @@ def to_setting(value: Scalar) -> Any:
 
 
 def num_points(space: Space) -> float:
-    """Returns the number of combinations; inf if one parameter is continuous or there are more than MAX_POINTS."""
-    number = math.prod(len(points) if (points := points_of(each)) else math.inf for each in space.values())
-    return number if number <= MAX_POINTS else math.inf
+    """Returns the number of combinations; inf if a parameter is continuous."""
+    return math.prod(num_values(each) for each in space.values())
 
 
-def points_of(distribution: BaseDistribution) -> list[Scalar]:
-    """Returns all values of a distribution; empty if it is continuous."""
+def point(space: Space, index: int) -> dict[str, Scalar]:
+    """Returns the combination with an index below num_points; the last parameter changes with each index."""
+    found = {}
+    for name, distribution in reversed(space.items()):
+        index, place = divmod(index, int(num_values(distribution)))
+        found[name] = _value_at(distribution, place)
+    return {name: found[name] for name in space}
+
+
+def num_values(distribution: BaseDistribution) -> float:
+    """Returns the number of values of a distribution; inf if it is continuous."""
     match distribution:
         case CategoricalDistribution(choices=choices):
-            return list(choices)
-        case IntDistribution(log=False, low=low, high=high, step=step):
-            return list(range(low, high + 1, step))
-        case FloatDistribution(log=False, low=low, high=high, step=float() as step):
-            return [low + index * step for index in range(round((high - low) / step) + 1)]
+            return len(choices)
+        case IntDistribution(low=low, high=high, step=step):
+            return (high - low) // step + 1
+        case FloatDistribution(low=low, high=high, step=float() as step):
+            return round((high - low) / step) + 1
         case _:
-            return []
+            return math.inf
+
+
+def _value_at(distribution: BaseDistribution, place: int) -> Scalar:
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[place]
+    assert isinstance(distribution, IntDistribution | FloatDistribution) and distribution.step is not None
+    return min(distribution.low + place * distribution.step, distribution.high)  # 0.2 + 0.1 is above 0.3
 
 
 def _distribution(name: str, value: object) -> BaseDistribution:
@@ -63,6 +80,8 @@ def _distribution(name: str, value: object) -> BaseDistribution:
     step = value.get("step")
     reason = "must be a positive number, of a range"
     require(step is None or (kind == "range" and is_number(step) and step > 0), f"{name}.step", step, reason)
+    reason = f"must be at most high - low, and at least that by {MAX_STEPS:,}"
+    require(step is None or 1 <= _num_steps(low, high, step) <= MAX_STEPS, f"{name}.step", step, reason)
     require(kind == "range" or low > 0, f"{name}.log", value[kind], "must be positive")
     if isinstance(low, int) and isinstance(high, int) and isinstance(step, int | None):
         return IntDistribution(low, _last(low, high, step or 1), log=kind == "log", step=step or 1)
@@ -85,16 +104,24 @@ def _bounds(name: str, value: object) -> tuple[Any, Any]:
         case [low, high] if is_number(low) and is_number(high) and low < high:
             return low, high
         case _:
-            raise ConfigError(f"{name} = {value!r}: must be [low, high], two finite numbers, low below high")
+            raise ConfigError(
+                f"{name} = {value!r}: must be [low, high], two finite numbers, low below high, whole ones up to 2^53"
+            )
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Returns True for a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Returns True for a finite number, or a whole one of at most 2^53."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= _MAX_WHOLE
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _last(low: Any, high: Any, step: Any) -> Any:
-    """Returns the last value that whole steps from `low` reach; as decimal numbers, in which 0.3 three times is 0.9."""
-    first, width = Decimal(str(low)), Decimal(str(step))
-    last = first + (Decimal(str(high)) - first) // width * width
+    """Returns the last value that whole steps from `low` reach."""
+    last = Decimal(str(low)) + _num_steps(low, high, step) // 1 * Decimal(str(step))
     return int(last) if isinstance(low, int) and isinstance(step, int) else float(last)
+
+
+def _num_steps(low: Any, high: Any, step: Any) -> Decimal:
+    """Returns the number of steps, in decimal numbers: in binary ones, 0.9 has fewer than three steps of 0.3."""
+    return (Decimal(str(high)) - Decimal(str(low))) / Decimal(str(step))

@@ -1,29 +1,28 @@
 """The trials of a sweep in a file: a sweep that was killed goes on with those that it has begun.
 
-Optuna chooses the parameters and keeps the trials (https://optuna.readthedocs.io, JournalFileBackend): each change is a
-line at the end of the file.
+Optuna chooses the parameters and keeps the trials (https://optuna.readthedocs.io).
 """
 
 import itertools
-import random
+import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from kubebeast_common.settings import ConfigError
 from kubebeast_sweep.draws import random_parameters
+from kubebeast_sweep.journal import Journal, ReadOnlyJournal
 from kubebeast_sweep.plan import Plan, Population
 from kubebeast_sweep.population import generation_of, next_intervals
 from kubebeast_sweep.scores import NUM_POINTS
-from kubebeast_sweep.space import Scalar, points_of
+from kubebeast_sweep.space import Scalar, num_points, point
 
 JOURNAL = "trials.journal"
 REASON = "reason"
@@ -38,27 +37,31 @@ _REDRAWS = 3
 class Study:
     """The trials of a sweep. One process at a time opens it. Not thread-safe."""
 
-    def __init__(self, plan: Plan, folder: Path, *, is_read_only: bool = False) -> None:
-        """Opens the file in `folder`, or begins it. Another process may write it if `is_read_only`. Raises OSError."""
+    def __init__(
+        self, plan: Plan, folder: Path, stop: threading.Event | None = None, *, is_read_only: bool = False
+    ) -> None:
+        """Opens the file in `folder`, or begins it.
+
+        Args:
+            plan: The file of the sweep.
+            folder: Folder of the sweep.
+            stop: Event that ends a wait for space on a full volume.
+            is_read_only: Write nothing; another process may write the file.
+
+        Raises:
+            OSError: If the file cannot be read or written.
+            ConfigError: If it is damaged or, if only read, without a trial.
+        """
         self._plan = plan
         path = folder / JOURNAL
-        if not is_read_only:
-            _repair(path)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)  # of constant_liar, which parallel trials need
-            storage = JournalStorage(JournalFileBackend(str(path)))
-            self._study = optuna.create_study(
-                study_name=folder.name,
-                storage=storage,
-                pruner=_pruner(plan),
-                direction=plan.direction,
-                load_if_exists=True,
-            )
+            try:
+                self._study = _open(plan, path, stop or threading.Event(), is_read_only=is_read_only)
+            except ValueError as error:
+                raise ConfigError(f"name = {folder.name!r}: {path} is damaged: {error}") from error
             self._study.sampler = _sampler(plan, len(self.trials()))
-        if plan.search == "grid" and not is_read_only:
-            for parameters in _grid(plan):
-                self._study.enqueue_trial(parameters, skip_if_exists=True)
 
     def trials(self) -> list[FrozenTrial]:
         """Returns all trials that count, in order: those with parameters of their own."""
@@ -86,23 +89,34 @@ class Study:
         return self._study.ask(self._plan.space) if self._is_waiting() else None
 
     def _ask_new(self) -> Trial | None:
-        """Begins a trial with parameters that no other one has; None if there are enough, or no others."""
-        for _ in range(_REDRAWS):
+        """Begins a trial with parameters that no other one has; None if there are enough."""
+        for attempt in itertools.count():
             begun = [each for each in self.trials() if each.state != TrialState.WAITING]
             if len(begun) >= self._plan.num_trials:
                 return None
-            if self._plan.search == "random" and not self._is_waiting():
-                self._study.enqueue_trial(self._draw())
+            tried = {self._values(each.params) for each in begun}
+            if not self._is_waiting() and (chosen := self._choose(tried, attempt)):
+                self._study.enqueue_trial(chosen)
             trial = self._study.ask(self._plan.space)
-            if all(trial.params != each.params for each in begun):
+            if self._values(trial.params) not in tried:
                 return trial
             self.fail(trial, DUPLICATE)
-        tried = [each.params for each in begun]
-        untried = [each for each in _grid(self._plan) if each not in tried]
-        if not untried:
-            return None
-        self._study.enqueue_trial(random.Random(self._plan.search_seed + len(tried)).choice(untried))
-        return self._study.ask(self._plan.space)
+        raise AssertionError
+
+    def _choose(self, tried: Collection[tuple[Scalar, ...]], attempt: int) -> dict[str, Scalar] | None:
+        """Returns the next parameters; None if Optuna chooses them."""
+        space, seed = self._plan.space, self._plan.search_seed
+        candidates: Iterator[dict[str, Scalar]]
+        if self._plan.search == "grid":
+            candidates = (point(space, index) for index in range(int(num_points(space))))
+        elif attempt >= _REDRAWS:
+            candidates = random_parameters(space, seed + len(tried))
+        else:
+            return self._draw() if self._plan.search == "random" else None
+        return next(each for each in candidates if self._values(each) not in tried)
+
+    def _values(self, parameters: Mapping[str, Scalar]) -> tuple[Scalar, ...]:
+        return tuple(parameters.get(name) for name in self._plan.space)
 
     def _draw(self) -> dict[str, Scalar]:
         """Returns the parameters after those of all trials so far, whatever the number of processes that drew them."""
@@ -113,7 +127,9 @@ class Study:
         return any(each.state == TrialState.WAITING for each in self.trials())
 
     def report(self, trial: Trial, score: float, point: int) -> bool:
-        """Records the score at a point of a trial. Returns True if the trial should be pruned."""
+        """Records the score at a point of a trial, unless it is known. Returns True if the trial should be pruned."""
+        if point in self._study.get_trials(deepcopy=False)[trial.number].intermediate_values:
+            return False  # a former process has compared it
         trial.report(score, point)
         return trial.should_prune()
 
@@ -147,6 +163,19 @@ class Study:
             return optuna.importance.get_param_importances(self._study, evaluator=evaluator)
 
 
+def _open(plan: Plan, path: Path, stop: threading.Event, *, is_read_only: bool) -> optuna.Study:
+    name, pruner = path.parent.name, _pruner(plan)
+    if not is_read_only:
+        storage = JournalStorage(Journal(path, stop))
+        return optuna.create_study(
+            study_name=name, storage=storage, pruner=pruner, direction=plan.direction, load_if_exists=True
+        )
+    try:
+        return optuna.load_study(study_name=name, storage=JournalStorage(ReadOnlyJournal(path)), pruner=pruner)
+    except KeyError as error:
+        raise ConfigError(f"name = {name!r}: it has no trial yet") from error
+
+
 def _sampler(plan: Plan, num_trials: int) -> BaseSampler:
     seed = plan.search_seed + num_trials  # a resumed sweep must not repeat its earlier draws
     if plan.search == "tpe":
@@ -160,23 +189,3 @@ def _pruner(plan: Plan) -> BasePruner:
     if plan.pruner == "asha":
         return SuccessiveHalvingPruner(min_resource=NUM_POINTS // 5, reduction_factor=2)
     return NopPruner()
-
-
-def _grid(plan: Plan) -> Iterator[dict[str, Scalar]]:
-    """Yields all combinations of a finite space; nothing of another one."""
-    values: Sequence[list[Any]] = [points_of(each) for each in plan.space.values()]
-    if all(values):
-        for combination in itertools.product(*values):
-            yield dict(zip(plan.space, combination, strict=True))
-
-
-def _repair(path: Path) -> None:
-    """Removes the last line if a machine has stopped in the middle of it, and the lock of a process that was killed."""
-    path.with_name(path.name + ".lock").unlink(missing_ok=True)
-    if not path.exists():
-        return
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        with open(path, "r+b") as file:
-            file.truncate(len(whole))

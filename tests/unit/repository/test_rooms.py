@@ -35,12 +35,12 @@ ORDER = {
     ),
     "kubebeast_observe": "settings numbers table arrays errors scrape fleet top plot report commands",
     "kubebeast_runs": (
-        "files storage names parts log_table scores lock checkpoints weights bucket folder home best trackers log "
-        "rank_log score_log"
+        "files storage names parts resuming log_table scores lock checkpoints weights bucket folder home best trackers "
+        "log rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings grouping space draws plan scores training_run processes jobs population study active_trial sweep "
-        "results command commands"
+        "settings grouping space draws plan scores training_run processes jobs population journal study active_trial "
+        "sweep results command commands"
     ),
 }
 """Packages and modules of each distribution; each may import those before it."""

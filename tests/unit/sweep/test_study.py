@@ -1,5 +1,8 @@
 """Trials are kept in a file: a sweep that was killed at any moment goes on without a lost or doubled one."""
 
+import errno
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +10,8 @@ import pytest
 import yaml
 from optuna.trial import TrialState
 
+from kubebeast_common.settings import ConfigError
+from kubebeast_sweep import journal
 from kubebeast_sweep.plan import Plan, read_plan
 from kubebeast_sweep.scores import NUM_POINTS
 from kubebeast_sweep.study import JOURNAL, UNBEGUN, Study
@@ -32,6 +37,34 @@ def test_no_combination_is_tried_twice(tmp_path: Path, search: str) -> None:
 
     assert sorted(tried) == [(b, rate) for b in PARAMETERS["batch_size"] for rate in PARAMETERS["learning_rate"]]
     assert len(study.trials()) == 6
+
+
+@pytest.mark.parametrize("search", ["tpe", "random"])
+@pytest.mark.parametrize(
+    "parameters", [{"batch_size": {"log": [2, 16]}}, {"batch_size": {"log": [2, 6]}, "learning_rate": [0.1, 0.2, 0.3]}]
+)
+def test_a_search_goes_on_until_it_has_tried_every_combination(
+    tmp_path: Path, search: str, parameters: dict[str, Any]
+) -> None:
+    plan = plan_of(tmp_path, search=search, parameters=parameters, num_trials=24)
+    assert plan.num_trials == 15
+
+    study, tried = Study(plan, tmp_path), set()
+    while (trial := study.ask()) is not None:
+        tried.add(tuple(trial.params.values()))
+        study.complete(trial, float(trial.params["batch_size"]))
+
+    assert len(tried) == len(study.trials()) == 15
+
+
+def test_huge_spaces_are_searched_without_a_list_of_their_combinations(tmp_path: Path) -> None:
+    parameters = {f"parameter_{number}": {"range": [1, 10**9]} for number in range(8)}
+    for search in ("tpe", "random", "grid"):
+        (folder := tmp_path / search).mkdir()
+        study = Study(plan_of(folder, search=search, parameters=parameters), folder)
+        trial = study.ask()
+        assert trial is not None and set(trial.params) == set(parameters)
+        assert len(study._choose({()}, 9) or {}) == 8
 
 
 def test_a_random_search_begins_as_a_population_does_and_goes_on_after_each_kill(tmp_path: Path) -> None:
@@ -99,6 +132,93 @@ def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) 
     study = Study(plan, tmp_path)
     assert [each.number for each in study.begun()] == [trial.number]
     assert study.ask() is not None
+
+
+def test_a_reader_writes_nothing_not_even_after_half_a_line(tmp_path: Path) -> None:
+    plan, path = plan_of(tmp_path), tmp_path / JOURNAL
+    path.touch()
+    with pytest.raises(ConfigError, match="it has no trial yet"):
+        Study(plan, tmp_path, is_read_only=True)
+    trial = Study(plan, tmp_path).ask()
+    assert trial is not None
+    path.write_bytes(path.read_bytes() + b'{"op_code": 6, "worker_id"')
+    before = path.read_bytes()
+
+    for _ in range(2):
+        assert [each.number for each in Study(plan, tmp_path, is_read_only=True).trials()] == [trial.number]
+    assert path.read_bytes() == before
+    assert [each.number for each in Study(plan, tmp_path).begun()] == [trial.number]
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    plan, path = plan_of(tmp_path), tmp_path / JOURNAL
+    Study(plan, tmp_path).ask()
+    path.write_bytes(b"not JSON\n" + path.read_bytes())
+
+    with pytest.raises(ConfigError, match=rf"{path} is damaged"):
+        Study(plan, tmp_path)
+
+
+class FullVolume:
+    """A volume on which the file has no room for whole lines, until there is space."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path, self.has_space, self.was_full = path, threading.Event(), threading.Event()
+        self._append = journal.JournalFileBackend.append_logs
+        monkeypatch.setattr(journal.JournalFileBackend, "append_logs", lambda file, logs: self.append(file, logs))
+        monkeypatch.setattr(journal, "RETRY_S", 0.01)
+
+    def append(self, file: journal.JournalFileBackend, logs: list[dict[str, Any]]) -> None:
+        if self.has_space.is_set():
+            return self._append(file, logs)
+        with open(self.path, "ab") as half:
+            half.write(json.dumps(logs[0]).encode()[:9])
+        self.was_full.set()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_trials_wait_for_space_on_a_full_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(tmp_path)
+    study = Study(plan, tmp_path)
+    trial = study.ask()
+    assert trial is not None
+    volume = FullVolume(tmp_path / JOURNAL, monkeypatch)
+    ending = threading.Thread(target=study.complete, args=(trial, 2.0))
+    ending.start()
+    volume.was_full.wait()
+    volume.has_space.set()
+    ending.join()
+
+    (only,) = Study(plan, tmp_path).trials()
+    assert (only.state, only.value) == (TrialState.COMPLETE, 2.0)
+
+
+def test_a_stop_ends_the_wait_for_space_and_no_half_line_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, stop = plan_of(tmp_path), threading.Event()
+    study = Study(plan, tmp_path, stop)
+    trial = study.ask()
+    assert trial is not None
+    volume = FullVolume(tmp_path / JOURNAL, monkeypatch)
+    stop.set()
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            trial.set_user_attr("cpu_s", 1.0)
+
+    volume.has_space.set()
+    assert [each.number for each in Study(plan, tmp_path).begun()] == [trial.number]
+
+
+def test_a_point_that_was_reported_before_is_compared_once(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    trial = Study(plan, tmp_path).ask()
+    assert trial is not None
+    trial.report(1.0, 3)
+
+    study = Study(plan, tmp_path)
+    (again,) = study.begun()
+    assert not study.report(again, 1.0, 3)  # a warning of Optuna would be an error
+    study.report(again, 2.0, 4)
+    assert study.trials()[0].intermediate_values == {3: 1.0, 4: 2.0}
 
 
 @pytest.mark.parametrize(("direction", "better"), [("maximize", 1.0), ("minimize", -1.0)])

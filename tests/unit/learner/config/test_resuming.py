@@ -7,7 +7,8 @@ import pytest
 
 from kubebeast_common.cli.settings import as_settings, setting_types
 from kubebeast_learner.config import ConfigError, LearnerConfig, ModelConfig, MonoConfig, RunConfig, TrainConfig
-from kubebeast_learner.config.resuming import FIXED, RESUMING, changes, check_resume
+from kubebeast_learner.config.resuming import changes, check_resume
+from kubebeast_runs.resuming import FIXED, RESUMING
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "runs.md"
 ORIGIN = "checkpoint-7.pt"
