@@ -8,7 +8,7 @@ import pytest
 from benchmarks import frames, native_server, recorded_env
 from benchmarks.cell import Cell
 from benchmarks.options_channel import Settings, alternate, per_episode, ratio
-from benchmarks.step_cost import Counts, step_cost, under_load
+from benchmarks.step_cost import Counts, Load, step_cost, under_load
 
 COUNTS = Counts(steps=1000, time_s=1.0, client_cpu_s=0.002, server_cpu_s=0.003, bytes=1000)
 
@@ -39,10 +39,15 @@ def test_one_of_two_loads_is_under_way(tmp_path: Path) -> None:
         pairs = alternate(first, second, Settings(seconds=0.1, settle_seconds=0.1, rounds=2))
 
         with pytest.raises(RuntimeError, match="the server stands still"):
-            while True:  # Steps of suspended clients that are on their way are still delivered.
-                first.count(0.1)
+            count_until_it_stands_still(first)
 
     assert all(counts.steps > 0 for pair in pairs for counts in pair)
+
+
+def count_until_it_stands_still(load: Load) -> None:
+    """Steps that suspended clients had sent are still delivered."""
+    while True:
+        load.count(0.1)
 
 
 def end_at_once(cell: Cell, streams: range, address: str, recording: Path) -> None:

@@ -194,6 +194,34 @@ def test_a_setting_that_no_training_has_ends_the_sweep_with_the_message_of_the_t
     assert "did you mean learning_rate?" in log
 
 
+def test_a_corrected_file_begins_the_sweep_anew_if_no_run_has_begun(
+    start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    refused = start("--progress=none", parameters={"learning_rat": [0.1, 0.2]}, num_trials=2)
+    refused.communicate()
+    assert refused.returncode == 2
+    corrected = {"parameters": {"learning_rate": [0.1, 0.2]}, "num_trials": 1, "seeds": [1]}
+    _, log = start("--progress=none", **corrected).communicate()
+    assert [row["state"] for row in trials(tmp_path / "tiny")] == ["done"], log
+
+    sweep = start("--progress=none", **{**corrected, "parameters": {"learning_rate": [0.1, 0.3]}})
+    assert "which it keeps; give it another --name" in sweep.communicate()[1]
+    settings = {**FILE["settings"], "log_interval_s": 0.3, "keep_checkpoints": 2}
+    sweep = start("--progress=none", settings=settings, **{**corrected, "num_trials": 2})
+    _, log = sweep.communicate()
+    assert [row["state"] for row in trials(tmp_path / "tiny")] == ["done"] * 2, log
+
+
+def test_a_score_without_a_column_is_named_while_the_first_run_trains(
+    start: Callable[..., "subprocess.Popen[str]"],
+) -> None:
+    _, log = start("--progress=none", score="mean_episode_retrun", seeds=[1], num_trials=1).communicate()
+
+    warning = "score = 'mean_episode_retrun': after "
+    (line,) = [line for line in log.splitlines() if warning in line]
+    assert "steps, logs.csv has no such column; did you mean mean_episode_return?" in line
+
+
 def test_trials_that_fail_are_counted_and_too_many_end_the_sweep(
     start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:

@@ -142,6 +142,36 @@ def test_jobs_of_a_predecessor_with_other_arguments_are_replaced(
     assert sorted(api.names()) == ["tiny-000-seed1"] * 2 + ["tiny-001-seed1"] * 2
 
 
+def test_a_sweep_with_an_owner_waits_for_its_predecessor_and_replaces_the_jobs_of_the_other_owner(
+    api: JobsApi, broker: BrokerProcess, start: Start, tmp_path: Path
+) -> None:
+    first = start("--job-owner=sweep-a1/7d0a", "--stop-status=143")
+    broker.wait_until(lambda fleet: set(playing(fleet)) == {"000-seed1", "001-seed1"})
+    second = start("--job-owner=sweep-b2/9c1f", "--stop-status=143")
+    assert second.stderr is not None
+    assert any("runs this sweep; waiting until it ends" in line for line in second.stderr)
+    first.send_signal(signal.SIGTERM)
+    first.communicate()
+    with fleet(broker, tmp_path):
+        _, log = second.communicate()
+
+    assert [row["state"] for row in trials(tmp_path)] == ["done"] * 2, log
+    owners = [content["metadata"]["ownerReferences"][0]["uid"] for content in api.created]
+    assert owners == ["7d0a"] * 2 + ["9c1f"] * 2
+
+
+def test_a_signal_ends_the_wait_for_a_predecessor(broker: BrokerProcess, start: Start) -> None:
+    start("--job-owner=sweep-a1/7d0a")
+    broker.wait_until(lambda fleet: set(playing(fleet)) == {"000-seed1", "001-seed1"})
+    second = start("--job-owner=sweep-b2/9c1f", "--stop-status=143")
+    assert second.stderr is not None
+    assert any("waiting until it ends" in line for line in second.stderr)
+    second.send_signal(signal.SIGTERM)
+    second.communicate()
+
+    assert second.returncode == 143
+
+
 def test_the_end_of_a_sweep_is_that_of_its_jobs_and_the_next_one_resumes_them(
     api: JobsApi, broker: BrokerProcess, start: Start, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def _load(setting: str, path: Path, names: Collection[str]) -> tuple[dict[str, A
         typed = yaml.load(text, Loader=_typed_loader())
     except OSError as error:
         raise ConfigError(f"{place}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a number with thousands of digits
         raise ConfigError(f"{place}: not YAML: {error}") from error
     if content in (None, ""):
         return {}, {}
@@ -98,7 +98,15 @@ def _typed_loader() -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        pass
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """Refuses a key that is given twice (YAML 1.2.2, 3.2.1.3), of which PyYAML takes the last value."""
+            content = super().construct_mapping(node, deep)
+            names = [self.construct_object(key) for key, _ in node.value]
+            for place, name in enumerate(names):
+                if name in names[:place]:
+                    mark = node.value[place][0].start_mark
+                    raise yaml.constructor.ConstructorError(None, None, f"{name!r} is given twice", mark)
+            return content
 
     Loader.yaml_implicit_resolvers = {}
     for kind, pattern in _CORE_SCHEMA.items():

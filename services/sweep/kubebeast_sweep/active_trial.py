@@ -9,7 +9,7 @@ from optuna.trial import Trial
 
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER
-from kubebeast_sweep.scores import NUM_POINTS, cut_episodes, last_score, num_steps, point_of, score_at
+from kubebeast_sweep.scores import NUM_POINTS, cut_episodes, last_score, missing_column, num_steps, point_of, score_at
 from kubebeast_sweep.space import to_setting
 from kubebeast_sweep.study import REASON, Study
 from kubebeast_sweep.training_run import STOPPED, TrainingRun
@@ -18,6 +18,9 @@ CPU_S = "cpu_s"
 """Attribute of a trial: CPU time of its runs that have ended, if it is known."""
 SCORE = "score of seed {}"
 """Attribute of a trial: the score of a run that is done."""
+STEPS = "steps"
+"""Attribute of a trial that has ended: env-steps of its runs."""
+
 logger = logging.getLogger(__name__)
 
 Start = Callable[["ActiveTrial", int, Collection[int]], TrainingRun]
@@ -42,6 +45,8 @@ class ActiveTrial:
         self._waiting = [seed for seed in self._seeds if seed not in self._scores]
         self._runs: dict[int, TrainingRun] = {}
         self._reported = 0
+        self.steps = self._count_steps()
+        """Env-steps of the runs at the last look, over all seeds; of a population, in its interval."""
         self._end_if_done()
 
     @property
@@ -58,13 +63,16 @@ class ActiveTrial:
         return bool(self._waiting) and not self.is_over
 
     def start_next(self, cores: Collection[int]) -> None:
-        """Starts the run of the next seed. Raises OSError."""
-        seed = self._waiting.pop(0)
+        """Starts the run of the next seed. Raises OSError, after which it still waits."""
+        seed = self._waiting[0]
         self._runs[seed] = self._start(self, seed, cores)
+        self._waiting.remove(seed)
+        self.steps = max(self.steps, self._count_steps())
         logger.info("run %s begins: %s", self._runs[seed].folder.name, self.parameters)
 
     def look(self) -> None:
         """Notes runs that have ended, and reports the points that all runs have reached; may end the trial."""
+        self.steps = max(self.steps, self._count_steps())
         for seed, run in list(self._runs.items()):
             status = run.poll()
             if status is not None:
@@ -74,21 +82,24 @@ class ActiveTrial:
         self._report()
 
     def stop(self) -> None:
-        """Ends all runs, and blocks until they have ended; they keep their checkpoints, and the trial its place."""
-        for run in self.runs:
-            run.stop()
-        for run in self.runs:
-            run.wait()
-            self._note_cpu(run)
-        self._runs.clear()
+        """Ends all runs, and blocks until they have ended; they keep their checkpoints, and the trial its place.
 
-    @property
-    def steps(self) -> int:
-        """Env-steps of the runs so far, over all seeds."""
+        Raises OSError if their CPU time cannot be noted.
+        """
+        runs, self._runs = self.runs, {}
+        for run in runs:
+            run.stop()
+        for run in runs:
+            run.wait()
+        for run in runs:
+            self._note_cpu(run)
+
+    def _count_steps(self) -> int:
         population = self._plan.population
         before = population.interval * self.attributes[GENERATION] if population else 0
         running = sum(max(0, num_steps(run.curve.recent()) - before) for run in self.runs)
-        return len(self._scores) * self._plan.total_steps + running
+        each = population.interval if population else self._plan.total_steps
+        return len(self._scores) * each + running
 
     def _note_end(self, seed: int, run: TrainingRun, status: int) -> None:
         del self._runs[seed]
@@ -111,6 +122,7 @@ class ActiveTrial:
 
     def _end_if_done(self) -> None:
         if len(self._scores) == len(self._seeds):
+            self._note_steps()
             self._study.complete(self._trial, math.fsum(self._scores.values()) / len(self._scores))
             self.is_over = True
 
@@ -122,9 +134,12 @@ class ActiveTrial:
             self._reported = point
             scores = [score_at(log, self._plan, point) for log in logs]
             if not all(map(math.isfinite, scores)):
+                if point == NUM_POINTS // 5 and (warning := missing_column(logs[0], self._plan)):
+                    logger.warning("%s", warning)
                 continue
             if self._study.report(self._trial, math.fsum(scores) / len(scores), point):
                 self.stop()
+                self._note_steps()
                 self._study.prune(self._trial)
                 logger.info("trial %d is pruned at point %d of %d", self.number, point, NUM_POINTS)
                 self.is_over = True
@@ -132,12 +147,16 @@ class ActiveTrial:
 
     def _fail(self, reason: str) -> None:
         self.stop()
+        self._note_steps()
         self._study.fail(self._trial, reason)
         self.is_over = True
 
     def _note_cpu(self, run: TrainingRun) -> None:
         if run.cpu_s is not None:
             self._trial.set_user_attr(CPU_S, self._trial.user_attrs.get(CPU_S, 0.0) + run.cpu_s)
+
+    def _note_steps(self) -> None:
+        self._trial.set_user_attr(STEPS, max(self.steps, self._count_steps()))
 
     @property
     def reason(self) -> str:

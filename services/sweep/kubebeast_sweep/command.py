@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -13,13 +14,14 @@ from kubebeast_common import log
 from kubebeast_common.access.addresses import EVERYWHERE, is_local
 from kubebeast_common.access.places import local
 from kubebeast_common.cli.command import find_commands
-from kubebeast_common.process.stopping import stop_on_signals
+from kubebeast_common.process.stopping import Stop, stop_on_signals
 from kubebeast_common.settings import ConfigError, require
+from kubebeast_common.volume import is_full
 from kubebeast_observe.table import console
-from kubebeast_runs.lock import lock_file
+from kubebeast_runs.lock import BusyError, lock_file
 from kubebeast_sweep.plan import Plan, read_plan, require_same
 from kubebeast_sweep.population import seed_of
-from kubebeast_sweep.processes.own_broker import broker_of
+from kubebeast_sweep.processes.own_broker import ADDRESS, BrokerError, own_broker
 from kubebeast_sweep.processes.run_process import RunProcess
 from kubebeast_sweep.results.files import BEST, write_results
 from kubebeast_sweep.results.picture import draw
@@ -27,10 +29,12 @@ from kubebeast_sweep.results.schedules import draw_schedules
 from kubebeast_sweep.results.table import draw_table, make_display, ranked
 from kubebeast_sweep.settings import SweepConfig
 from kubebeast_sweep.study import JOURNAL, Study
-from kubebeast_sweep.sweep import Sweep, SweepError, num_places, os_cores, shares_of
-from kubebeast_sweep.training_run import Launch, run_name
+from kubebeast_sweep.sweep import POLL_S, Sweep, SweepError, num_places, os_cores, shares_of
+from kubebeast_sweep.training_run import ANY_RUN, Launch, run_name
 
 PLAN, LOCK, PICTURE = "sweep.yaml", ".lock", "sweep.png"
+_FAILED_WRITE = os.EX_IOERR
+"""Exit status if the folder cannot be written any more; a Job starts the sweep again."""
 FILE_WIDTH = 120
 """Columns of the table if standard output is no terminal."""
 
@@ -49,35 +53,67 @@ def run(config: SweepConfig) -> int:
     if plan.command == "learner" and not config.broker and "broker" not in find_commands():
         raise ConfigError("command = 'learner': the package kubebeast-broker, which has the broker, is missing")
     folder = local(config.savedir) / (config.name or config.file.stem)
-    if config.show:
-        return _show(plan, folder)
     try:
+        if config.show:
+            return _show(plan, folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with lock_file(folder / LOCK, lambda holder: f"name = {folder.name!r}: {holder} runs this sweep"):
-            return _train(config, plan, folder)
     except OSError as error:
         raise ConfigError(f"savedir = {config.savedir!r}: {error}") from error
-
-
-def _train(config: SweepConfig, plan: Plan, folder: Path) -> int:
-    _keep_plan(config.file, plan, folder)
-    out = Console(stderr=True)
-    shares_fleet = plan.command == "learner"
-    launch, places = _places(config)
     leaves_runs = config.job_owner != ""
     promise = "the runs go on, for" if leaves_runs else "the runs save and end;"
     with (
-        _logging(out),
+        _logging(Console(stderr=True)) as out,
         stop_on_signals(f"{promise} the same command, which goes on with them", config.stop_status) as stop,
-        broker_of(config.broker, folder, is_needed=shares_fleet) as broker,
     ):
-        study = Study(plan, folder)
-        flags = _flags_for_fleet(config, plan, broker) if shares_fleet else []
-        sweep = Sweep(plan, study, folder, launch=launch, places=places, flags=flags, leaves_runs=leaves_runs)
-        display = make_display(config.progress, plan, study, out)
         try:
-            sweep.run(stop, lambda: display.show(sum(trial.steps for trial in sweep.active)))
-        except SweepError as error:
+            with _lock(folder, stop, waits=leaves_runs):
+                return stop.exit_status if stop.is_set() else _train(config, plan, folder, stop, out)
+        except OSError as error:
+            if not is_full(error):
+                raise ConfigError(f"savedir = {config.savedir!r}: {error}") from error
+            logger.error("%s", error)
+            return _FAILED_WRITE
+
+
+def _lock(folder: Path, stop: Stop, *, waits: bool) -> contextlib.AbstractContextManager[object]:
+    """Locks the sweep, or blocks until that is possible or the stop, if it waits for a predecessor.
+
+    Raises BusyError and OSError.
+    """
+    is_waiting = False
+    while True:
+        try:
+            return lock_file(folder / LOCK, lambda holder: f"name = {folder.name!r}: {holder} runs this sweep")
+        except BusyError as error:
+            if not waits:
+                raise
+            if not is_waiting:
+                logger.warning("%s; waiting until it ends", error)
+            is_waiting = True
+        if stop.wait(POLL_S):
+            return contextlib.nullcontext()
+
+
+def _train(config: SweepConfig, plan: Plan, folder: Path, stop: Stop, out: Console) -> int:
+    _keep_plan(config.file, plan, folder)
+    needs_broker = plan.command == "learner" and not config.broker
+    launch, places = _places(config)
+    with own_broker(folder, is_needed=needs_broker) as broker:
+        study = Study(plan, folder, stop)
+        flags = _flags_for_fleet(config, plan) if plan.command == "learner" else []
+        sweep = Sweep(
+            plan, study, folder, launch=launch, places=places, flags=flags, leaves_runs=config.job_owner != ""
+        )
+        display = make_display(config.progress, plan, study, out)
+
+        def look() -> None:
+            display.show(sum(trial.steps for trial in sweep.active))
+            if broker is not None:
+                broker.look()
+
+        try:
+            sweep.run(stop, look)
+        except (SweepError, BrokerError) as error:
             logger.error("%s", error)
             return 1
         finally:
@@ -97,10 +133,11 @@ def _places(config: SweepConfig) -> tuple[Launch, list[Collection[int]]]:
     return launcher(config), [()] * config.parallel
 
 
-def _flags_for_fleet(config: SweepConfig, plan: Plan, broker: str) -> list[str]:
+def _flags_for_fleet(config: SweepConfig, plan: Plan) -> list[str]:
     """Returns the flags of learners that share the fleet of a broker: on one machine, each listens on a port of its
     own.
     """
+    broker = config.broker or ADDRESS
     flags = [f"--broker={broker}"]
     if config.job_template is None and "address" not in plan.settings:
         flags.append(f"--address={'127.0.0.1' if is_local(broker) else EVERYWHERE}:0")
@@ -118,9 +155,18 @@ def _show(plan: Plan, folder: Path) -> int:
 
 
 def _keep_plan(file: Path, plan: Plan, folder: Path) -> None:
-    """Copies the file to the folder, as a record and for the check of the next start."""
+    """Copies the file to the folder, as a record and for the check of the next start.
+
+    If no run has begun, as their settings were refused, a sweep with another file begins anew. Raises ConfigError and
+    OSError.
+    """
     if (folder / PLAN).is_file():
-        require_same(plan, folder / PLAN)
+        try:
+            require_same(plan, folder / PLAN)
+        except ConfigError:
+            if any(each.is_dir() for each in folder.glob(ANY_RUN)):
+                raise
+            (folder / JOURNAL).unlink(missing_ok=True)
     if file.resolve() != (folder / PLAN).resolve():
         shutil.copyfile(file, folder / PLAN)
 
@@ -144,9 +190,9 @@ def _print(plan: Plan, study: Study, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _logging(out: Console) -> Iterator[None]:
+def _logging(out: Console) -> Iterator[Console]:
     handler = log.configure("info")
     if out.is_interactive:  # above the live table
         logging.getLogger().removeHandler(handler)
         logging.getLogger().addHandler(RichHandler(console=out, show_path=False))
-    yield
+    yield out

@@ -1,5 +1,6 @@
 """Scores of a run from its log: at the end, and at points on the way by which runs are compared."""
 
+import difflib
 import math
 import time
 from array import array
@@ -81,6 +82,15 @@ def cut_episodes(log: LogTable, interval: int) -> str:
         f"population.interval = {interval}: each of {envs:.0f} environments makes {steps:.0f} steps, and an episode "
         f"has {length:.0f} in the mean; those that the interval cuts off do not count, so it should be longer"
     )
+
+
+def missing_column(log: LogTable, plan: Plan) -> str:
+    """Returns a warning if a log has rows and no column of the score, or ""."""
+    if plan.score == "return" or plan.score in log.columns or not len(log.steps):
+        return ""
+    near = difflib.get_close_matches(plan.score, ["return", *log.columns], n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"score = {plan.score!r}: after {num_steps(log)} steps, logs.csv has no such column{hint}"
 
 
 def _score_until(log: LogTable, plan: Plan, end: float) -> float:

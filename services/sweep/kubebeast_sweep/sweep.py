@@ -11,6 +11,7 @@ import yaml
 from kubebeast_common.atomic_file import write_atomically
 from kubebeast_common.process.cpu_time import read_cpu_time
 from kubebeast_common.settings import ConfigError
+from kubebeast_common.volume import is_full
 from kubebeast_sweep.active_trial import ActiveTrial
 from kubebeast_sweep.grouping import grouped
 from kubebeast_sweep.plan import Plan
@@ -57,6 +58,7 @@ class Sweep:
         self._free = list(places)
         self._num_failures = 0
         self._has_warned = False
+        self._is_full = False
         self.active = [ActiveTrial(trial, plan, study, self._start) for trial in study.begun()]
         if self.active:
             logger.info("going on with the trials %s", ", ".join(str(each.number) for each in self.active))
@@ -65,7 +67,7 @@ class Sweep:
         """Trains until all trials are done, one reaches the goal, or `stop`; then ends all runs, unless it leaves them.
 
         Calls `show` about twice a second. Raises SweepError if trial after trial fails, ConfigError if the first one is
-        refused for its settings, and OSError.
+        refused for its settings, and OSError, but for a full volume, for which it waits.
         """
         try:
             while not stop.is_set() and not self._is_goal_reached():
@@ -77,9 +79,15 @@ class Sweep:
                 self._look()
         finally:
             if not (self._leaves_runs and stop.is_set()):
-                for trial in self.active:
-                    trial.stop()
+                self._stop_runs()
         show()
+
+    def _stop_runs(self) -> None:
+        for trial in self.active:
+            try:
+                trial.stop()
+            except OSError as error:
+                logger.warning("trial %d has ended, without its CPU time: %s", trial.number, error)
 
     def _fill(self) -> None:
         """Starts runs as long as there are free places and runs to start, those of older trials first."""
@@ -87,7 +95,20 @@ class Sweep:
             trial = next((each for each in self.active if each.is_waiting), None) or self._begin()
             if trial is None:
                 return
-            trial.start_next(self._free.pop())
+            try:
+                trial.start_next(self._free[-1])
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                self._note_full(error)
+                return
+            self._free.pop()
+            self._is_full = False
+
+    def _note_full(self, error: OSError) -> None:
+        if not self._is_full:
+            logger.warning("no run can begin, as %s cannot be written: %s", self._folder, error.strerror)
+        self._is_full = True
 
     def _begin(self) -> ActiveTrial | None:
         asked = self._study.ask()

@@ -9,6 +9,8 @@ from kubebeast_sweep.scores import Curve
 
 STOPPED = 128 + signal.SIGTERM
 """Exit status of a run that a signal has stopped before its end."""
+ANY_RUN = "*-seed*"
+"""Pattern of the names of runs."""
 
 
 def run_name(trial: int, seed: int) -> str:

@@ -48,6 +48,7 @@ def test_a_file_loses_to_the_environment_and_that_to_flags(tmp_path: Path) -> No
         ("num_stream: 2\n", "num_stream = '2': file .*: there is no such setting; did you mean num_streams"),
         ("seed: [1]\n", r"seed = \['1'\]: must be a single value"),
         ("seed\n", "config = '.*settings.yaml': must hold lines of the form name: value"),
+        ("seed: 1\nseed: 2\n", "config = '.*settings.yaml': not YAML: 'seed' is given twice"),
         ("seed: two\n", "seed = 'two': invalid literal"),
     ],
 )

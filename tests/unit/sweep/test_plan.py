@@ -71,6 +71,7 @@ def test_a_grid_has_as_many_trials_as_combinations(file: Path) -> None:
         ({"window": 1.5}, "window = 1.5: must be above 0"),
         ({"goal": "high"}, "goal = 'high': must be a number"),
         ({"score": ""}, "score = '': must be return or a column"),
+        ({"goal": 10**400}, "must be a number"),
         ({"sed": [1]}, "sed = ['1']: file"),
     ],
 )
@@ -86,6 +87,17 @@ def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
         read_plan(file)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("num_trials: 6", "'num_trials' is given twice"), ("goal: " + "1" * 5000, "Exceeds the limit")],
+)
+def test_a_file_with_a_doubled_name_or_an_endless_number_is_refused(file: Path, line: str, reason: str) -> None:
+    file.write_text(yaml.safe_dump(FILE) + line + "\n")
+
+    with pytest.raises(ConfigError, match=f"file = .*: not YAML: .*{reason}"):
+        read_plan(file)
+
+
 def test_a_sweep_keeps_what_makes_its_scores_comparable(file: Path, tmp_path: Path) -> None:
     plan_of(file)
     saved = tmp_path / "saved.yaml"
@@ -95,6 +107,25 @@ def test_a_sweep_keeps_what_makes_its_scores_comparable(file: Path, tmp_path: Pa
     for entries in ({"seeds": [1, 2]}, {"window": 0.5}, {"parameters": {"batch_size": [4]}}):
         with pytest.raises(ConfigError, match=rf"{next(iter(entries))} = .* which it keeps"):
             require_same(plan_of(file, **entries), saved)
+
+
+def test_a_sweep_may_change_settings_without_an_effect_on_scores(file: Path, tmp_path: Path) -> None:
+    plan_of(file)
+    saved = tmp_path / "saved.yaml"
+    saved.write_bytes(file.read_bytes())
+    settings = {**FILE["settings"], "log_level": "debug", "checkpoint_interval_minutes": 1, "tracker": "wandb"}
+
+    require_same(plan_of(file, settings=settings), saved)
+    with pytest.raises(ConfigError, match=r"settings = .* which it keeps"):
+        require_same(plan_of(file, settings={**settings, "discounting": 0.9}), saved)
+
+
+@pytest.mark.parametrize("name", ["hidden_sizes", "optimizer", "model"])
+def test_a_population_has_no_parameter_that_a_run_keeps(file: Path, name: str) -> None:
+    population = {"search": "pbt", "population": {"members": 4, "interval": 100}, "num_trials": ...}
+    with pytest.raises(ConfigError, match=f"parameters = '{name}': cannot change in a run"):
+        plan_of(file, parameters={name: ["a", "b"]}, **population)
+    assert plan_of(file, parameters={"learning_rate": [0.1, 0.2]}, **population).population is not None
 
 
 @pytest.mark.parametrize(("direction", "score"), [("maximize", 475.0), ("minimize", 475.0)])

@@ -9,7 +9,7 @@ from typing import Any
 from kubebeast_observe.errors import ConflictError, UnavailableError, WatchError
 from kubebeast_observe.fleet.pod_problem import JsonObject
 from kubebeast_sweep.jobs.run_jobs import RunJobs
-from kubebeast_sweep.jobs.template import ARGUMENTS, CONTAINER, hash_of
+from kubebeast_sweep.jobs.template import CONTAINER
 from kubebeast_sweep.scores import Curve
 from kubebeast_sweep.training_run import STOPPED
 
@@ -68,13 +68,13 @@ class RunJob:
         return None
 
     def _adopt(self) -> None:
-        """Takes over a Job that a predecessor of this process has begun; one that ends, or of another run, is first
-        gone.
+        """Takes over a Job that a predecessor of this process has begun; one that ends, of another run or of another
+        owner, is first gone.
         """
         job = self._jobs.find(self._name)
         if job is None or "deletionTimestamp" in job["metadata"]:
             return
-        if (job["metadata"].get("annotations") or {}).get(ARGUMENTS) == hash_of(self._arguments):
+        if self._jobs.template.is_that_of(job, self._arguments):
             self._has_job = True
         else:
             self._jobs.delete(self._name)

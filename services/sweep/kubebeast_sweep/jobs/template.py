@@ -11,6 +11,7 @@ import yaml
 
 from kubebeast_common.settings import ConfigError
 from kubebeast_observe.fleet.api_objects import RUN_LABEL
+from kubebeast_observe.fleet.pod_problem import JsonObject
 
 CONTAINER = "learner"
 """Name of the container that trains."""
@@ -66,6 +67,13 @@ class JobTemplate:
         # Kubernetes expands $(NAME) in arguments, and $$ is a dollar sign.
         container["args"] = [argument.replace("$", "$$") for argument in arguments]
         return job
+
+    def is_that_of(self, job: JsonObject, arguments: Sequence[str]) -> bool:
+        """Returns True if a Job at the API server has these arguments, and the owner with which it would be deleted."""
+        metadata = job["metadata"]
+        owners = {reference["uid"] for reference in metadata.get("ownerReferences") or []}
+        has_owner = self._owner is None or self._owner.uid in owners
+        return has_owner and (metadata.get("annotations") or {}).get(ARGUMENTS) == hash_of(arguments)
 
     def job_name(self, run: str) -> str:
         return f"{self.name}-{run}"

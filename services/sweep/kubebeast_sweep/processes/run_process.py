@@ -1,15 +1,11 @@
 """A run as a process of this machine, with cores of its own."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from kubebeast_sweep.processes.tied import last_lines, start_tied
 from kubebeast_sweep.scores import Curve
-
-_LINES = 5
-"""Last lines of the output of a run that has failed, for the log."""
 
 
 class RunProcess:
@@ -23,18 +19,7 @@ class RunProcess:
         self.folder, self.cores = folder, tuple(sorted(cores))
         self.curve = Curve(folder)
         self._output = folder.with_suffix(".txt")
-        program = [sys.executable, "-m", "kubebeast_learner", *command]
-        words = [
-            sys.executable,
-            "-m",
-            "kubebeast_sweep.processes.launched",
-            str(os.getpid()),
-            ",".join(map(str, self.cores)),
-        ]
-        with open(self._output, "ab") as output:
-            self._process = subprocess.Popen(
-                [*words, *program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        self._process = start_tied(command, self.cores, self._output)
         self.cpu_s = 0.0
         """CPU time of the process and its children; 0 until its end."""
 
@@ -54,8 +39,7 @@ class RunProcess:
 
     def last_lines(self) -> str:
         """Returns the end of the output."""
-        lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_LINES:])
+        return last_lines(self._output)
 
     def _wait(self, options: int) -> int | None:
         """Waits by wait4, which alone has the CPU time of one child."""

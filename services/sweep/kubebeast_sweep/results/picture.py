@@ -74,7 +74,7 @@ def _draw_parallel(axes: Axes, plan: Plan, trials: Sequence[FrozenTrial]) -> Non
     """Draws a line for each trial through its parameters and its score, which is also its color."""
     names = list(plan.space)
     scores = _scores(trials)
-    norm = Normalize(float(scores.min()), float(scores.max()) or 1.0)
+    norm = Normalize(float(scores.min()), float(scores.max()))
     columns = [_heights(plan.space[name], [each.params[name] for each in trials]) for name in names]
     points = np.stack([*columns, norm(scores).filled(0.5)], axis=1)
     order = np.argsort(scores if plan.direction == "maximize" else -scores)

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER, PARENT
 from kubebeast_sweep.results.picture import BLUE, GREY, dress
-from kubebeast_sweep.space import to_setting
+from kubebeast_sweep.space import is_number, to_setting
 from kubebeast_sweep.study import Study
 
 
@@ -37,6 +38,9 @@ def draw_schedules(plan: Plan, study: Study, path: Path, title: str) -> bool:
         distribution = plan.space.get(name)
         if isinstance(distribution, IntDistribution | FloatDistribution) and distribution.log:
             axes.set_yscale("log")
+        if isinstance(distribution, CategoricalDistribution) and not _has_numbers(distribution):
+            choices = [str(to_setting(choice)) for choice in distribution.choices]
+            axes.set_yticks(range(len(choices)), choices)
         dress(axes)
     all_axes[0].legend(frameon=False, loc="lower right")
     all_axes[-1].xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -82,7 +86,14 @@ def _end(plan: Plan, trial: FrozenTrial) -> int:
     return min(plan.total_steps, plan.population.interval * (int(trial.user_attrs[GENERATION]) + 1))
 
 
-def _value(plan: Plan, trial: FrozenTrial, name: str) -> float | str:
-    """Returns the value of a parameter, or the score for ""; lists and other choices as texts."""
-    value = to_setting(trial.params[name]) if name else trial.value
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+def _value(plan: Plan, trial: FrozenTrial, name: str) -> float:
+    """Returns the place of a parameter on its axis, or of the score for ""."""
+    value: Any = trial.params[name] if name else trial.value
+    distribution = plan.space.get(name)
+    if isinstance(distribution, CategoricalDistribution) and not _has_numbers(distribution):
+        return distribution.choices.index(value)
+    return float(value)
+
+
+def _has_numbers(distribution: CategoricalDistribution) -> bool:
+    return all(map(is_number, distribution.choices))

@@ -15,10 +15,10 @@ from rich.text import Text
 from kubebeast_common.log import JsonFormatter, line
 from kubebeast_common.terminal import without_echo
 from kubebeast_observe.numbers import short_text
+from kubebeast_sweep.active_trial import STEPS
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER, generation_of
 from kubebeast_sweep.results.files import STATES, cpu_s_of, score_of
-from kubebeast_sweep.scores import NUM_POINTS
 from kubebeast_sweep.space import to_setting
 from kubebeast_sweep.study import ENDED, Study
 
@@ -120,9 +120,7 @@ class Pace:
 
     def numbers(self, num_steps: int) -> "Numbers":
         ended, elapsed = self._num_ended(), time.monotonic() - self._began
-        population = self._plan.population
-        each = population.interval if population else self._plan.total_steps * len(self._plan.seeds)
-        steps = sum(_steps_of(trial, each) for trial in self._study.trials()) + num_steps
+        steps = sum(trial.user_attrs.get(STEPS, 0) for trial in self._study.trials()) + num_steps
         if self._steps_before is None:
             self._steps_before = steps
         rate = (steps - self._steps_before) / elapsed if elapsed > 0 else 0.0
@@ -166,12 +164,3 @@ def draw_table(plan: Plan, trials: Sequence[FrozenTrial]) -> Table:
 
 def _value_text(value: object) -> str:
     return short_text(value) if isinstance(value, float) else str(value)
-
-
-def _steps_of(trial: FrozenTrial, most: int) -> float:
-    """Returns about how many env-steps a trial that has ended had; 0 for others, which `num_steps` counts."""
-    if trial.state == TrialState.COMPLETE:
-        return most
-    if trial.state == TrialState.PRUNED and trial.intermediate_values:
-        return most * max(trial.intermediate_values) / NUM_POINTS
-    return 0
