@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from kubebeast_broker.assignment.shares import Claim, shares_of
 
-HORIZON_S = 10.0
-"""Stream-seconds of debt that weigh as much as one stream. In five minutes, a debt of as many is 2 % of the share of a
-learner with 1.6 streams.
+HORIZON_S = 5.0
+"""Stream-seconds of debt that weigh as much as one stream. In five minutes, a debt of as many is 1 % of the share of a
+learner with 1.6 streams, and a debt at the end of a window may follow a surplus at its begin.
 """
 GAP = 2.0 - 1e-9
 """Difference of two needs from which a stream moves: the least that a move does not turn around."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubebeast_broker.assignment.assigner import MIN_STAY_S, Assigner
+from kubebeast_broker.assignment.assigner import HORIZON_S, MIN_STAY_S, Assigner
 from kubebeast_broker.assignment.shares import Claim
 from tests.unit.broker.assignment.simulated_fleet import SimulatedFleet
 
@@ -52,6 +52,22 @@ def test_stream_seconds_over_five_minutes_follow_the_weights(
     assert fleet.errors(before, by_name) == pytest.approx(dict.fromkeys(by_name, 0.0), abs=TOLERANCE)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_they_follow_the_weights_while_the_fleet_shrinks_and_grows_at_any_moment(seed: int) -> None:
+    weights = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    fleet = SimulatedFleet(weights, 16, episode_s=20.0, seed=seed)
+    fleet.play(20.0 + 3.0 * seed)
+    before = dict(fleet.stream_seconds)
+    fleet.play(100.0)
+    fleet.scale(4)
+    fleet.play(100.0)
+    for num_streams in (8, 12, 16):
+        fleet.scale(num_streams)
+        fleet.play(FIVE_MINUTES_S / 9)
+
+    assert fleet.errors(before, weights) == pytest.approx(dict.fromkeys(weights, 0.0), abs=TOLERANCE)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=5), st.integers(1, 20), st.integers(0, 100))
 def test_no_stream_moves_before_it_has_stayed(weights: list[int], num_streams: int, seed: int) -> None:
@@ -70,11 +86,11 @@ def test_shares_that_are_whole_numbers_lead_to_no_moves() -> None:
     assert fleet.assigner.num_moves == 0
 
 
-def test_a_fraction_of_a_stream_moves_no_more_than_one_stream_in_ten_seconds() -> None:
+def test_a_fraction_of_a_stream_moves_no_more_than_one_stream_in_five_seconds() -> None:
     fleet = SimulatedFleet({"a": 1.0, "b": 1.0, "c": 1.0}, 16)
     fleet.play(FIVE_MINUTES_S)
 
-    assert 1 <= fleet.assigner.num_moves <= FIVE_MINUTES_S / 10
+    assert 1 <= fleet.assigner.num_moves <= FIVE_MINUTES_S / HORIZON_S
 
 
 def test_a_new_learner_takes_only_its_share_from_the_others() -> None:
