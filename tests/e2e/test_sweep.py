@@ -111,6 +111,11 @@ def jobs(release: Release) -> dict[str, str]:
     return {job["metadata"]["labels"]["kubebeast/run"]: job["metadata"]["uid"] for job in items}
 
 
+def sweep_jobs(release: Release) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = release.namespace.get("jobs", "--selector=app.kubernetes.io/component=sweep")["items"]
+    return items
+
+
 def learner_of(release: Release, run: str) -> dict[str, Any]:
     """Waits for the ready pod of a run."""
 
@@ -180,13 +185,28 @@ def test_the_next_pod_of_the_sweep_goes_on_with_the_jobs(fleet: Fleet, release: 
     assert jobs(release) == before
 
 
+def test_an_upgrade_goes_on_with_the_trials_in_another_job(fleet: Fleet, release: Release) -> None:
+    before, (first,) = jobs(release), sweep_jobs(release)
+    release.install(values(goal=1e9))
+
+    def are_replaced() -> bool:
+        return not set(before.values()) & set(jobs(release).values())
+
+    eventually(are_replaced, within_s=READY_S, what="other Jobs of the runs")
+    fleet.wait_until(all_play, 2 * READY_S, "four learners on sixteen streams")
+    (second,) = sweep_jobs(release)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert second["status"].get("failed", 0) == 0 and not second["status"].get("conditions")
+    assert jobs(release).keys() == WEIGHTS.keys()
+
+
 def test_the_end_of_the_sweep_is_that_of_its_runs_and_frees_the_fleet(release: Release) -> None:
     release.uninstall()
     eventually(lambda: not jobs(release), within_s=READY_S, what="no Jobs of runs")
     release.install(values("second", settings=ended_soon(), parameters={"learning_rate": [0.001, 0.002]}))
 
     def is_complete() -> bool:
-        (job,) = release.namespace.get("jobs", "--selector=app.kubernetes.io/component=sweep")["items"]
+        (job,) = sweep_jobs(release)
         conditions = {condition["type"] for condition in job["status"].get("conditions") or []}
         assert "Failed" not in conditions, job["status"]
         return "Complete" in conditions

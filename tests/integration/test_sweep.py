@@ -215,11 +215,19 @@ def test_a_corrected_file_begins_the_sweep_anew_if_no_run_has_begun(
 def test_a_score_without_a_column_is_named_while_the_first_run_trains(
     start: Callable[..., "subprocess.Popen[str]"],
 ) -> None:
-    _, log = start("--progress=none", score="mean_episode_retrun", seeds=[1], num_trials=1).communicate()
+    settings = {**FILE["settings"], "total_steps": 1_000_000}
+    sweep = start("--progress=none", score="mean_episode_retrun", settings=settings, seeds=[1], num_trials=1)
 
-    warning = "score = 'mean_episode_retrun': after "
-    (line,) = [line for line in log.splitlines() if warning in line]
-    assert "steps, logs.csv has no such column; did you mean mean_episode_return?" in line
+    wait_for(sweep, "steps, logs.csv has no such column; did you mean mean_episode_return?")
+
+
+def test_a_trial_without_a_number_for_its_score_fails_with_the_nearest_column(
+    start: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    start("--progress=none", score="mean_episode_retrun", seeds=[1], num_trials=1).communicate()
+
+    (row,) = trials(tmp_path / "tiny")
+    assert row["state"] == "failed" and row["reason"].endswith("did you mean mean_episode_return?")
 
 
 def test_trials_that_fail_are_counted_and_too_many_end_the_sweep(

@@ -11,8 +11,8 @@ from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER
 from kubebeast_sweep.scores import NUM_POINTS, cut_episodes, last_score, missing_column, num_steps, point_of, score_at
 from kubebeast_sweep.space import to_setting
-from kubebeast_sweep.study import REASON, Study
 from kubebeast_sweep.training_run import STOPPED, TrainingRun
+from kubebeast_sweep.trials.study import REASON, Study
 
 CPU_S = "cpu_s"
 """Attribute of a trial: CPU time of its runs that have ended, if it is known."""
@@ -111,7 +111,8 @@ class ActiveTrial:
             self.num_failed_at_start += status == 2
             self._fail(f"seed {seed}: exit status {status}: {run.last_lines()}")
         elif math.isnan(score := last_score(run.curve.newest(), self._plan)):
-            self._fail(f"seed {seed}: no number for the score {self._plan.score!r} in the last part of {run.folder}")
+            reason = f"no number for the score {self._plan.score!r} in the last part of {run.folder}"
+            self._fail(f"seed {seed}: {missing_column(run.curve.recent(), self._plan) or reason}")
         else:
             self._scores[seed] = score
             self._trial.set_user_attr(SCORE.format(seed), score)

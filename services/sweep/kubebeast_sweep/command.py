@@ -28,9 +28,9 @@ from kubebeast_sweep.results.picture import draw
 from kubebeast_sweep.results.schedules import draw_schedules
 from kubebeast_sweep.results.table import draw_table, make_display, ranked
 from kubebeast_sweep.settings import SweepConfig
-from kubebeast_sweep.study import JOURNAL, Study
 from kubebeast_sweep.sweep import POLL_S, Sweep, SweepError, num_places, os_cores, shares_of
 from kubebeast_sweep.training_run import ANY_RUN, Launch, run_name
+from kubebeast_sweep.trials.study import JOURNAL, Study
 
 PLAN, LOCK, PICTURE = "sweep.yaml", ".lock", "sweep.png"
 _FAILED_WRITE = os.EX_IOERR

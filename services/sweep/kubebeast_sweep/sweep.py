@@ -16,8 +16,8 @@ from kubebeast_sweep.active_trial import ActiveTrial
 from kubebeast_sweep.grouping import grouped
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, PARENT
-from kubebeast_sweep.study import Study
 from kubebeast_sweep.training_run import STOPPED, Launch, TrainingRun, run_name
+from kubebeast_sweep.trials.study import Study
 
 POLL_S = 0.5
 MAX_FAILURES = 3

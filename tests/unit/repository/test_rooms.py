@@ -39,7 +39,7 @@ ORDER = {
         "log rank_log score_log"
     ),
     "kubebeast_sweep": (
-        "settings grouping space draws plan scores training_run processes jobs population journal study active_trial "
+        "settings grouping space draws plan scores training_run processes jobs population trials active_trial "
         "sweep results command commands"
     ),
 }

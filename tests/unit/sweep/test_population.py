@@ -11,7 +11,7 @@ from kubebeast_common.settings import ConfigError
 from kubebeast_sweep.plan import Plan, read_plan
 from kubebeast_sweep.population import GENERATION, MEMBER, PARENT, explored
 from kubebeast_sweep.space import read_space
-from kubebeast_sweep.study import Study
+from kubebeast_sweep.trials.study import Study
 
 FILE: dict[str, Any] = {
     "search": "pbt",

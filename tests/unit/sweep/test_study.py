@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from kubebeast_common.settings import ConfigError
-from kubebeast_sweep import journal
 from kubebeast_sweep.plan import Plan, read_plan
 from kubebeast_sweep.scores import NUM_POINTS
-from kubebeast_sweep.study import JOURNAL, UNBEGUN, Study
+from kubebeast_sweep.trials import journal
+from kubebeast_sweep.trials.study import JOURNAL, UNBEGUN, Study
 
 PARAMETERS: dict[str, Any] = {"batch_size": [4, 8], "learning_rate": [0.001, 0.01, 0.1]}
 
@@ -164,11 +165,11 @@ class FullVolume:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.has_space, self.was_full = path, threading.Event(), threading.Event()
-        self._append = journal.JournalFileBackend.append_logs
-        monkeypatch.setattr(journal.JournalFileBackend, "append_logs", lambda file, logs: self.append(file, logs))
+        self._append = JournalFileBackend.append_logs
+        monkeypatch.setattr(JournalFileBackend, "append_logs", lambda file, logs: self.append(file, logs))
         monkeypatch.setattr(journal, "RETRY_S", 0.01)
 
-    def append(self, file: journal.JournalFileBackend, logs: list[dict[str, Any]]) -> None:
+    def append(self, file: JournalFileBackend, logs: list[dict[str, Any]]) -> None:
         if self.has_space.is_set():
             return self._append(file, logs)
         with open(self.path, "ab") as half:

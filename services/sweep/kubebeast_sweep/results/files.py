@@ -13,7 +13,7 @@ from kubebeast_sweep.active_trial import CPU_S, SCORE
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER, PARENT
 from kubebeast_sweep.space import to_setting
-from kubebeast_sweep.study import REASON, Study
+from kubebeast_sweep.trials.study import REASON, Study
 
 TABLE, BEST = "trials.csv", "best.yaml"
 STATES = {

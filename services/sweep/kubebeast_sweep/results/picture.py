@@ -19,7 +19,7 @@ from kubebeast_observe.numbers import short_text
 from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.results.files import score_of
 from kubebeast_sweep.space import to_setting
-from kubebeast_sweep.study import Study
+from kubebeast_sweep.trials.study import Study
 
 GREY, BLUE = "#555555", "#0072B2"
 _COLOURS = colormaps["viridis"]

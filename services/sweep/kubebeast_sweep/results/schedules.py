@@ -15,7 +15,7 @@ from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER, PARENT
 from kubebeast_sweep.results.picture import BLUE, GREY, dress
 from kubebeast_sweep.space import is_number, to_setting
-from kubebeast_sweep.study import Study
+from kubebeast_sweep.trials.study import Study
 
 
 def draw_schedules(plan: Plan, study: Study, path: Path, title: str) -> bool:

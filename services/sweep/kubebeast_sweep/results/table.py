@@ -20,7 +20,7 @@ from kubebeast_sweep.plan import Plan
 from kubebeast_sweep.population import GENERATION, MEMBER, generation_of
 from kubebeast_sweep.results.files import STATES, cpu_s_of, score_of
 from kubebeast_sweep.space import to_setting
-from kubebeast_sweep.study import ENDED, Study
+from kubebeast_sweep.trials.study import ENDED, Study
 
 Mode = Literal["auto", "table", "json", "none"]
 JSON_INTERVAL_S = 10.0

@@ -18,11 +18,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from kubebeast_common.settings import ConfigError
 from kubebeast_sweep.draws import random_parameters
-from kubebeast_sweep.journal import Journal, ReadOnlyJournal
 from kubebeast_sweep.plan import Plan, Population
 from kubebeast_sweep.population import generation_of, next_intervals
 from kubebeast_sweep.scores import NUM_POINTS
 from kubebeast_sweep.space import Scalar, num_points, point
+from kubebeast_sweep.trials.journal import Journal, ReadOnlyJournal
 
 JOURNAL = "trials.journal"
 REASON = "reason"
