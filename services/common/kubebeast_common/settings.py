@@ -1,6 +1,7 @@
 """Settings from files and environment variables, and the error for invalid values."""
 
 import difflib
+import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -112,6 +113,21 @@ def _typed_loader() -> Any:
     for kind, pattern in _CORE_SCHEMA.items():
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(rf"(?:{pattern})\Z"), None)
     return Loader
+
+
+def parse_json(text: str) -> Any:
+    """Parses JSON. Raises ValueError for other text, and if an object has a name twice, of which `json` takes the last
+    value (RFC 8259, section 4); RecursionError for thousands of brackets.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    for name in content if len(content) < len(pairs) else ():
+        if sum(name == other for other, _ in pairs) > 1:
+            raise ValueError(f"{name!r} is given twice")
+    return content
 
 
 _CORE_SCHEMA = {

@@ -2,13 +2,12 @@
 
 import argparse
 import difflib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kubebeast_common.settings import ConfigError, read_environment, read_file, require
+from kubebeast_common.settings import ConfigError, parse_json, read_environment, read_file, require
 from kubebeast_common.spec.env_config import Wrapper, parse_wrappers
 
 OptionsT = TypeVar("OptionsT")
@@ -74,7 +73,7 @@ _CONVERTERS: dict[Any, Callable[[str], Any]] = {
     int | None: int,
     float: float,
     bool: _truth,
-    dict[str, Any]: json.loads,
+    dict[str, Any]: parse_json,
     tuple[Wrapper, ...]: parse_wrappers,
 }
 """Converters by the type of a field; other fields are strings."""
@@ -85,7 +84,7 @@ def _convert(field: Field[Any], value: object) -> Any:
     require(isinstance(value, str), name, value, "must be a single value")
     try:
         return _CONVERTERS.get(field.type, str)(str(value))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} = {value!r}: {error}") from error
 
 

@@ -66,6 +66,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, message: st
         (["--env", "Mock", "--num-streams", "0"], "num_streams = 0: must be at least 1"),
         (["--env", "Mock", "--num-streams", "two"], "num_streams = 'two'"),
         (["--env", "Mock", "--env-kwargs", "{"], "env_kwargs = '{'"),
+        (["--env", "Mock", "--env-kwargs", '{"a": {"b": 1, "b": 2}}'], "env_kwargs = .*: 'b' is given twice"),
+        (["--env", "Mock", "--env-kwargs", "[" * 30_000], "env_kwargs = .*: maximum recursion depth"),
         (["--env", "Mock", "--env-kwargs", "[1]"], r"env_kwargs = \[1\]: must be a JSON object"),
         (["--env", "Mock", "--wrappers", "mine"], "wrappers = 'mine': 'mine' is not of the form module:Name"),
         (["--env", "Mock", "--time-limit", "-1"], "time_limit = -1: must not be negative"),

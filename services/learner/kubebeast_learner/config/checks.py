@@ -1,10 +1,10 @@
 """Types and checks that several settings share."""
 
-import json
 from typing import Any
 
 from kubebeast_common.cli.settings import JsonObject as JsonObject
 from kubebeast_common.settings import ConfigError as ConfigError
+from kubebeast_common.settings import parse_json
 from kubebeast_common.settings import require as require
 from kubebeast_common.settings import require_at_least as require_at_least
 from kubebeast_common.settings import require_local as require_local
@@ -35,7 +35,7 @@ def parse_env_kwargs(text: str) -> dict[str, Any]:
 def parse_object(name: str, text: str) -> dict[str, Any]:
     """Parses the setting `name`. Raises ConfigError unless it is a JSON object."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} = {text!r}: is no JSON: {error}") from error
     require(isinstance(value, dict), name, text, 'must be a JSON object such as {"size": 5}')

@@ -200,6 +200,7 @@ def test_variables_that_kubernetes_sets_are_passed_over() -> None:
         (ModelConfig, {"model": "m:Net", "model_options": "[]"}, "model_options = .*: must be a JSON object"),
         (LossConfig, {"loss_options": '{"size": 3}'}, "loss_options = .*: is for a loss of your own"),
         (LossConfig, {"loss": "m:f", "loss_options": "{"}, "loss_options = '{': is no JSON"),
+        (LossConfig, {"loss": "m:f", "loss_options": '{"a": 1, "a": 2}'}, "is no JSON: 'a' is given twice"),
         (OptimizerConfig, {"optimizer_options": '{"fused": true}'}, "optimizer_options = .*torch.optim:RMSprop"),
         (OptimizerConfig, {"optimizer": "sgd"}, "optimizer = 'sgd': must be rmsprop, adam or module:Class"),
         (OptimizerConfig, {"momentum": -0.5}, "momentum = -0.5: must not be negative"),
