@@ -14,6 +14,8 @@ BUILT_IN = ("uniform", "success", "progress")
 """Curricula of this package, which choose from the setting levels."""
 MAX_LEVELS = 65_536
 """Most levels of the setting: a curriculum keeps the results of each, also in checkpoints."""
+LINES_SUFFIX = ".jsonl"
+"""End of the names of files with a level in each line, even if there is only one, which could be read otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +29,8 @@ class CurriculumConfig:
     """JSON object: arguments of the curriculum, by name."""
     levels: str = ""
     """Levels that the curriculum chooses from: a list of JSON objects; or an object of lists, each combination of which
-    is a level, e.g. '{"size": [5, 7], "seed": [1, 2, 3]}'; or a file with either, or with an object in each line."""
+    is a level, e.g. '{"size": [5, 7], "seed": [1, 2, 3]}'; or another object, one level; or a file with one of these,
+    or with a level in each line, as every file that is named .jsonl has."""
 
     def __post_init__(self) -> None:
         is_known = self.curriculum in ("", *BUILT_IN) or ":" in self.curriculum
@@ -68,15 +71,15 @@ def read_levels(levels: str) -> list[dict[str, Any]]:
     return parse_levels(text, levels)
 
 
-def parse_levels(text: str, setting: str | None = None) -> list[dict[str, Any]]:
-    """Parses levels in any of their forms. `setting` is the value for messages, if it is not the text itself.
+def parse_levels(text: str, file: str = "") -> list[dict[str, Any]]:
+    """Parses levels in any of their forms. `file` is the path of the text, if that is not the setting itself.
 
     Raises ConfigError, which names the level.
     """
-    value = text if setting is None else setting
+    value = file or text
     levels: dict[str, dict[str, Any]] = {}
     try:
-        for number, level in enumerate(_plain_levels(text), 1):
+        for number, level in enumerate(_by_line(text) if file.endswith(LINES_SUFFIX) else _plain_levels(text), 1):
             require(number <= MAX_LEVELS, "levels", value, f"must be at most {MAX_LEVELS}")
             try:
                 levels[episode_options.to_text(level)] = level
@@ -93,15 +96,23 @@ def _plain_levels(text: str) -> Iterator[Any]:
     try:
         whole = peer_json.load(text)
     except ValueError as error:
-        lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) < 2:
+        if sum(bool(line.strip()) for line in text.splitlines()) < 2:
             raise ValueError(f"is no JSON: {error}") from error
-        yield from map(peer_json.load, lines)
+        yield from _by_line(text)
         return
     if isinstance(whole, list):
         yield from whole
-    elif isinstance(whole, dict) and whole and all(isinstance(values, list) for values in whole.values()):
+    elif not isinstance(whole, dict):
+        raise ValueError('must be a list of objects, an object of lists such as {"size": [5, 7]}, or another object')
+    elif all(isinstance(values, list) for values in whole.values()):
+        if not all(whole.values()):
+            raise ValueError("has no combination, as a list of the object is empty; one level of lists is [{...}]")
         for values in itertools.product(*whole.values()):
             yield dict(zip(whole, values, strict=True))
     else:
-        raise ValueError('must be a list of objects, or an object of lists such as {"size": [5, 7]}')
+        yield whole
+
+
+def _by_line(text: str) -> Iterator[Any]:
+    """Yields the levels of a text with one in each line, unchecked. Raises ValueError for a line that is no JSON."""
+    yield from (peer_json.load(line) for line in text.splitlines() if line.strip())
