@@ -54,7 +54,9 @@ class ActorProcess:
         task = make_task(0, self._status)
         self.num_envs = task.num_envs * len(task.seeds)
         self.blocks: Sequence[Rollout] = task.layout.blocks_in(task.memory, task.num_envs)
-        self._levels = None if draw_levels is None else LevelSupply(draw_levels, self.num_envs)
+        self._levels = None
+        if draw_levels is not None:
+            self._levels = LevelSupply(draw_levels, self.num_envs, len(self.blocks))
         self._ordered: dict[int, BlockOrder] = {}
         """Orders by block that the actor has not filled yet; other blocks are with the learner."""
 
@@ -71,7 +73,7 @@ class ActorProcess:
         self._hang_watch.forget()
         task = self._make_task(self._retries.num_failures, self._status)
         if self._levels is not None:
-            task = replace(task, levels=self._levels.begin())
+            task = replace(task, levels=self._levels.begin(sum(len(order.levels) for order in self._ordered.values())))
         process = context.Process(target=run_actor, args=(task, theirs), name=f"actor-{self.index}", daemon=True)
         with self._family.starting():
             process.start()

@@ -6,34 +6,47 @@ from collections.abc import Callable, Iterable, Sequence
 from kubebeast_common.spec.episode_options import from_text
 from kubebeast_envserver.rows.rows import HostedEnv, StepRows
 
+RECENT_BLOCKS = 8
+"""Newest blocks of a process whose resets count for the number of levels that it should have ready."""
+
 
 class LevelSupply:
     """The learner's end: levels that go to the process with its orders. Not thread-safe."""
 
-    def __init__(self, draw: Callable[[int], Sequence[str]], num_envs: int) -> None:
-        """`draw` returns further levels, as texts."""
+    def __init__(self, draw: Callable[[int], Sequence[str]], num_envs: int, num_blocks: int) -> None:
+        """`draw` returns further levels, as texts. `num_blocks`: the most that the process has orders for at a time."""
         self._draw = draw
-        self._num_envs = num_envs
-        self._num_ready = num_envs
-        """Levels that the process should have ready; more if its episodes are short."""
+        self._num_envs, self._num_blocks = num_envs, max(2, num_blocks)
+        self._wanted: deque[int] = deque([0], RECENT_BLOCKS)
+        """Resets in each of the newest blocks that wanted another level."""
         self._num_left = 0
-        """Levels that it has, according to its newest message and the orders since."""
+        """Levels that the process has, according to its newest message and the orders since."""
 
-    def begin(self) -> tuple[str, ...]:
-        """Returns the levels for a start of the process: one for each environment, and those that should be ready."""
-        self._num_left = self._num_ready
+    @property
+    def _num_ready(self) -> int:
+        """Levels that the process should have ready; more if its episodes are short, as it may fill all its blocks
+        before it receives the next order.
+        """
+        return max(self._num_envs, self._num_blocks * max(self._wanted))
+
+    def begin(self, num_repeated: int = 0) -> tuple[str, ...]:
+        """Returns the levels for a start of the process: one for each environment, and those that should be ready.
+
+        `num_repeated`: levels in the orders of an earlier process that this one gets.
+        """
+        self._num_left = self._num_ready + num_repeated
         return tuple(self._draw(self._num_envs + self._num_ready))
 
     def refill(self) -> tuple[str, ...]:
         """Returns the levels that are missing, for the next order."""
-        missing = self._num_ready - self._num_left
-        self._num_left = self._num_ready
+        missing = max(0, self._num_ready - self._num_left)
+        self._num_left += missing
         return tuple(self._draw(missing)) if missing else ()
 
     def note(self, num_wanted: int, num_taken: int) -> None:
         """Records a filled block: resets that wanted another level, and those that received one."""
         self._num_left -= num_taken
-        self._num_ready = max(self._num_ready, 2 * num_wanted)
+        self._wanted.append(num_wanted)
 
 
 class LevelQueue:
@@ -50,6 +63,7 @@ class LevelQueue:
         self._num_wanted = self._num_taken = 0
         if levels:
             self._set(range(env.num_envs))
+            self.take_counts()  # the supply has counted them apart from those that should be ready
 
     def add(self, levels: Iterable[str]) -> None:
         self._ready.extend(levels)

@@ -10,7 +10,7 @@ import pytest
 
 from kubebeast_envserver.envs.factory import HostedEnv, make_vector_env
 from kubebeast_envserver.rows.rows import OptionsError
-from kubebeast_learner.actors.mono.level_queue import LevelQueue, LevelSupply
+from kubebeast_learner.actors.mono.level_queue import RECENT_BLOCKS, LevelQueue, LevelSupply
 from tests.integration.leveled_env import EPISODE_STEPS, NONE
 
 NUM_ENVS = 2
@@ -21,10 +21,10 @@ def text(level: int) -> str:
     return json.dumps({"level": level})
 
 
-def counted() -> LevelSupply:
+def counted(num_blocks: int = 2) -> LevelSupply:
     """Returns a supply of the levels 0, 1, 2, ..."""
     numbers = itertools.count()
-    return LevelSupply(lambda count: [text(level) for level in itertools.islice(numbers, count)], NUM_ENVS)
+    return LevelSupply(lambda count: [text(level) for level in itertools.islice(numbers, count)], NUM_ENVS, num_blocks)
 
 
 @pytest.fixture
@@ -66,11 +66,51 @@ def test_short_episodes_have_more_levels_ahead() -> None:
     assert len(supply.refill()) == 2 * 5
 
 
+def test_each_of_the_blocks_that_are_ordered_ahead_has_levels_for_its_episodes() -> None:
+    supply = counted(num_blocks=4)
+    supply.begin()
+    supply.note(5, 2)
+
+    assert sum(len(supply.refill()) for _ in range(4)) == 4 * 5
+
+
+def test_short_episodes_have_more_levels_ahead_over_a_few_blocks_without_an_end() -> None:
+    supply = counted()
+    supply.begin()
+    supply.note(5, 2)
+    supply.refill()
+    for _ in range(RECENT_BLOCKS - 1):
+        supply.note(0, 1)
+
+        assert len(supply.refill()) == 1
+
+
+def test_episodes_that_have_become_long_have_as_few_levels_ahead_as_at_the_start() -> None:
+    supply = counted()
+    supply.begin()
+    supply.note(50, 2)
+    num_ahead = len(supply.refill())
+    for _ in range(RECENT_BLOCKS):
+        supply.note(1, 0)
+
+    assert supply.refill() == ()
+    supply.note(1, num_ahead)
+    assert len(supply.refill()) == NUM_ENVS
+
+
+def test_levels_of_orders_that_a_next_process_repeats_count_as_ahead() -> None:
+    supply = counted()
+    supply.begin(num_repeated=3)
+    supply.note(1, 4)
+
+    assert len(supply.refill()) == 1
+
+
 def test_each_reset_has_the_next_level(env: HostedEnv) -> None:
     queue = LevelQueue(env, list(map(text, range(4))))
 
     assert env.reset().observation[0][:, 0].tolist() == [0.0, 1.0]
-    assert queue.take_counts() == (2, 2)
+    assert queue.take_counts() == (0, 0), "levels of the start are none of an order"
     assert play_episode(env, queue) == [2.0, 3.0]
     assert [queue.of(place) for place in range(NUM_ENVS)] == [text(2), text(3)]
 
@@ -78,7 +118,6 @@ def test_each_reset_has_the_next_level(env: HostedEnv) -> None:
 def test_an_environment_keeps_its_level_while_there_is_no_other(env: HostedEnv) -> None:
     queue = LevelQueue(env, list(map(text, range(3))))
     env.reset()
-    queue.take_counts()
 
     assert play_episode(env, queue) == [2.0, 1.0]
     assert queue.take_counts() == (2, 1)
