@@ -1,10 +1,12 @@
-"""A curriculum of a user: one level higher after each episode of the newest level, and no level above the top."""
+"""Curricula of a user."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 class Stairs:
+    """One level higher after each episode of the newest level, and no level above the top."""
+
     def __init__(self, levels: Sequence[Mapping[str, Any]], seed: int, top: int = 1000) -> None:
         self._height, self._top = 0, top
 
@@ -27,3 +29,20 @@ class Stairs:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._height = state["height"]
+
+
+class Mazes:
+    """Levels of almost the largest size."""
+
+    def __init__(self, levels: Sequence[Mapping[str, Any]], seed: int) -> None:
+        self._num_levels = self._num_episodes = 0
+
+    def next_level(self) -> dict[str, Any]:
+        self._num_levels += 1
+        return {"level": self._num_levels % 100, "walls": f"{self._num_levels:04000x}"}
+
+    def on_episode(self, *episode: object) -> None:
+        self._num_episodes += 1
+
+    def numbers(self) -> dict[str, float]:
+        return {"episodes": self._num_episodes}

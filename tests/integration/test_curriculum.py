@@ -6,10 +6,12 @@ import pytest
 
 from harness.processes.training_process import rows, run, training_command
 from kubebeast_runs.log_table import read_log
+from tests.integration.leveled_env import EPISODE_STEPS
 
 KINDS = ("train", "mono")
 LEVELED = "--env=tests.integration.leveled_env:Leveled-v0"
 OWN = "tests.integration.own_curriculum:Stairs"
+MAZES = "tests.integration.own_curriculum:Mazes"
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -36,6 +38,16 @@ def test_a_curriculum_of_ones_own_chooses_by_episodes_and_continues(name: str, t
     heights = [float(row["curriculum/height"]) for row in rows(tmp_path / "run")]
     assert heights == sorted(heights), "the second process continues at the height of the first"
     assert heights[-1] > 1
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_more_levels_and_episodes_than_a_pipe_holds_keep_nobody_waiting(name: str, tmp_path: Path) -> None:
+    many = ("--num-actors=16", "--num-actor-processes=1", "--unroll-length=60") if name == "mono" else ()
+
+    result = run(training_command(name, tmp_path, LEVELED, f"--curriculum={MAZES}", "--total-steps=8000", *many))
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert float(rows(tmp_path / "run")[-1]["curriculum/episodes"]) > 8000 / EPISODE_STEPS / 2
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -2,12 +2,15 @@
 
 import contextlib
 import logging
+import multiprocessing.connection
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-import torch.multiprocessing as multiprocessing
+import torch.multiprocessing
 
 from kubebeast_common.backoff import Retries
 from kubebeast_common.process.family import Family
@@ -16,6 +19,7 @@ from kubebeast_envserver.rows.stream_status import StreamStatus
 from kubebeast_learner.actors.base import ACTOR_FAULTS, ActorsError
 from kubebeast_learner.actors.mono.actor import ActorFailure, ActorTask, BlockOrder, FilledBlock, LogLine, run_actor
 from kubebeast_learner.actors.mono.level_queue import LevelSupply
+from kubebeast_learner.actors.mono.outbox import Outbox
 from kubebeast_learner.algorithm.rollout import Rollout
 
 logger = logging.getLogger(__name__)
@@ -23,10 +27,14 @@ logger = logging.getLogger(__name__)
 STOP_GRACE_S = 10.0
 DEATH_GRACE_S = 1.0
 """Seconds that a process may take to end after it has closed its pipe."""
+_CHUNK_BYTES = 1 << 16
 
 
 class ActorProcess:
-    """The owner of the process, its pipe and its blocks. A block is either with the actor or with the learner."""
+    """The owner of the process, its pipe and its blocks. A block is either with the actor or with the learner.
+
+    Only `end` waits for the process, and `receive` for the rest of a message.
+    """
 
     def __init__(
         self,
@@ -47,8 +55,9 @@ class ActorProcess:
         self._family = Family()
         self.connection: Connection | None = None
         """Readable if `receive` has a message; None while there is no process."""
+        self._outbox: Outbox | None = None
         self._last_failure = ActorFailure("")
-        self._status: StreamStatus = multiprocessing.get_context("spawn").RawValue(StreamStatus)
+        self._status: StreamStatus = torch.multiprocessing.get_context("spawn").RawValue(StreamStatus)
         self._env_timeout_s = env_timeout_s
         self._hang_watch = HangWatch(env_timeout_s)
         task = make_task(0, self._status)
@@ -67,7 +76,7 @@ class ActorProcess:
 
     def start(self) -> None:
         """Starts the process and repeats the orders that are left."""
-        context = multiprocessing.get_context("spawn")
+        context = torch.multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         self._status.forget_process()
         self._hang_watch.forget()
@@ -78,7 +87,7 @@ class ActorProcess:
         with self._family.starting():
             process.start()
         theirs.close()
-        self._process, self.connection = process, mine
+        self._process, self.connection, self._outbox = process, mine, Outbox(mine)
         for order in self._ordered.values():
             self._send(order)
 
@@ -126,9 +135,11 @@ class ActorProcess:
         self._send(None)
 
     def end(self, timeout_s: float) -> None:
-        """Waits for the process, then kills it."""
+        """Waits for the process, then kills it. Drops its messages: it may have to send one before it can stop."""
         if self._process is not None:
-            self._reap(self._process, timeout_s)
+            deadline = time.monotonic() + timeout_s
+            self._drop_messages(self._process, deadline)
+            self._reap(self._process, max(0.0, deadline - time.monotonic()))
         self._close()
 
     def _look(self) -> None:
@@ -160,14 +171,31 @@ class ActorProcess:
         self._family.kill()
         self._process = None
 
+    def _drop_messages(self, process: SpawnProcess, deadline: float) -> None:
+        """Reads from the pipe until its end, that of the process, or `deadline` in time.monotonic()."""
+        if self.connection is None:
+            return
+        pipe, wait = self.connection.fileno(), multiprocessing.connection.wait
+        while wait([pipe, process.sentinel], max(0.0, deadline - time.monotonic())) == [pipe]:
+            # No whole messages: a process that hangs within one would keep this one waiting.
+            if not _read(pipe):
+                return
+
     def _close(self) -> None:
         """Closes the pipe. Idempotent."""
-        if self.connection is not None:
+        if self.connection is not None and self._outbox is not None:
+            self._outbox.close()
             self.connection.close()
-            self.connection = None
+            self.connection = self._outbox = None
 
     def _send(self, order: BlockOrder | None) -> None:
         """Sends nothing to a process that died: its next life gets the orders that are left."""
-        if self.connection is not None:
-            with contextlib.suppress(OSError):
-                self.connection.send(order)
+        if self._outbox is not None:
+            self._outbox.put(order)
+
+
+def _read(pipe: int) -> bytes:
+    """Returns bytes that are there, b"" at the end of the pipe."""
+    with contextlib.suppress(ConnectionError):
+        return os.read(pipe, _CHUNK_BYTES)
+    return b""
