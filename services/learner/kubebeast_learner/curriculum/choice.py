@@ -6,6 +6,7 @@ from kubebeast_learner.config import ConfigError, CurriculumConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.episodes.curriculum import read_levels
 from kubebeast_learner.config.plugins import check_options, describe, load_object
+from kubebeast_learner.curriculum.base import CurriculumError
 from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.curriculum.progress import Progress
 from kubebeast_learner.curriculum.success import Success
@@ -19,7 +20,7 @@ def load_levels(config: CurriculumConfig, log_info: Sequence[str]) -> Callable[[
     """Imports the class, reads its levels, and returns a function from a seed to the levels of a run; None without any.
 
     Both raise ConfigError: this one if a file or a class cannot be used, or does not take its options, and that
-    function if the class cannot be constructed, or lacks a method.
+    function if the class cannot be constructed, lacks a method, or has a state that no checkpoint holds.
     """
     name = config.curriculum
     if not name:
@@ -38,6 +39,11 @@ def load_levels(config: CurriculumConfig, log_info: Sequence[str]) -> Callable[[
             raise ConfigError(f"curriculum = {name!r}: cannot be made: {describe(error)}") from error
         if missing := [method for method in REQUIRED if not callable(getattr(curriculum, method, None))]:
             raise ConfigError(f"curriculum = {name!r}: it lacks {' and '.join(missing)}")
-        return Levels(name, curriculum, log_info)
+        made = Levels(name, curriculum, log_info)
+        try:
+            made.state_dict()
+        except CurriculumError as error:  # better now than at the first checkpoint, with hours of training to lose
+            raise ConfigError(str(error)) from error
+        return made
 
     return levels

@@ -1,15 +1,18 @@
 """Levels of a training: a curriculum of any kind, in texts for environments."""
 
+import logging
 import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubebeast_common.spec import peer_json
 from kubebeast_common.spec.episode_options import from_text, to_text
 from kubebeast_common.user_code import describe
 from kubebeast_learner.curriculum.base import Curriculum, CurriculumError
 from kubebeast_learner.curriculum.listed import ListedLevels
+from kubebeast_learner.curriculum.plain_state import plain
+
+logger = logging.getLogger(__name__)
 
 
 class Levels:
@@ -25,6 +28,8 @@ class Levels:
         self._listed = curriculum if isinstance(curriculum, ListedLevels) and _has_its_methods(curriculum) else None
         self._log_info = log_info
         self._lock = threading.Lock()
+        self._newest_state: Any = None
+        """Newest result of state_dict."""
 
     def draw(self, count: int) -> list[str]:
         """Returns the levels of the next `count` episodes, as texts of their options."""
@@ -53,11 +58,23 @@ class Levels:
     def state_dict(self) -> dict[str, Any]:
         """Returns plain values for a checkpoint."""
         state = self._call("state_dict")
+        is_plain = getattr(type(self._curriculum), "state_dict", None) is ListedLevels.state_dict  # and may be large
         try:
-            peer_json.dump(state)
+            self._newest_state = state if is_plain else plain(state)
         except ValueError as error:
             raise self._error("state_dict", f"returned a value without JSON: {error}") from error
-        return {"curriculum": self.name, "state": state}
+        return {"curriculum": self.name, "state": self._newest_state}
+
+    def rescued_state(self) -> dict[str, Any]:
+        """Returns the present state if it can, else that of the last call of state_dict that could, and logs the error.
+
+        For a checkpoint after an error, which may have been one of the curriculum. Never raises.
+        """
+        try:
+            return self.state_dict()
+        except CurriculumError as error:
+            logger.warning("the checkpoint has an earlier state of the curriculum: %s", error)
+            return {"curriculum": self.name, "state": self._newest_state}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Continues from a checkpoint, unless that is of another curriculum."""

@@ -1,5 +1,6 @@
 """Callbacks that the setting `callback` names, module:Class: code of the user's own that a training calls."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from kubebeast_learner.config import ConfigError, RunConfig
 from kubebeast_learner.config.plugins import describe, load_classes
 from kubebeast_learner.run.task_returns import FinishedEpisode
+
+logger = logging.getLogger(__name__)
 
 METHODS = ("on_update", "on_episode", "on_checkpoint", "on_end")
 
@@ -49,19 +52,33 @@ class Callbacks:
         self._call("on_checkpoint", step, place)
 
     def on_end(self, step: int, error: str) -> None:
-        """Is the last call. error: "" if the process ends well."""
-        named, self._named = self._named, ()
-        self._call("on_end", step, error, named=named)
-
-    def _call(self, method: str, *arguments: object, named: Sequence[tuple[str, object]] | None = None) -> None:
-        for name, callback in self._named if named is None else named:
-            function = getattr(callback, method, None)
+        """Is the last call, for each callback even if another raises. error: "" if the process ends well; else an error
+        of a callback is only logged, as are all but the first.
+        """
+        named, self._named, failures = self._named, (), []
+        for each in named:
             try:
-                wants_end = function is not None and bool(function(*arguments))
-            except Exception as error:  # the user's code may raise anything
-                raise CallbackError(f"callback = {name!r}: {method}: {describe(error)}") from error
-            if wants_end and not self.end:
-                self.end = f"{method} of {name} has returned a true value"
+                self._call_one(each, "on_end", step, error)
+            except CallbackError as another:
+                failures.append(another)
+        for failure in failures if error else failures[1:]:
+            logger.error("%s", failure)
+        if failures and not error:
+            raise failures[0]
+
+    def _call(self, method: str, *arguments: object) -> None:
+        for each in self._named:
+            self._call_one(each, method, *arguments)
+
+    def _call_one(self, named: tuple[str, object], method: str, *arguments: object) -> None:
+        name, callback = named
+        function = getattr(callback, method, None)
+        try:
+            wants_end = function is not None and bool(function(*arguments))
+        except Exception as error:  # the user's code may raise anything
+            raise CallbackError(f"callback = {name!r}: {method}: {describe(error)}") from error
+        if wants_end and not self.end:
+            self.end = f"{method} of {name} has returned a true value"
 
 
 def load_callbacks(run: RunConfig) -> "partial[Callbacks]":

@@ -198,8 +198,9 @@ class RunStats:
         taken, self._new_episodes = self._new_episodes, NewEpisodes()
         return taken.columns()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Returns plain values for a checkpoint."""
+    def state_dict(self, *, after_error: bool = False) -> dict[str, Any]:
+        """Returns plain values for a checkpoint. Raises CurriculumError, unless it is one after an error."""
+        levels = self._levels
         return {
             "trained_s": self.trained_s,
             "num_updates": self.num_updates,
@@ -209,7 +210,7 @@ class RunStats:
             "task_steps": dict(self._task_steps),
             "lengths": list(self._lengths),
             "infos": self._infos.state_dict(),
-            "levels": {} if self._levels is None else self._levels.state_dict(),
+            "levels": {} if levels is None else levels.rescued_state() if after_error else levels.state_dict(),
             "league": {} if self._league is None else self._league.state_dict(),
         }
 

@@ -19,7 +19,6 @@ from kubebeast_learner.algorithm.made_up import empty_rollout
 from kubebeast_learner.algorithm.options.replay import ReplayBuffer, make_replay
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.config import TrainingConfig
-from kubebeast_learner.curriculum.base import CurriculumError
 from kubebeast_learner.curriculum.levels import Levels
 from kubebeast_learner.league.league import League
 from kubebeast_learner.machine.out_of_memory import naming_what_to_lower
@@ -30,7 +29,7 @@ from kubebeast_learner.ranks.place import ALONE, Place
 from kubebeast_learner.ranks.turns import Turn, Turns
 from kubebeast_learner.recording.opening import open_recorder
 from kubebeast_learner.recording.recorder import NoRecorder, Recorder
-from kubebeast_learner.run.callbacks import CallbackError, Callbacks
+from kubebeast_learner.run.callbacks import Callbacks
 from kubebeast_learner.run.checkpoint import CheckpointStore
 from kubebeast_learner.run.ending import end_of
 from kubebeast_learner.run.facts import describe_run
@@ -200,20 +199,13 @@ class Training:
             with recorder as self._recorder, profiler:
                 self._loop(learner, spec, stop, profiler)
             self._actors.drain(finished=self.is_complete)
+            self._saving.save_last(learner, spec, stop, is_complete=self.is_complete)
         except Exception as error:
-            self._fail(error, learner, spec)
-            raise
-        self._saving.save_last(learner, spec, stop, is_complete=self.is_complete)
-        self._callbacks.on_end(self._stats.step, "")
-        self._actors.stop()
-
-    def _fail(self, error: Exception, learner: Learner, spec: EnvSpec) -> None:
-        """Saves a checkpoint after an error, and ends the callbacks."""
-        try:
             self._saving.save_after_error(learner, spec, error)
             self._callbacks.on_end(self._stats.step, f"{type(error).__name__}: {error}")
-        except (CallbackError, CurriculumError) as another:
-            logger.error("%s", another)
+            raise
+        self._callbacks.on_end(self._stats.step, "")
+        self._actors.stop()
 
     def _begin(self, spec: EnvSpec) -> None:
         """Begins the run: from here on it is in the folder, in TensorBoard, and the latest."""

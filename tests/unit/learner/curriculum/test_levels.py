@@ -1,10 +1,14 @@
 """A curriculum of the user's own chooses texts for environments, and its errors end the run in words."""
 
+import io
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from kubebeast_common.spec.episode_options import to_text
 from kubebeast_learner.config import ConfigError, CurriculumConfig
@@ -132,7 +136,7 @@ def test_a_curriculum_continues_unless_it_is_another_one() -> None:
     ],
 )
 def test_an_error_names_the_curriculum_and_its_method(name: str, method: str, arguments: Any, reason: str) -> None:
-    levels = make(name)
+    levels = Levels(f"{MODULE}:{name}", globals()[name]([], 0), ())
 
     with pytest.raises(CurriculumError, match=f"^curriculum = '{MODULE}:{name}': {reason}"):
         getattr(levels, method)(*arguments)
@@ -144,6 +148,7 @@ def test_an_error_names_the_curriculum_and_its_method(name: str, method: str, ar
         ("Missing", {}, "curriculum = .*has no Missing|curriculum = "),
         ("Unusable", {}, "cannot be made: PermissionError: no file"),
         ("Lacking", {}, "it lacks on_episode"),
+        ("Broken", {}, "state_dict: returned a value without JSON"),
         ("MODULE", {}, "must be a class"),
         ("Stairs", {"curriculum_options": '{"last":5}'}, "unexpected keyword argument 'last'"),
     ],
@@ -151,6 +156,46 @@ def test_an_error_names_the_curriculum_and_its_method(name: str, method: str, ar
 def test_a_curriculum_that_cannot_be_made_is_a_wrong_setting(name: str, settings: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         make(name, **settings)
+
+
+class Numbers(Stairs):
+    """A state of numbers of many types."""
+
+    def __init__(self, levels: Sequence[Mapping[str, Any]], seed: int) -> None:
+        self.state: Any = {"mean": np.float64(0.5), "by_size": {7: (Kind.EASY, True, None, [2])}}
+
+    def state_dict(self) -> Any:
+        return self.state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.state = state
+
+
+class Kind(StrEnum):
+    EASY = "easy"
+
+
+def test_a_state_is_read_from_a_checkpoint_although_its_numbers_are_those_of_numpy() -> None:
+    file = io.BytesIO()
+    torch.save(make("Numbers").state_dict(), file)
+    file.seek(0)
+
+    state = torch.load(file, weights_only=True)["state"]
+    assert state == {"mean": 0.5, "by_size": {7: ("easy", True, None, [2])}}
+
+
+def test_a_state_after_an_error_is_the_newest_one_that_a_checkpoint_holds() -> None:
+    curriculum: Any = Numbers([], 0)
+    levels = Levels("numbers", curriculum, ())
+    curriculum.state = {"mean": 1.0}
+    before = levels.state_dict()
+    curriculum.state["mean"] = math.nan
+
+    with pytest.raises(CurriculumError, match="state_dict"):
+        levels.state_dict()
+    assert levels.rescued_state() == before == {"curriculum": "numbers", "state": {"mean": 1.0}}
+    curriculum.state["mean"] = 2.0
+    assert levels.rescued_state()["state"] == {"mean": 2.0}
 
 
 class Counting(Uniform):

@@ -91,6 +91,20 @@ def test_an_error_names_the_class_the_method_and_the_line() -> None:
         load("Raising").on_checkpoint(5, "here")
 
 
+class Failing(Watching):
+    def on_end(self, step: int, error: str) -> None:
+        raise KeyError("no file")
+
+
+def test_each_callback_learns_of_the_end_although_another_one_raises(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(CallbackError, match="Failing': on_end: KeyError: 'no file'"):
+        load("Failing", "Watching").on_end(20, "")
+    load("Failing", "Watching").on_end(20, "OSError: no space")
+
+    assert CALLS[2::3] == [("first", 20, ""), ("first", 20, "OSError: no space")]
+    assert ["Failing': on_end: KeyError" in text for text in caplog.messages] == [True]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

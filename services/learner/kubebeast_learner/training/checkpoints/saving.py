@@ -16,7 +16,7 @@ from kubebeast_learner.algorithm.skipped import DivergedError
 from kubebeast_learner.config import TrainingConfig
 from kubebeast_learner.machine.cuda_graph import eager
 from kubebeast_learner.profiling.timer import Timer
-from kubebeast_learner.run.callbacks import Callbacks
+from kubebeast_learner.run.callbacks import CallbackError, Callbacks
 from kubebeast_learner.run.checkpoint import CheckpointStore, Saved, rng_state
 from kubebeast_learner.run.state import Checkpoint
 from kubebeast_learner.run.stats import RunStats
@@ -57,7 +57,7 @@ class Saving:
         self._background, self._copy = BackgroundSave(store), StateCopy()
         self._timer = Timer(config.run.checkpoint_interval_minutes * 60)
         self._is_requested = False
-        self._saved_step = 0
+        self._saved_step, self._failed_step = 0, -1
         self._task_configs: Mapping[str, EnvConfig] = {}
 
     def resume(self, checkpoint: Checkpoint) -> None:
@@ -111,36 +111,43 @@ class Saving:
             outcome = self._background.take(wait=wait)
         return None if outcome is None else self._note(outcome)
 
-    def save(self, learner: Learner, spec: EnvSpec) -> None:
-        """Saves new progress before it returns. Raises OSError, or DivergedError as `settle` does."""
+    def save(self, learner: Learner, spec: EnvSpec, *, after_error: bool = False) -> None:
+        """Saves new progress before it returns. Raises OSError, DivergedError as `settle` does, or CurriculumError
+        unless it is after an error.
+        """
         self.settle(wait=True)
         if not self._has_progress:
             return
         with eager(learner.device):
-            self._background.start(self._state(learner, spec))
+            self._background.start(self._state(learner, spec, after_error=after_error))
             if error := self.settle(wait=True):
                 raise error
 
     def save_after_error(self, learner: Learner, spec: EnvSpec, error: Exception) -> None:
         """Saves new progress after the training has failed, if possible; never raises an error of its own.
 
-        If the training has diverged and there are checkpoints, none is added.
+        If the training has diverged and there are checkpoints, none is added. Nor is there another attempt if `error`
+        is that of the last checkpoint.
         """
         try:
             self.settle(wait=True)
+            if self._stats.step == self._failed_step:
+                return
             if isinstance(error, DivergedError) and self.has_checkpoint:
                 logger.error("no checkpoint of a training that has diverged: those from before stay")
                 return
-            self.save(learner, spec)
-        except (DivergedError, LeaseLostError) as another:
+            self.save(learner, spec, after_error=True)
+        except (CallbackError, DivergedError, LeaseLostError) as another:
             logger.error("%s", another)
         except OSError:
             return  # it is logged
+        except Exception:  # `error` is the reason of the end
+            logger.exception("no checkpoint after the error")
 
     def save_last(self, learner: Learner, spec: EnvSpec, stop: threading.Event, *, is_complete: bool) -> None:
         """Saves the final checkpoint. If the run is complete, it waits for room on a full volume until `stop`.
 
-        Raises OSError if it cannot be saved.
+        Raises OSError if it cannot be saved, DivergedError and CurriculumError.
         """
         try:
             self.save(learner, spec)
@@ -167,6 +174,7 @@ class Saving:
             self._callbacks.on_checkpoint(step, result.place)
             return None
         self._stats.note_failed_checkpoint()
+        self._failed_step = step
         if isinstance(result, str):
             raise DivergedError(f"checkpoint at step {step} not saved, those from before stay: {result}")
         if not isinstance(result, OSError):
@@ -175,7 +183,7 @@ class Saving:
         self._timer.hasten(RETRY_S)
         return result
 
-    def _state(self, learner: Learner, spec: EnvSpec) -> dict[str, Any]:
+    def _state(self, learner: Learner, spec: EnvSpec, *, after_error: bool = False) -> dict[str, Any]:
         return Checkpoint(
             step=self._stats.step,
             env_spec=spec,
@@ -184,6 +192,6 @@ class Saving:
             task_configs={**self._task_configs, **self._actors.task_configs()},
             env_statistics=list(self._actors.env_statistics()),
             rng=rng_state(),
-            stats=self._stats.state_dict(),
+            stats=self._stats.state_dict(after_error=after_error),
             score=self._stats.training_score(),
         ).to_plain()
