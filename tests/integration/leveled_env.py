@@ -15,16 +15,24 @@ Observation = NDArray[np.float32]
 
 
 class Leveled(gymnasium.Env[Observation, np.int64]):
-    """Episodes of EPISODE_STEPS steps. Each observation, and the return of the whole episode, is the level."""
+    """Episodes of EPISODE_STEPS steps. Each observation, and the return of the whole episode, is the level.
+
+    refused: level that its reset refuses.
+    """
 
     observation_space = spaces.Box(-1.0, 1000.0, (1,), np.float32)
     action_space = spaces.Discrete(2)
+
+    def __init__(self, refused: int | None = None) -> None:
+        self._refused = refused
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         super().reset(seed=seed)
         self._level = NONE if options is None else options.pop("level")
+        if self._level == self._refused:
+            raise RuntimeError("no such maze")
         self._step = 0
         return self._observation(), {}
 

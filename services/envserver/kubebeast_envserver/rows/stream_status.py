@@ -113,6 +113,11 @@ class StreamStatus(ctypes.Structure):
     def instance_id(self, instance_id: str) -> None:
         self.instance_id_utf8 = instance_id.encode(errors="replace")
 
+    @property
+    def num_failures(self) -> int:
+        """Failures of all kinds."""
+        return sum(getattr(self, f"failures_{kind}") for kind in FAILURE_KINDS)
+
     def count_failure(self, kind: FailureKind) -> None:
         self._count(f"failures_{kind}")
 

@@ -39,7 +39,7 @@ class ListedLevels(ABC):
         """float64 [N]: moving mean of the returns of each level."""
         self._num_results = 0
         self._cumulative: Floats | None = None
-        """float64 [N]: sums of the probabilities; None if they are out of date."""
+        """float64 [N]: sums of `_chances`; None if they are out of date."""
 
     @abstractmethod
     def probabilities(self) -> Floats:
@@ -53,18 +53,27 @@ class ListedLevels(ABC):
         """Returns the texts of the next `count` levels; faster than one after the other."""
         texts: list[str] = []
         while len(texts) < count:
-            texts += [self._texts[index] for index in self._draw(min(count - len(texts), self._max_draws()))]
+            texts += [self._texts[index] for index in self._draw(min(count - len(texts), self._num_alike))]
         return texts
 
     def _draw(self, count: int) -> list[int]:
         """Draws `count` levels with the same probabilities."""
-        if self._cumulative is None:
-            self._cumulative = np.cumsum(self.probabilities())
-        drawn = self._generator.random(count) * self._cumulative[-1]
-        found = np.minimum(np.searchsorted(self._cumulative, drawn, side="right"), len(self._levels) - 1)
+        found = self._at(self._generator.random(count))
         self._note_draws(found)
         indices: list[int] = found.tolist()
         return indices
+
+    def _at(self, shares: Floats) -> NDArray[np.int64]:
+        """Returns the levels at `shares`, each from 0 to below 1, of the sum of `_chances`."""
+        if self._cumulative is None:
+            self._cumulative = np.cumsum(self._chances())
+        found = np.searchsorted(self._cumulative, shares * self._cumulative[-1], side="right")
+        result: NDArray[np.int64] = np.minimum(found, len(self._levels) - 1)
+        return result
+
+    def _chances(self) -> Floats:
+        """Returns float64 [N], the probabilities that hold for several draws."""
+        return self.probabilities()
 
     def on_episode(self, level: Level, episode_return: float, length: int, info: Mapping[str, float]) -> None:
         self.note_return(to_text(level), episode_return)
@@ -114,10 +123,6 @@ class ListedLevels(ABC):
     def _columns(self) -> Sequence[NDArray[Any]]:
         """Returns the arrays [N] that make up the state."""
         return self._counts, self._means
-
-    def _max_draws(self) -> int:
-        """Returns the number of draws that may have the same probabilities."""
-        return self._num_alike
 
     def _note_draws(self, indices: NDArray[np.int64]) -> None:  # noqa: B027 - not every curriculum records draws
         """Records that levels were drawn, in this order."""

@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubebeast_learner.curriculum.base import Level
-from kubebeast_learner.curriculum.listed import Floats, ListedLevels, one_of
+from kubebeast_learner.curriculum.listed import LEVELS_PER_RESULT, Floats, ListedLevels, one_of
+from kubebeast_learner.curriculum.new_levels import NewLevels
 
 
 class Progress(ListedLevels):
     """Prioritized level replay (Jiang et al. 2021, https://arxiv.org/abs/2010.03934) with progress as the score.
 
-    A draw replays a level with the probability seen / N, with the number of levels that were drawn before; else it is
-    a new level. Replayed levels have the probabilities (1 - rho) P_S + rho P_C, with P_S by the rank of their scores
+    A draw replays a level with the probability seen / N, with the number of levels that have a result; else it is a
+    new level. Replayed levels have the probabilities (1 - rho) P_S + rho P_C, with P_S by the rank of their scores
     and P_C by their staleness (section 3). The score is not the paper's error of the value function, as the
     learner knows returns by level and not errors: it is the absolute difference of a fast and a slow moving mean of the
     returns, the bidirectional learning progress of Kanitscheider et al. 2021, https://arxiv.org/abs/2106.14876.
@@ -62,39 +63,57 @@ class Progress(ListedLevels):
         self._drawn_at = np.zeros(len(levels), np.int64)
         """int64 [N]: number of the newest draw of each level, from 1; 0 if there was none."""
         self._num_draws = 0
-        self._num_new = len(levels)
-        """Levels that were not drawn."""
+        self._new = NewLevels(range(len(levels)), len(levels))
         self._by_rank: Floats | None = None
         """P_S; None if it is out of date."""
 
     def probabilities(self) -> Floats:
-        is_new, is_scored = self._drawn_at == 0, self._counts > 0
-        seen = 1.0 - is_new.mean()
-        fresh = one_of(is_new) if is_new.any() else np.zeros(len(is_new))
-        if seen == 0 or not is_scored.any():  # of several learners, others may have results first
-            return fresh if is_new.any() else one_of(~is_new)
-        if self._by_rank is None:
-            self._by_rank = self._by_score(is_scored)
-        replayed = (1 - self._staleness) * self._by_rank + self._staleness * self._by_staleness(~is_new)
-        result: Floats = (1 - seen) * fresh + seen * replayed
+        is_seen = self._counts > 0
+        is_ready = ~is_seen & ((self._drawn_at == 0) | (self._num_draws + 1 - self._drawn_at >= len(is_seen)))
+        if not is_ready.any():
+            return self._chances()
+        seen, fresh = is_seen.mean(), one_of(is_ready)
+        result: Floats = (1 - seen) * fresh + seen * self._chances() if seen else fresh
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
+        is_new = self._counts == 0
+        self._drawn_at[is_new] = 0
         self._num_draws, self._by_rank = int(self._drawn_at.max()), None
-        self._num_new = int((self._drawn_at == 0).sum())
+        self._new = NewLevels(np.flatnonzero(is_new).tolist(), len(is_new))
 
-    def _by_score(self, is_scored: NDArray[np.bool_]) -> Floats:
+    def _draw(self, count: int) -> list[int]:
+        return [self._draw_one() for _ in range(count)] if self._new else super()._draw(count)
+
+    def _draw_one(self) -> int:
+        share, draw = float(self._generator.random()), self._num_draws + 1
+        seen = 1 - len(self._new) / len(self._levels) if self._new.num_ready(draw) else 1.0
+        if share < seen:
+            (level,) = self._at(np.array([share / seen])).tolist()
+        else:
+            level = self._new.take((share - seen) / (1 - seen), draw)
+        self._note_draws(np.array([level]))
+        return int(level)
+
+    def _chances(self) -> Floats:
+        """Returns the probabilities of a replay."""
+        is_seen = self._counts > 0
+        if self._by_rank is None:
+            self._by_rank = self._by_score(is_seen)
+        return (1 - self._staleness) * self._by_rank + self._staleness * self._by_staleness(is_seen)
+
+    def _by_score(self, is_seen: NDArray[np.bool_]) -> Floats:
         """Returns P_S: (1 / rank) ** (1 / beta), normalized; equal scores share the chances of their ranks."""
-        fast, slow = self._fast[is_scored], self._slow[is_scored]
+        fast, slow = self._fast[is_seen], self._slow[is_seen]
         scores = np.abs(fast - slow)
         # Without this, a level that is solved for good stays first by the last digits of its means.
         scores[scores <= self._least * np.ptp(np.concatenate([fast, slow]))] = 0.0
         chances = np.arange(1, len(scores) + 1) ** (-1 / self._temperature)
         _, places, sizes = np.unique(-scores, return_inverse=True, return_counts=True)
         means = np.add.reduceat(chances, np.cumsum(sizes) - sizes) / sizes
-        result = np.zeros(len(is_scored))
-        result[is_scored] = means[places] / chances.sum()
+        result = np.zeros(len(is_seen))
+        result[is_seen] = means[places] / chances.sum()
         return result
 
     def _by_staleness(self, is_seen: NDArray[np.bool_]) -> Floats:
@@ -102,21 +121,21 @@ class Progress(ListedLevels):
         ages = np.where(is_seen, self._num_draws - self._drawn_at, 0)
         return ages / ages.sum() if ages.sum() else one_of(is_seen)
 
-    def _max_draws(self) -> int:
-        return 1 if self._num_new else self._num_alike  # a new level is new for one draw
-
     def _note_draws(self, indices: NDArray[np.int64]) -> None:
-        is_new = self._num_new > 0 and bool(self._drawn_at[indices[0]] == 0)
-        self._num_new -= is_new
         before, self._num_draws = self._num_draws, self._num_draws + len(indices)
         self._drawn_at[indices] = np.arange(before + 1, self._num_draws + 1)
-        if is_new or before // self._num_alike < self._num_draws // self._num_alike:
+        if before // self._num_alike < self._num_draws // self._num_alike:
             self._cumulative = None
 
     def _note_result(self, index: int, episode_return: float) -> None:
         for means, weight in zip((self._fast, self._slow), self._weights, strict=True):
             means[index] += (weight if self._counts[index] else 1.0) * (episode_return - means[index])
         self._by_rank = None
+        if not self._counts[index]:
+            self._new.note_result(index)
+            num_seen = len(self._levels) - len(self._new)
+            if num_seen % max(1, num_seen // LEVELS_PER_RESULT) == 0:
+                self._cumulative = None
 
     def _columns(self) -> Sequence[NDArray[Any]]:
         return *super()._columns(), self._fast, self._slow, self._drawn_at

@@ -86,6 +86,56 @@ def test_progress_draws_new_levels_although_another_learner_has_results() -> Non
     assert curriculum.probabilities().tolist() == [0.25] * 4
 
 
+@pytest.mark.parametrize("levels", [LEVELS, MANY_LEVELS], ids=["few", "many"])
+def test_progress_draws_a_level_again_whose_episode_is_lost(levels: list[dict[str, int]]) -> None:
+    curriculum = Progress(levels, seed=1, staleness=0.0)
+    num_lost = 0
+    while num_lost < 3:
+        level = curriculum.next_level()["n"]
+        if level == 3:
+            num_lost += 1
+        else:
+            play(curriculum, level, [float(level)])
+    while (level := curriculum.next_level()["n"]) != 3:
+        play(curriculum, level, [float(level)])
+    play(curriculum, 3, [1.0])
+
+    assert curriculum.numbers()["played_share"] == 1.0
+
+
+def test_progress_does_not_repeat_a_level_without_a_result_within_as_many_draws_as_there_are_levels() -> None:
+    curriculum = Progress(MANY_LEVELS, seed=1)
+    texts = curriculum.next_texts(3 * len(MANY_LEVELS))
+
+    places: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        assert place - places.get(text, -len(MANY_LEVELS)) >= len(MANY_LEVELS)
+        places[text] = place
+
+
+def test_progress_replays_with_the_share_of_the_levels_with_a_result() -> None:
+    curriculum = Progress(MANY_LEVELS, seed=1, staleness=0.0)
+    curriculum.next_texts(150)
+    for level in range(50):
+        play(curriculum, level, [0.0])
+
+    chances = curriculum.probabilities()
+    assert chances[:50].sum() == pytest.approx(50 / 200)
+    assert np.count_nonzero(chances[50:]) <= 50, "the others were drawn a short while ago"
+    assert chances.sum() == pytest.approx(1.0)
+
+
+def test_progress_knows_no_levels_as_drawn_but_those_with_a_result_after_a_resume() -> None:
+    before = Progress(LEVELS, seed=1)
+    before.next_texts(4)
+    play(before, 2, [0.0, 1.0])
+    after = Progress(LEVELS, seed=2)
+
+    after.load_state_dict(before.state_dict())
+
+    assert after.probabilities().tolist() == pytest.approx([0.25] * 4)
+
+
 def test_progress_notes_several_draws_at_once_in_their_order() -> None:
     curriculum = Progress(MANY_LEVELS, seed=1, staleness=1.0)
     for text in curriculum.next_texts(200):

@@ -154,7 +154,7 @@ class Actor:
         """True after an action has had a consequence."""
         self._env_id = task.config.actors.env
         self._env = WatchedEnv(env, task.status)
-        self.levels = LevelQueue(self._env, task.levels)
+        self.levels = LevelQueue(self._env, task.levels, task.status)
         """Levels of the episodes; none without a curriculum."""
         self._info = InfoNumbers(task.config.run.log_info)
         self._weights = task.weights

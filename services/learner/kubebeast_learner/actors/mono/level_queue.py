@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kubebeast_common.spec.episode_options import from_text
 from kubebeast_envserver.rows.rows import HostedEnv, StepRows
+from kubebeast_envserver.rows.stream_status import StreamStatus
 
 RECENT_BLOCKS = 8
 """Newest blocks of a process whose resets count for the number of levels that it should have ready."""
@@ -52,14 +53,17 @@ class LevelSupply:
 class LevelQueue:
     """The process's end: a level for each reset. While there is none, an environment keeps its own."""
 
-    def __init__(self, env: HostedEnv, levels: Sequence[str]) -> None:
-        """`levels`: those of LevelSupply.begin, or none without a curriculum. Comes before the first reset.
+    def __init__(self, env: HostedEnv, levels: Sequence[str], status: StreamStatus) -> None:
+        """`levels`: those of LevelSupply.begin, or none without a curriculum. `status` counts failures of `env`. Comes
+        before the first reset.
 
         Raises OptionsError if the environments take no options.
         """
-        self._env = env
+        self._env, self._status = env, status
         self._ready = deque(levels)
         self._playing = [""] * env.num_envs
+        self._failures_at = [0] * env.num_envs
+        """Number of failures at the time of each environment's newest level."""
         self._num_wanted = self._num_taken = 0
         if levels:
             self._set(range(env.num_envs))
@@ -77,7 +81,7 @@ class LevelQueue:
         if self._playing[0]:
             over = (rows.terminated | rows.truncated) & ~rows.is_first
             if over.any():
-                self._set(over.nonzero()[0].tolist())
+                self._set([env for env in over.nonzero()[0].tolist() if self._is_due(rows, env)])
 
     def take_counts(self) -> tuple[int, int]:
         """Returns the resets since the last call that wanted another level, and those that received one."""
@@ -90,6 +94,14 @@ class LevelQueue:
         chosen = {env: self._ready.popleft() for env in list(envs)[: len(self._ready)]}
         self._num_taken += len(chosen)
         for env, text in chosen.items():
-            self._playing[env] = text
+            self._playing[env], self._failures_at[env] = text, self._status.num_failures
         if chosen:
             self._env.set_options({env: from_text(text) for env, text in chosen.items()})
+
+    def _is_due(self, rows: StepRows, env: int) -> bool:
+        """Returns True if an environment with a final row needs another level: not one that is broken, or given up,
+        without a failure since its newest level. Its rows alternate, and would use up a level for each two steps.
+        """
+        if not rows.interrupted.any() or not rows.interrupted[env]:
+            return True
+        return self._failures_at[env] != self._status.num_failures
