@@ -41,7 +41,7 @@ class League:
         """
         self._model, self._devices, self._copy = model, list(devices), copy
         for saved in self._saved.get("versions", ()):
-            self._versions.append(self._restored(saved))
+            self._add(self._restored(saved))
         self._rating = self._saved.get("rating", elo.START)
         self._saved = {}
         if not self._versions:
@@ -100,7 +100,9 @@ class League:
 
     def _join(self, number: int) -> None:
         weights = {name: tensor.detach().cpu().clone() for name, tensor in self._model.state_dict().items()}
-        version = Version(number, self._rating, weights, self._replicas())
+        self._add(Version(number, self._rating, weights, self._replicas()))
+
+    def _add(self, version: Version) -> None:
         with self._lock:
             self._versions.append(version)
             if len(self._versions) > self._config.league_size:

@@ -61,6 +61,27 @@ def test_a_full_league_drops_a_version_between_close_neighbors_and_never_the_fir
     assert max(after - before for before, after in itertools.pairwise(numbers)) <= 60
 
 
+def resumed_from(league: League, **settings: object) -> League:
+    config = OpponentsConfig(opponents="uniform", league_interval=100, **settings)  # type: ignore[arg-type]
+    resumed = League(config, 10, seed=2)
+    resumed.load_state_dict(league.state_dict())
+    return resumed
+
+
+def test_a_smaller_size_on_resume_removes_versions_between_close_neighbors() -> None:
+    league = begun(mlp_model())
+    for version in range(1, 101):
+        league.note_update(version)
+    assert len(league.table()) == 11
+
+    resumed = begun(mlp_model(), version=100, league=resumed_from(league, league_size=3))
+
+    numbers = [version.number for version in resumed.table()]
+    assert len(numbers) == 3 and numbers[0] == 0 and numbers[-1] == 100
+    resumed.note_update(110)
+    assert len(resumed.table()) == 3
+
+
 def test_ratings_follow_the_expected_score_and_the_first_version_stays() -> None:
     league = begun(mlp_model())
     league.note_update(10)
@@ -126,9 +147,7 @@ def test_a_resumed_league_goes_on_with_its_versions_and_ratings() -> None:
         next(model.parameters()).add_(1.0)
     league.note_update(10)
     league.add_game([10], 1.0)
-    resumed = League(OpponentsConfig(opponents="uniform", league_interval=100), 10, seed=2)
-    resumed.load_state_dict(league.state_dict())
-    begun(mlp_model(), version=12, league=resumed)
+    resumed = begun(mlp_model(), version=12, league=resumed_from(league))
     assert [version.number for version in resumed.table()] == [0, 10]
     assert resumed.numbers() == league.numbers()
     for before, after in zip(league.table(), resumed.table(), strict=True):
