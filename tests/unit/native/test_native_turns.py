@@ -35,7 +35,7 @@ def playing(
     config = LearnerConfig(
         rollout=RolloutConfig(unroll_length=T, batch_size=batch_size), opponents=OpponentsConfig(opponents=opponents)
     )
-    league = League(config.opponents, 1, seed=1) if opponents else None
+    league = League(config.opponents, seed=1) if opponents else None
     pool = make_pool(config, "127.0.0.1:0")
     pool.start()
     actors = RemoteActors(config, pool, None, league=league)

@@ -21,10 +21,10 @@ NEWEST = -1
 class League:
     """Opponents of the policy. Thread-safe: inference threads choose opponents, the training does the rest."""
 
-    def __init__(self, config: OpponentsConfig, steps_per_update: int, seed: int) -> None:
+    def __init__(self, config: OpponentsConfig, seed: int) -> None:
         self._config = config
-        self._interval = max(1, round(config.league_interval / steps_per_update))
-        """Updates between two versions."""
+        self._steps = 0
+        """Env-steps of the present interval."""
         self._random = np.random.default_rng(seed)
         self._lock = threading.Lock()
         self._versions: list[Version] = []
@@ -43,13 +43,19 @@ class League:
         for saved in self._saved.get("versions", ()):
             self._add(self._restored(saved))
         self._rating = self._saved.get("rating", elo.START)
+        self._steps = self._saved.get("steps", 0)  # checkpoints of earlier versions lack them
         self._saved = {}
         if not self._versions:
             self._join(version)
 
-    def note_update(self, version: int) -> None:
-        """Lets the present weights of the model join if it is time; `version` counts all updates of the run."""
-        if version >= self._versions[-1].number + self._interval:
+    def note_update(self, version: int, num_steps: int) -> None:
+        """Lets the present weights of the model join if an interval is over.
+
+        version: count of all updates of the run, with this one. num_steps: its env-steps.
+        """
+        self._steps += num_steps
+        if self._steps >= self._config.league_interval:
+            self._steps %= self._config.league_interval
             self._join(version)
 
     def choose(self) -> Version | None:
@@ -92,7 +98,8 @@ class League:
     def state_dict(self) -> dict[str, Any]:
         """Returns tensors and plain values for a checkpoint."""
         with self._lock:
-            return {"rating": self._rating, "versions": [version.state_dict() for version in self._versions]}
+            versions = [version.state_dict() for version in self._versions]
+            return {"rating": self._rating, "steps": self._steps, "versions": versions}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Continues from a checkpoint, at `begin`."""
@@ -124,7 +131,7 @@ def make_league(config: TrainingConfig, step: int) -> League | None:
     if not config.opponents.opponents:
         return None
     # A resumed run must not repeat its earlier draws.
-    return League(config.opponents, config.steps_per_batch, derived_seed(config.run.seed, step))
+    return League(config.opponents, derived_seed(config.run.seed, step))
 
 
 def _least_missed(versions: Sequence[Version]) -> int:

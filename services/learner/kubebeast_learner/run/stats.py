@@ -31,7 +31,7 @@ class RunStats:
     ) -> None:
         """`tasks` are the names in task_shares, `log_info` the keys of numbers in the info of episodes.
 
-        `levels` and `league` receive the episodes, and are part of the state.
+        `levels` and `league` receive the episodes, the league also the updates; both are part of the state.
         """
         self._total_steps = total_steps
         self._has_ended = False
@@ -83,6 +83,8 @@ class RunStats:
             self.step += update.num_transitions
             for task, steps in zip(self._task_steps, task_steps, strict=True):
                 self._task_steps[task] += steps
+            if self._league is not None:
+                self._league.note_update(update.version, update.num_transitions)
         self.num_updates += not update.skipped
         self.num_skipped_updates += update.skipped
         self._last_update = update

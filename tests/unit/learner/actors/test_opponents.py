@@ -22,7 +22,7 @@ class ScriptedLeague(League):
     """A league that chooses its versions in turn, and the newest policy after them."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(OpponentsConfig(opponents="uniform", league_interval=1), 1, seed=1)
+        super().__init__(OpponentsConfig(opponents="uniform", league_interval=1), seed=1)
         self.begin(model, 0, [CPU], lambda device: copy_of(model))
         self._next: Iterator[Any] = iter(())
 
@@ -59,7 +59,7 @@ def start(pool: FakePool, *, use_lstm: bool = False) -> tuple[InferenceWorker, S
         change(model)
         models.append(copy_of(model))
         if version == 1:
-            league.note_update(version)
+            league.note_update(version, num_steps=1)
     worker, _ = make_worker(pool, model, opponents=Opponents(league, max_envs=8))
     return worker, league, models
 

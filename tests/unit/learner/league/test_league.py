@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,9 @@ from kubebeast_learner.league.choice import probabilities
 from kubebeast_learner.league.league import NEWEST, League
 from kubebeast_learner.league.version import Version
 from kubebeast_learner.models import Model
+from kubebeast_learner.run.stats import RunStats
 from tests.unit.learner.league.small_model import mlp_model
+from tests.unit.learner.run.test_run_stats import UPDATE
 
 CPU = torch.device("cpu")
 
@@ -24,11 +27,25 @@ def copy_of(model: Model) -> Model:
     return copied
 
 
+def config_of(**settings: object) -> OpponentsConfig:
+    return OpponentsConfig(**{"opponents": "uniform", "league_interval": 100} | settings)  # type: ignore[arg-type]
+
+
 def begun(model: Model, *, version: int = 0, league: League | None = None, **settings: object) -> League:
-    config = OpponentsConfig(opponents="uniform", league_interval=100, **settings)  # type: ignore[arg-type]
-    league = league or League(config, 10, seed=1)
+    league = league or League(config_of(**settings), seed=1)
     league.begin(model, version, [CPU], lambda device: copy_of(model))
     return league
+
+
+def resumed_from(league: League, **settings: object) -> League:
+    resumed = League(config_of(**settings), seed=2)
+    resumed.load_state_dict(league.state_dict())
+    return resumed
+
+
+def update(league: League, *versions: int, num_steps: int = 10) -> None:
+    for version in versions:
+        league.note_update(version, num_steps)
 
 
 def first_weight(model: Model) -> float:
@@ -37,9 +54,41 @@ def first_weight(model: Model) -> float:
 
 def test_the_policy_joins_at_the_beginning_and_at_each_interval() -> None:
     league = begun(mlp_model())
-    for version in range(1, 35):
-        league.note_update(version)
+    update(league, *range(1, 35))
     assert [version.number for version in league.table()] == [0, 10, 20, 30]
+
+
+def test_an_interval_counts_the_env_steps_of_updates_and_none_are_lost() -> None:
+    league = begun(mlp_model())
+    update(league, *range(1, 26), num_steps=8)
+    assert [version.number for version in league.table()] == [0, 13, 25]  # after 104 and 200 steps
+
+
+def test_skipped_updates_of_a_run_are_no_part_of_an_interval() -> None:
+    league = begun(mlp_model(), league_interval=150)
+    stats = RunStats(total_steps=1000, league=league)
+    stats.add_update(replace(UPDATE, version=1))
+    stats.add_update(replace(UPDATE, version=1, skipped=True))
+    assert len(league.table()) == 1
+    stats.add_update(replace(UPDATE, version=2))
+    assert [version.number for version in league.table()] == [0, 2]
+
+
+def test_an_update_of_many_intervals_is_one_version() -> None:
+    league = begun(mlp_model())
+    update(league, 1, 2, num_steps=250)
+    update(league, 3, num_steps=99)
+    assert [version.number for version in league.table()] == [0, 1, 2]
+
+
+def test_a_resumed_league_goes_on_within_its_interval() -> None:
+    league = begun(mlp_model())
+    update(league, *range(1, 8))
+    resumed = begun(mlp_model(), version=7, league=resumed_from(league))
+    update(resumed, 8, 9)
+    assert len(resumed.table()) == 1
+    update(resumed, 10)
+    assert [version.number for version in resumed.table()] == [0, 10]
 
 
 def test_a_version_keeps_its_weights_while_the_policy_goes_on() -> None:
@@ -54,37 +103,28 @@ def test_a_version_keeps_its_weights_while_the_policy_goes_on() -> None:
 
 def test_a_full_league_drops_a_version_between_close_neighbors_and_never_the_first_or_the_newest() -> None:
     league = begun(mlp_model(), league_size=4)
-    for version in range(1, 101):
-        league.note_update(version)
+    update(league, *range(1, 101))
     numbers = [version.number for version in league.table()]
     assert len(numbers) == 4 and numbers[0] == 0 and numbers[-1] == 100
     assert max(after - before for before, after in itertools.pairwise(numbers)) <= 60
 
 
-def resumed_from(league: League, **settings: object) -> League:
-    config = OpponentsConfig(opponents="uniform", league_interval=100, **settings)  # type: ignore[arg-type]
-    resumed = League(config, 10, seed=2)
-    resumed.load_state_dict(league.state_dict())
-    return resumed
-
-
 def test_a_smaller_size_on_resume_removes_versions_between_close_neighbors() -> None:
     league = begun(mlp_model())
-    for version in range(1, 101):
-        league.note_update(version)
+    update(league, *range(1, 101))
     assert len(league.table()) == 11
 
     resumed = begun(mlp_model(), version=100, league=resumed_from(league, league_size=3))
 
     numbers = [version.number for version in resumed.table()]
     assert len(numbers) == 3 and numbers[0] == 0 and numbers[-1] == 100
-    resumed.note_update(110)
+    update(resumed, 110)
     assert len(resumed.table()) == 3
 
 
 def test_ratings_follow_the_expected_score_and_the_first_version_stays() -> None:
     league = begun(mlp_model())
-    league.note_update(10)
+    update(league, 10, num_steps=100)
     league.add_game([10], 1.0)
     first, second = league.table()
     assert league.numbers()["elo"] == elo.START + elo.PACE / 2
@@ -127,14 +167,14 @@ def test_prioritized_opponents_are_those_that_the_policy_loses_against() -> None
 
 def test_a_share_of_the_episodes_is_against_the_newest_policy() -> None:
     league = begun(mlp_model(), newest_share=0.25)
-    league.note_update(10)
+    update(league, 10, num_steps=100)
     chosen = Counter(None if version is None else version.number for version in (league.choose() for _ in range(4000)))
     assert chosen[None] / 4000 == pytest.approx(0.25, abs=0.03)
     assert chosen[0] / 4000 == pytest.approx(chosen[10] / 4000, abs=0.04)
 
 
 def test_a_league_of_the_newest_policy_alone_has_no_other_opponent() -> None:
-    league = League(OpponentsConfig(opponents="newest"), 10, seed=1)
+    league = League(OpponentsConfig(opponents="newest"), seed=1)
     model = mlp_model()
     league.begin(model, 0, [CPU], lambda device: copy_of(model))
     assert {league.choose() for _ in range(50)} == {None}
@@ -145,7 +185,7 @@ def test_a_resumed_league_goes_on_with_its_versions_and_ratings() -> None:
     league = begun(model)
     with torch.no_grad():
         next(model.parameters()).add_(1.0)
-    league.note_update(10)
+    update(league, 10, num_steps=100)
     league.add_game([10], 1.0)
     resumed = begun(mlp_model(), version=12, league=resumed_from(league))
     assert [version.number for version in resumed.table()] == [0, 10]
@@ -153,5 +193,5 @@ def test_a_resumed_league_goes_on_with_its_versions_and_ratings() -> None:
     for before, after in zip(league.table(), resumed.table(), strict=True):
         assert first_weight(after.models[CPU]) == first_weight(before.models[CPU])
         assert (after.rating, after.score, after.games) == (before.rating, before.score, before.games)
-    resumed.note_update(20)
+    update(resumed, 20, num_steps=100)
     assert [version.number for version in resumed.table()] == [0, 10, 20]

@@ -154,8 +154,6 @@ class RemoteActors:
     def publish(self, version: int) -> None:
         for weights in self._weights:
             weights.publish(version)
-        if self._league is not None:
-            self._league.note_update(version)
         self._version = version
 
     def check(self) -> None:
