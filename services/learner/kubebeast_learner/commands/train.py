@@ -122,9 +122,11 @@ def refuse_settings_of_strangers(pool: PoolConfig) -> None:
 def of_rank(config: ConfigT, place: Place) -> ConfigT:
     """Returns the configuration of a rank's own actors: seed, dial targets, HTTP address and inference devices.
 
-    Raises ConfigError if there are fewer dial targets than ranks, or if a device does not exist.
+    Raises ConfigError if there are fewer dial targets than ranks, if a device does not exist, or if a setting is for a
+    single rank.
     """
     pool = config.pool
+    config.opponents.require_fit(config.tasks, config.curriculum, num_learners=place.num_ranks)
     targets = pool.dial_targets[place.rank :: place.num_ranks]
     reason = f"names fewer than {place.num_ranks}, one for each learner"
     require(not pool.dial or len(targets) > 0, "dial", pool.dial, reason)

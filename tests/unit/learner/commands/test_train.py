@@ -5,7 +5,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from kubebeast_learner.config import (
     LearnerConfig,
     LocalFleetConfig,
     ModelConfig,
+    OpponentsConfig,
     PoolConfig,
     ReplayConfig,
     RolloutConfig,
@@ -130,6 +131,22 @@ def test_ranks_dial_different_env_servers() -> None:
     assert [train.of_rank(config, place).pool.dial for place in places] == ["a:1,c:1", "b:1-4"]
     with pytest.raises(ConfigError, match="names fewer than 4, one for each learner"):
         train.of_rank(config, Place(rank=3, num_ranks=4))
+
+
+@pytest.mark.parametrize("name", ["learn", "train"])
+def test_several_learners_with_opponents_make_no_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(variable, value)
+    run, opponents = RunConfig(savedir=str(tmp_path)), OpponentsConfig(opponents="uniform")
+    commands: dict[str, Callable[[], int]] = {
+        "learn": lambda: train.learn(LearnerConfig(run=run, opponents=opponents)),
+        "train": lambda: train.train(TrainConfig(run=run, opponents=opponents)),
+    }
+    with pytest.raises(ConfigError, match="opponents = 'uniform': a league belongs to one learner"):
+        commands[name]()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_num_learners_are_started_with_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
