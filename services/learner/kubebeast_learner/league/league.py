@@ -23,6 +23,8 @@ class League:
 
     def __init__(self, config: OpponentsConfig, seed: int) -> None:
         self._config = config
+        self._are_played = config.opponents != "newest" and config.newest_share < 1
+        """True if versions play; else the league only keeps their weights, for evaluations."""
         self._steps = 0
         """Env-steps of the present interval."""
         self._random = np.random.default_rng(seed)
@@ -42,8 +44,6 @@ class League:
         self._model, self._devices, self._copy = model, list(devices), copy
         for saved in self._saved.get("versions", ()):
             self._add(self._restored(saved))
-        self._rating = self._saved.get("rating", elo.START)
-        self._steps = self._saved.get("steps", 0)  # checkpoints of earlier versions lack them
         self._saved = {}
         if not self._versions:
             self._join(version)
@@ -61,7 +61,7 @@ class League:
     def choose(self) -> Version | None:
         """Returns the opponent of an episode; None for the newest policy."""
         with self._lock:
-            if self._config.opponents == "newest" or self._random.random() < self._config.newest_share:
+            if not self._are_played or self._random.random() < self._config.newest_share:
                 return None
             chosen = self._random.choice(len(self._versions), p=probabilities(self._config.opponents, self._versions))
             return self._versions[int(chosen)]
@@ -85,10 +85,14 @@ class League:
                 version.note(result, score)
 
     def numbers(self) -> dict[str, float]:
-        """Returns numbers for the log, by name."""
+        """Returns numbers for the log, by name: none before the first version, no ratings if versions do not play."""
         with self._lock:
             scores = [version.score for version in self._versions]
-            return {"elo": self._rating, "score": float(np.mean(scores)), "versions": float(len(scores))}
+            scores = scores or [version["score"] for version in self._saved.get("versions", ())]
+            if not scores:
+                return {}
+            ratings = {"elo": self._rating, "score": float(np.mean(scores))} if self._are_played else {}
+            return ratings | {"versions": float(len(scores))}
 
     def table(self) -> list[Version]:
         """Returns the versions, the oldest first."""
@@ -98,12 +102,14 @@ class League:
     def state_dict(self) -> dict[str, Any]:
         """Returns tensors and plain values for a checkpoint."""
         with self._lock:
-            versions = [version.state_dict() for version in self._versions]
+            versions = [version.state_dict() for version in self._versions] or list(self._saved.get("versions", ()))
             return {"rating": self._rating, "steps": self._steps, "versions": versions}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Continues from a checkpoint, at `begin`."""
+        """Continues from a checkpoint; its versions are made at `begin`."""
         self._saved = saved
+        self._rating = saved.get("rating", elo.START)
+        self._steps = saved.get("steps", 0)  # earlier checkpoints lack them
 
     def _join(self, number: int) -> None:
         weights = {name: tensor.detach().cpu().clone() for name, tensor in self._model.state_dict().items()}
@@ -123,7 +129,7 @@ class League:
         return version
 
     def _replicas(self) -> dict[torch.device, Model]:
-        return {device: self._copy(device) for device in self._devices}
+        return {device: self._copy(device) for device in self._devices} if self._are_played else {}
 
 
 def make_league(config: TrainingConfig, step: int) -> League | None:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -173,11 +174,33 @@ def test_a_share_of_the_episodes_is_against_the_newest_policy() -> None:
     assert chosen[0] / 4000 == pytest.approx(chosen[10] / 4000, abs=0.04)
 
 
-def test_a_league_of_the_newest_policy_alone_has_no_other_opponent() -> None:
-    league = League(OpponentsConfig(opponents="newest"), seed=1)
-    model = mlp_model()
-    league.begin(model, 0, [CPU], lambda device: copy_of(model))
+@pytest.mark.parametrize("settings", [{"opponents": "newest"}, {"opponents": "uniform", "newest_share": 1.0}])
+def test_versions_that_nobody_plays_have_no_ratings_and_no_models(settings: dict[str, Any]) -> None:
+    league = begun(mlp_model(), **settings)
+    update(league, 10, num_steps=100)
     assert {league.choose() for _ in range(50)} == {None}
+    assert league.numbers() == {"versions": 2.0}
+    assert all(version.weights and not version.models for version in league.table())
+
+
+def test_versions_of_a_run_against_the_newest_policy_are_played_after_a_resume_with_other_opponents() -> None:
+    model = mlp_model()
+    league = begun(model, opponents="newest")
+    resumed = begun(mlp_model(), version=5, league=resumed_from(league, newest_share=0.0))
+    chosen = resumed.choose()
+    assert chosen is not None and first_weight(chosen.models[CPU]) == first_weight(model)
+    assert resumed.numbers() == {"elo": elo.START, "score": 0.5, "versions": 1.0}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_league_that_does_not_begin_has_the_numbers_of_its_checkpoint() -> None:
+    league = begun(mlp_model())
+    for _ in range(5):
+        league.add_game([0], 1.0)
+    finished = resumed_from(league)
+    assert finished.numbers() == league.numbers()
+    assert finished.state_dict() == league.state_dict()
+    assert League(config_of(), seed=1).numbers() == {}
 
 
 def test_a_resumed_league_goes_on_with_its_versions_and_ratings() -> None:
