@@ -1,6 +1,7 @@
 """Players of environments: the model, a random one, and code of the user's own."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -138,6 +139,7 @@ class Match:
         """bool [B]: those of the player."""
 
     def act(self, rows: StepRows) -> Sequence[Array]:
-        """See `Player.act`."""
-        pairs = zip(self._player.act(rows), self._opponent.act(rows), strict=True)
+        """See `Player.act`. To the opponent, the agent of the player always waits."""
+        theirs = replace(rows, waiting=self.rows | rows.waiting if rows.waiting.size else self.rows)
+        pairs = zip(self._player.act(rows), self._opponent.act(theirs), strict=True)
         return [np.where(self.rows.reshape(-1, *[1] * (own.ndim - 1)), own, other) for own, other in pairs]

@@ -2,16 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 
+from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import CheckEnvConfig, EvalConfig, ModelConfig, RenderConfig
+from kubebeast_learner.models import make_model
 from kubebeast_learner.play.check_env import check_env, run
 from kubebeast_learner.play.evaluate import evaluate
-from kubebeast_learner.play.playing import PlayedEpisode
+from kubebeast_learner.play.players import OwnPlayer
+from kubebeast_learner.play.playing import PlayedEpisode, play
 from kubebeast_learner.play.render import render
 from tests.integration.hunt import HUNT, NUM_AGENTS
+from tests.integration.toll import TOLL
 from tests.unit.learner.play.playing import write_run
 
 GAME = ["ppp", "ptp", "p.x", "t.."]
@@ -40,6 +46,31 @@ def test_a_film_shows_the_game_until_every_agent_has_played(savedir: Path) -> No
         assert film.n_frames == 2 * len(GAME)  # type: ignore[attr-defined]
         assert film.info["duration"] == 200
     assert summary.endswith("return 6, return 1, return 3, return 6, return 1, return 3") and note == NOTE
+
+
+class Witness:
+    """A player that notes the agents for which it is asked."""
+
+    def __init__(self) -> None:
+        self.agents: list[int] = []
+
+    def act(self, observation: Any) -> int:
+        self.agents.append(int(observation[0]))
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("env_id", "env_kwargs", "agents"),
+    [(HUNT, {"games": [GAME]}, [1, 2, 2]), (TOLL, {"num_agents": 3, "num_moves": 6}, [1, 2, 1, 2])],
+)
+def test_an_opponent_is_asked_only_for_the_agents_that_it_plays(
+    env_id: str, env_kwargs: dict[str, Any], agents: list[int]
+) -> None:
+    env, witness = make_vector_env(env_id, NUM_AGENTS, env_kwargs=env_kwargs), Witness()
+    model = make_model(env.spec_observation, env.spec_action, ModelConfig(model="mlp", hidden_sizes=(8,)))
+    opponent = OwnPlayer("my_code:Witness", witness, env.spec_observation, env.spec_action)
+    (episode,) = play(env, model.eval(), "greedy", torch.Generator(), 100, opponent=opponent)
+    assert not episode.cut_off and witness.agents == agents
 
 
 def settings(games: list[list[str]]) -> CheckEnvConfig:
