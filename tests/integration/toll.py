@@ -8,6 +8,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 
 TOLL = f"{__name__}:pettingzoo/Toll"
+FOLD = f"{__name__}:pettingzoo/Fold"
 NUM_ACTIONS = 4
 
 
@@ -79,3 +80,16 @@ class Toll(AECEnv[str, Any, Any]):
 
     def render(self) -> None:
         return None
+
+
+class Fold(Toll):
+    """Two agents; every second game ends with the first move, so that only one of them has a turn."""
+
+    def __init__(self) -> None:
+        super().__init__(num_moves=6)
+        self._num_games = 0
+
+    def reset(self, seed: int | None = None, options: Any = None) -> None:
+        self._num_games += 1
+        self._num_moves = 6 if self._num_games % 2 else 1
+        super().reset(seed, options)

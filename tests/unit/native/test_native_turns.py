@@ -13,9 +13,9 @@ from kubebeast_learner.actors.remote.actors import RemoteActors, make_pool
 from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.algorithm.vtrace import from_importance_weights
 from kubebeast_learner.config import LearnerConfig, ModelConfig, OpponentsConfig, RolloutConfig
-from kubebeast_learner.league.league import League
+from kubebeast_learner.league.league import NEWEST, League
 from kubebeast_learner.models import Model, make_model
-from tests.integration.toll import TOLL
+from tests.integration.toll import FOLD, TOLL
 from tests.unit.native.native_client import PATIENCE_MS
 from tests.unit.native.native_host import hosted
 
@@ -30,10 +30,11 @@ def model_of(env: Any, *, use_lstm: bool = False) -> Model:
 
 @contextlib.contextmanager
 def playing(
-    env: Any, model: Model, *, batch_size: int, opponents: str = ""
+    env: Any, model: Model, *, batch_size: int, opponents: str = "", newest_share: float = 0.5
 ) -> Iterator[tuple[RemoteActors, League | None]]:
     config = LearnerConfig(
-        rollout=RolloutConfig(unroll_length=T, batch_size=batch_size), opponents=OpponentsConfig(opponents=opponents)
+        rollout=RolloutConfig(unroll_length=T, batch_size=batch_size),
+        opponents=OpponentsConfig(opponents=opponents, newest_share=newest_share),
     )
     league = League(config.opponents, seed=1) if opponents else None
     pool = make_pool(config, "127.0.0.1:0")
@@ -112,3 +113,13 @@ def test_only_the_learning_agent_of_each_environment_has_unrolls_and_episodes(nu
     assert stats["steps_sampled"] == sum(
         stats[name] for name in stats if name.startswith(("steps_delivered", "steps_dropped_", "steps_in_flight"))
     )
+
+
+def test_a_game_that_ends_before_the_first_turn_of_an_opponent_names_no_version() -> None:
+    env = make_vector_env(FOLD, 4)
+    with playing(env, model_of(env), batch_size=2, opponents="uniform", newest_share=0.0) as (actors, _):
+        for _ in range(8):
+            next_rollout(actors)
+        episodes = list(actors.take_episodes())
+    named = {(episode.length, tuple(episode.opponents)) for episode in episodes}
+    assert named == {(1, (NEWEST,)), (3, (7,))}

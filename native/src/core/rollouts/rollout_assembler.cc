@@ -40,14 +40,6 @@ void RolloutAssembler::SetOutputs(std::shared_ptr<const ModelOutputs> outputs, s
   newest.first_output = first_output;
 }
 
-std::int64_t RolloutAssembler::opponent() const {
-  if (started_ == nullptr) return -1;
-  const std::vector<VectorStep>& steps = started_->steps;
-  const auto newest = std::find_if(steps.rbegin(), steps.rend(), [](const VectorStep& step) { return step.outputs; });
-  if (newest == steps.rend() || newest->outputs->opponents.empty()) return -1;
-  return newest->outputs->opponents[newest->first_output + envs_.first];
-}
-
 std::vector<VectorStep> RolloutAssembler::Window() const {
   const std::vector<VectorStep>& steps = started_->steps;
   const std::size_t size = std::min(steps.size(), shape_->history() + 1);

@@ -36,10 +36,6 @@ class RolloutAssembler {
   // Returns true if the newest step is step 0 of the started unroll.
   bool at_unroll_start() const { return makes_unrolls() && started_->length() == 0; }
 
-  // Returns the opponent that acted at the newest step with outputs in the running episode of the first environment; -1
-  // for none.
-  std::int64_t opponent() const;
-
   // Returns the started unroll: history first, the newest step last. The next AddStep changes it.
   std::shared_ptr<const Unroll> started() const { return started_; }
 

@@ -11,7 +11,10 @@ bool HasSeats(const Hello& hello, bool has_opponents) { return has_opponents || 
 
 Seats::Seats(const Hello& hello, bool has_opponents, const std::shared_ptr<const UnrollShape>& shape,
              std::int64_t number)
-    : shape_(shape), num_envs_(hello.num_envs), num_agents_(hello.num_agents) {
+    : shape_(shape),
+      num_envs_(hello.num_envs),
+      num_agents_(hello.num_agents),
+      is_played_(has_opponents ? NumLearning(hello, has_opponents) : 0) {
   const auto add = [&](EnvRange envs, bool is_opponent) {
     const std::size_t unroll_length = is_opponent ? 0 : shape->unroll_length;
     seats_.push_back({envs, is_opponent, RolloutAssembler(shape, envs, unroll_length, number)});
@@ -36,12 +39,24 @@ std::vector<std::int64_t> Seats::OpponentsOf(std::uint32_t env) const {
   if (seats_.size() == 1) return opponents;
   const std::uint32_t first = env - env % num_agents_;
   for (std::uint32_t other = first; other < first + num_agents_; ++other) {
-    if (seats_[other].is_opponent) opponents.push_back(seats_[other].assembler.opponent());
+    if (seats_[other].is_opponent) opponents.push_back(seats_[other].opponent);
   }
   return opponents;
 }
 
+void Seats::NoteGames(const ObservationRows& rows) {
+  for (std::size_t game = 0; game < is_played_.size(); ++game) {
+    const std::size_t first = game * num_agents_;
+    const std::size_t end = first + num_agents_;
+    bool is_played = false;
+    for (std::size_t env = first; env < end; ++env) is_played |= rows.terminated[env] == 0 && rows.truncated[env] == 0;
+    for (std::size_t env = first; env < end && is_played && !is_played_[game]; ++env) seats_[env].opponent = -1;
+    is_played_[game] = is_played;
+  }
+}
+
 void Seats::FindActing(const ObservationRows& rows) {
+  NoteGames(rows);
   acting_.clear();
   for (Seat& seat : seats_) {
     const std::uint32_t env = seat.envs.first;
@@ -57,6 +72,7 @@ void Seats::SetOutputs(const std::shared_ptr<const ModelOutputs>& outputs, std::
   for (Seat* const seat : acting_) {
     const bool begins = seat->assembler.at_unroll_start();
     seat->assembler.SetOutputs(outputs, first_output - seat->envs.first, core_state);
+    seat->opponent = outputs->opponents.empty() ? -1 : outputs->opponents[first_output];
     first_output += seat->envs.count;
     if (begins && core_state != nullptr) core_state += seat->envs.count * shape_->core_state_size;
   }

@@ -18,6 +18,7 @@ struct Seat {
   // True for an agent that opponents play: its rows make no unrolls. It stays one as long as the stream.
   bool is_opponent = false;
   RolloutAssembler assembler;
+  std::int64_t opponent = -1;  // the one that acted last in the game in progress, as in ModelOutputs
 };
 
 // All seats of a stream: a single one of all environments, or one for each agent if they take turns, or if all agents
@@ -34,7 +35,8 @@ class Seats {
   // Returns the seats that need actions after the newest rows, in order.
   const std::vector<Seat*>& acting() const { return acting_; }
   bool is_opponent(std::uint32_t env) const { return seats_.size() > 1 && seats_[env].is_opponent; }
-  // Returns the opponents that play the other agents of the environment of row `env`; none without opponents.
+  // Returns the opponents that have played the other agents of the environment of row `env` in its game, -1 for one
+  // that has not acted yet; none without opponents.
   std::vector<std::int64_t> OpponentsOf(std::uint32_t env) const;
 
   // Finds the seats that act after these rows, at least one: an agent with a seat of its own needs no actions while it
@@ -48,11 +50,15 @@ class Seats {
   std::vector<const std::uint8_t*> Actions(const ModelOutputs& outputs, std::size_t first_output);
 
  private:
+  // Forgets the opponents of environments in which these rows begin a game: no agent played before, and now one does.
+  void NoteGames(const ObservationRows& rows);
+
   const std::shared_ptr<const UnrollShape> shape_;
   const std::uint32_t num_envs_;
   const std::uint32_t num_agents_;
   std::vector<Seat> seats_;
   std::vector<Seat*> acting_;
+  std::vector<bool> is_played_;                     // for each environment with opponents: a game is in progress
   std::vector<std::vector<std::uint8_t>> actions_;  // by leaf, if there are several seats
 };
 

@@ -47,6 +47,7 @@ struct StepFlags {
   std::vector<std::uint8_t> terminated;
   std::vector<std::uint8_t> truncated;
   std::vector<std::uint8_t> interrupted = {};
+  std::vector<std::uint8_t> waiting = {};
 };
 
 // Returns one decoded step of environments first_env, first_env + 1, ... Frames of an is_first row: -v - 1, -v, v for
@@ -60,6 +61,7 @@ inline std::shared_ptr<const ObservationRows> MakeObservation(std::uint64_t step
   rows->terminated = flags.terminated.empty() ? std::vector<std::uint8_t>(num_envs) : flags.terminated;
   rows->truncated = flags.truncated.empty() ? std::vector<std::uint8_t>(num_envs) : flags.truncated;
   rows->interrupted = flags.interrupted.empty() ? std::vector<std::uint8_t>(num_envs) : flags.interrupted;
+  rows->waiting = flags.waiting;
   std::vector<std::int32_t> frames;
   std::vector<float> pairs;
   rows->leaves.resize(2);
