@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,9 +31,15 @@ using Board = std::array<float, kRows * kColumns>;
 // reward is 1 for a catch, else -1.
 class Catch {
  public:
-  void Reset() {
+  // options: those of the episode, such as {"column": 2}, the column in which
+  // the ball falls; without it, any.
+  void Reset(const std::string& options) {
     ball_row_ = 0;
     ball_column_ = std::uniform_int_distribution<int>(0, kColumns - 1)(random_);
+    constexpr std::string_view kKey = "\"column\":";
+    if (const auto found = options.find(kKey); found != std::string::npos) {
+      ball_column_ = std::clamp(std::atoi(options.c_str() + found + kKey.size()), 0, kColumns - 1);
+    }
     paddle_ = kColumns / 2;
   }
 
@@ -69,7 +76,7 @@ struct Player {
 
   client::PendingReply Play(const client::Reply& last) {
     if (over || last.lost()) {
-      game.Reset();
+      game.Reset(env.NextOptions());
       over = false;
       return env.Start(game.board());
     }

@@ -31,7 +31,7 @@ enum {
   KUBEBEAST_PENDING = 1, /* the reply is not there yet; a new row is not taken */
   KUBEBEAST_LOST = 2,    /* the connection broke: the episode is over, and the next row is a start */
   KUBEBEAST_MISUSE = 3,  /* an invalid argument, or a row that does not fit; nothing has changed */
-  KUBEBEAST_REFUSED = 4, /* the learner does not accept these environments. Permanent */
+  KUBEBEAST_REFUSED = 4, /* the run and these environments do not fit. Permanent */
   KUBEBEAST_CLOSED = 5,  /* kubebeast_close was called. Permanent */
   KUBEBEAST_INTERNAL = 6 /* no memory, or a bug of the library */
 };
@@ -124,7 +124,9 @@ KUBEBEAST_API kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32
 
 /* Returns the options of the environment's next episode, such as its level, that the learner has chosen: a JSON object;
  * "" without any; NULL if there is no such environment. Valid until the thread's next call of this function. A program
- * with levels calls kubebeast_wait_until_connected before its first start, and this function before each. */
+ * with levels calls kubebeast_wait_until_connected before its first start, and this function before each: an episode
+ * counts for its level. A run that chooses levels ends the stream of a program that does not call it:
+ * KUBEBEAST_REFUSED. */
 KUBEBEAST_API const char* kubebeast_next_options(kubebeast_stream* stream, uint32_t env);
 
 /* Ends the stream as planned: sends a Bye and blocks until the learner has received it; KUBEBEAST_PENDING if it may not

@@ -33,6 +33,31 @@ TEST(CApiTest, AProgramInCPlaysToItsPlannedEnd) {
   EXPECT_EQ(bye->detail(), "done");
 }
 
+TEST(CApiTest, AProgramThatIgnoresTheOptionsOfEpisodesIsRefused) {
+  const FakeLearner learner([&](FakeStream& stream) {
+    stream.Welcome(7, false, "run", {}, {"{\"n\":0}"});
+    stream.AnswerAll();
+    return grpc::Status::OK;
+  });
+  kubebeast_leaf leaf;
+  std::memset(&leaf, 0, sizeof(leaf));
+  leaf.dtype = KUBEBEAST_FLOAT32;
+  kubebeast_options options;
+  std::memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.address = learner.address().c_str();
+  options.observation = options.action = &leaf;
+  options.num_observation = options.num_action = 1;
+  kubebeast_stream* stream = nullptr;
+  ASSERT_EQ(kubebeast_open(&options, &stream), KUBEBEAST_OK) << kubebeast_message();
+  const float number = 1;
+  const void* leaves[] = {&number};
+  EXPECT_EQ(kubebeast_start(stream, 0, leaves), KUBEBEAST_OK);
+  EXPECT_EQ(kubebeast_wait(stream, 0, 60'000, nullptr), KUBEBEAST_REFUSED);
+  EXPECT_NE(std::string(kubebeast_message()).find("kubebeast_next_options"), std::string::npos) << kubebeast_message();
+  kubebeast_free(stream);
+}
+
 TEST(CApiTest, MisuseIsACodeAndAText) {
   kubebeast_stream* stream = nullptr;
   EXPECT_EQ(kubebeast_open(nullptr, &stream), KUBEBEAST_MISUSE);

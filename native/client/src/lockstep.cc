@@ -47,6 +47,7 @@ Status Lockstep::Post(std::uint32_t env, Row row, std::span<const Frame> frames,
   }
   Store(env, row, frames, reward);
   Count(env, row, reward);
+  if (row == Row::kFirst) envs_[env].begins_as_told = std::exchange(envs_[env].took_options, false);
   envs_[env].row = row;
   envs_[env].place = Place::kPosted;
   envs_[env].life = row == Row::kFirst || row == Row::kInner ? Life::kUnderWay : Life::kDue;
@@ -152,8 +153,16 @@ void Lockstep::ForgetOptions() {
   for (Env& env : envs_) env.options = nullptr;
 }
 
-std::string Lockstep::options(std::uint32_t env) const {
-  return env >= envs_.size() || envs_[env].options == nullptr ? "" : *envs_[env].options;
+std::string Lockstep::TakeOptions(std::uint32_t env) {
+  if (env >= envs_.size()) return "";
+  envs_[env].took_options = true;
+  return envs_[env].options == nullptr ? "" : *envs_[env].options;
+}
+
+bool Lockstep::ignores_options() const {
+  return std::any_of(envs_.begin(), envs_.end(), [](const Env& env) {
+    return env.place == Place::kPosted && env.row == Row::kFirst && env.options != nullptr && !env.begins_as_told;
+  });
 }
 
 const StepRows& Lockstep::rows() {

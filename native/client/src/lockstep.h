@@ -60,8 +60,10 @@ class Lockstep {
   void SetOptions(const std::vector<EpisodeOptions>& entries);
   // Drops the options of all environments.
   void ForgetOptions();
-  // Returns the options of the environment's next episode; "" without any.
-  std::string options(std::uint32_t env) const;
+  // Returns the options of the environment's next episode for its next first row; "" without any.
+  std::string TakeOptions(std::uint32_t env);
+  // Returns true if a row begins an episode with options that the program has not taken: it plays another level.
+  bool ignores_options() const;
 
   // Returns true if each environment has given its row, and the step is not sent yet.
   bool complete() const { return num_posted_ == envs_.size(); }
@@ -93,7 +95,9 @@ class Lockstep {
     std::uint64_t length = 0;
     Info info;
     std::optional<Episode> finished;
-    OptionsText options;  // null without any
+    OptionsText options;         // null without any
+    bool took_options = false;   // since the last first row
+    bool begins_as_told = true;  // the last first row came with its options taken
   };
 
   Status CheckRow(const Env& env, Row row, float reward) const;

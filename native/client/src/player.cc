@@ -58,7 +58,7 @@ Status Player::SetInfo(std::uint32_t env, std::string_view key, double value) {
 
 std::string Player::NextOptions(std::uint32_t env) {
   const MutexLock lock(mutex_);
-  return parts_ == nullptr ? "" : parts_->lockstep.options(env);
+  return parts_ == nullptr ? "" : parts_->lockstep.TakeOptions(env);
 }
 
 Reply Player::Wait(std::uint32_t env, Clock::time_point deadline) {

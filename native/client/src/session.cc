@@ -157,6 +157,12 @@ void Session::TrySend() {
            true);
     return;
   }
+  if (lockstep_.ignores_options()) {
+    GiveUp(absl::FailedPreconditionError("this run chooses the level of each episode (--curriculum), and the program "
+                                         "takes none: call NextOptions (kubebeast_next_options) before each Start"),
+           true);
+    return;
+  }
   writing_ = true;
   awaiting_actions_ = true;
   call_->Write(encoder_->Encode(step_, lockstep_.rows(), EnvMicroseconds()));

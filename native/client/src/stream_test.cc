@@ -51,36 +51,6 @@ TEST(StreamTest, PlaysEpisodesAndSaysBye) {
   EXPECT_EQ(env.Observe(kNumbers, 0).status().code, Code::kClosed);
 }
 
-TEST(StreamTest, TheProgramReadsTheOptionsOfEachEpisode) {
-  int num_streams = 0;
-  FakeLearner learner([&](FakeStream& stream) {
-    const bool is_first = num_streams++ == 0;
-    stream.Welcome(7, false, "run", {}, is_first ? std::vector<std::string>{"{\"n\":0}"} : std::vector<std::string>{});
-    if (is_first) {
-      stream.Answer(1);
-      const auto last = stream.Read();
-      v1::ActResponse answer = stream.Actions(last->observations().step());
-      stream.Add(*answer.mutable_actions(), 0, "{\"n\":1}");
-      stream.Write(answer);
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "replaced");
-    }
-    stream.AnswerAll();
-    return grpc::Status::OK;
-  });
-  Stream stream(SmallOptions(learner.address()));
-  Environment env = stream.environment(0);
-  EXPECT_EQ(env.NextOptions(), "") << "before the connection";
-  ASSERT_TRUE(stream.WaitUntilConnected(kPatience).ok());
-  EXPECT_EQ(env.NextOptions(), "{\"n\":0}");
-  ASSERT_TRUE(env.Start(kNumbers).Wait(kPatience).ok());
-  ASSERT_TRUE(env.End(kNumbers, 1, Ending::kTerminated).Wait(kPatience).ok());
-  EXPECT_EQ(env.NextOptions(), "{\"n\":1}");
-  Reply on_another_stream = env.Start(kNumbers).Wait(kPatience);
-  if (on_another_stream.lost()) on_another_stream = env.Start(kNumbers).Wait(kPatience);
-  ASSERT_TRUE(on_another_stream.ok());
-  EXPECT_EQ(env.NextOptions(), "") << "its learner has sent none";
-}
-
 TEST(StreamTest, SaysWhichRunItPlaysFor) {
   std::promise<std::string> run;
   FakeLearner learner([&](FakeStream& stream) {

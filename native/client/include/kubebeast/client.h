@@ -119,7 +119,7 @@ enum class Code : std::uint8_t {
   kPending = 1,  // the reply is not there yet; a new row is not taken
   kLost = 2,     // the connection broke: the episode is over, and the next row of the environment is a Start
   kMisuse = 3,   // the call does not fit the specs or the state of the environment, which has not changed
-  kRefused = 4,  // the learner does not accept these environments, even if they connect again. Permanent
+  kRefused = 4,  // the run and these environments do not fit, even if they connect again. Permanent
   kClosed = 5,   // Close was called. Permanent
 };
 
@@ -289,7 +289,9 @@ class KUBEBEAST_EXPORT Environment {
   // kMisuse if no episode is under way, or if the value is not finite; kLost after a lost connection.
   Status SetInfo(std::string_view key, double value);
   // Returns the options of the next episode, such as its level, that the learner has chosen: a JSON object; "" without
-  // any. A program with levels calls Stream::WaitUntilConnected before its first Start, and this function before each.
+  // any. A program with levels calls Stream::WaitUntilConnected before its first Start, and this function before each:
+  // an episode counts for its level. A run that chooses levels ends the stream of a program that does not call it:
+  // kRefused.
   std::string NextOptions() const;
 
  private:
