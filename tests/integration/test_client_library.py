@@ -31,6 +31,11 @@ CARTPOLE = native.EnvSpec(
     observation=[native.LeafSpec("", "float32", (4,))],
     action=[native.LeafSpec("", "int64", (), num_categories=2)],
 )
+CATCH = native.EnvSpec(
+    "Catch-v0",
+    observation=[native.LeafSpec("", "float32", (10, 5))],
+    action=[native.LeafSpec("", "int64", (), num_categories=3)],
+)
 CARTPOLES_LONGEST = 500
 """Steps of an episode."""
 FLOAT32 = 1e-5
@@ -113,6 +118,30 @@ def test_cartpole_in_c_is_gymnasiums_step_for_step(cartpole: Path) -> None:
                 ends |= {name for name in ("terminated", "truncated") if getattr(unroll, name)[t + 1, 0]}
             if len(ends) == 2:
                 break
+
+
+def test_every_episode_of_catch_is_of_its_level_the_first_one_too(client: Path, tmp_path: Path) -> None:
+    catch = built_against(client, EXAMPLES / "cpp_catch", tmp_path / "catch") / "catch"
+    num_episodes = 0
+    with PlayingPool(CATCH, episode_options=True) as pool:
+        pool.native.push_episode_options(['{"column": 3}'])  # repeated, as no others come
+        with playing(catch, pool.address, "2"):
+            for unroll in pool.unrolls(lambda batch: np.zeros(batch.num_rows, np.int64)):
+                for t in np.flatnonzero(unroll.is_first[:, 0]):
+                    assert np.flatnonzero(unroll.observation[0][t, 0, 0]).tolist() == [3]
+                    num_episodes += 1
+                if num_episodes > 4:
+                    break
+        assert {episode.options for episode in pool.native.take_episodes()} == {'{"column": 3}'}
+
+
+def test_a_program_that_takes_no_levels_leaves_a_run_that_chooses_them(cartpole: Path) -> None:
+    with PlayingPool(CARTPOLE, episode_options=True) as pool:
+        pool.native.push_episode_options(['{"gravity": 1}'])
+        ended = subprocess.run([cartpole, pool.address], capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert ended.returncode == 3
+        assert "refused: this run chooses the level of each episode" in ended.stderr
+        assert pool.stat("rows_received") == 0
 
 
 def gymnasiums_step(before: NDArray[np.generic], action: int) -> tuple[NDArray[np.float32], bool]:

@@ -29,7 +29,8 @@ typedef struct kubebeast_stream kubebeast_stream;
 enum {
   KUBEBEAST_OK = 0,
   KUBEBEAST_PENDING = 1, /* the reply is not there yet; a new row is not taken */
-  KUBEBEAST_LOST = 2,    /* the connection broke: the episode is over, and the next row is a start */
+  KUBEBEAST_LOST = 2,    /* the connection broke, or the start has other options than its stream: the episode is over,
+                            and the next row is a start */
   KUBEBEAST_MISUSE = 3,  /* an invalid argument, or a row that does not fit; nothing has changed */
   KUBEBEAST_REFUSED = 4, /* the run and these environments do not fit. Permanent */
   KUBEBEAST_CLOSED = 5,  /* kubebeast_close was called. Permanent */
@@ -123,10 +124,11 @@ KUBEBEAST_API kubebeast_code kubebeast_report_episode(kubebeast_stream* stream, 
 KUBEBEAST_API kubebeast_code kubebeast_set_info(kubebeast_stream* stream, uint32_t env, const char* key, double value);
 
 /* Returns the options of the environment's next episode, such as its level, that the learner has chosen: a JSON object;
- * "" without any; NULL if there is no such environment. Valid until the thread's next call of this function. A program
- * with levels calls kubebeast_wait_until_connected before its first start, and this function before each: an episode
- * counts for its level. A run that chooses levels ends the stream of a program that does not call it:
- * KUBEBEAST_REFUSED. */
+ * "" without any, and without a connection; NULL if there is no such environment. Valid until the thread's next call of
+ * this function. A program with levels calls this function before each start, after the reply to the row before: an
+ * episode counts for its level. A run that chooses levels ends the stream of a program that does not:
+ * KUBEBEAST_REFUSED. A start of another level than that of its stream is not sent: KUBEBEAST_LOST. The program avoids
+ * that by kubebeast_wait_until_connected before its first start and after each KUBEBEAST_LOST. */
 KUBEBEAST_API const char* kubebeast_next_options(kubebeast_stream* stream, uint32_t env);
 
 /* Ends the stream as planned: sends a Bye and blocks until the learner has received it; KUBEBEAST_PENDING if it may not

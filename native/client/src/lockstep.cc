@@ -23,6 +23,12 @@ bool OpensEpisode(Row row) { return row == Row::kFirst || row == Row::kAbsent; }
 bool IsFinal(Row row) { return row == Row::kTerminated || row == Row::kTruncated || row == Row::kBoth; }
 bool KeepsPlace(Row row) { return row == Row::kInterrupted || row == Row::kAbsent; }
 
+// Returns false if the program has taken other options than these.
+bool Agree(const std::optional<OptionsText>& taken, const OptionsText& options) {
+  if (!taken.has_value() || *taken == options) return true;
+  return *taken != nullptr && options != nullptr && **taken == *options;
+}
+
 bool SameType(kubebeast::DType wanted, DType given) {
   return static_cast<int>(wanted) == static_cast<int>(given) ||
          (wanted == kubebeast::DType::kBool && given == DType::kUint8);
@@ -45,9 +51,15 @@ Status Lockstep::Post(std::uint32_t env, Row row, std::span<const Frame> frames,
   if (!KeepsPlace(row)) {
     if (Status status = CheckFrames(frames); !status.ok()) return status;
   }
+  if (row == Row::kFirst && !Agree(envs_[env].taken, envs_[env].options)) {
+    Outdate(envs_[env]);
+    DropStep();
+    return {Code::kLost, kOutdated};
+  }
   Store(env, row, frames, reward);
   Count(env, row, reward);
-  if (row == Row::kFirst) envs_[env].begins_as_told = std::exchange(envs_[env].took_options, false);
+  if (row == Row::kFirst) envs_[env].begun_with = std::exchange(envs_[env].taken, std::nullopt);
+  envs_[env].is_outdated = false;
   envs_[env].row = row;
   envs_[env].place = Place::kPosted;
   envs_[env].life = row == Row::kFirst || row == Row::kInner ? Life::kUnderWay : Life::kDue;
@@ -57,7 +69,8 @@ Status Lockstep::Post(std::uint32_t env, Row row, std::span<const Frame> frames,
 
 Status Lockstep::CheckRow(const Env& env, Row row, float reward) const {
   if (env.life == Life::kLost && !OpensEpisode(row)) {
-    return {Code::kLost, "the connection broke, which ended the episode: the next row is a Start"};
+    return {Code::kLost,
+            env.is_outdated ? kOutdated : "the connection broke, which ended the episode: the next row is a Start"};
   }
   if (env.place == Place::kPosted || env.place == Place::kSent) {
     return {Code::kPending, "the row before is not answered: this one is not taken"};
@@ -146,22 +159,46 @@ Status Lockstep::SetInfo(std::uint32_t env, std::string_view key, double value) 
 }
 
 void Lockstep::SetOptions(const std::vector<EpisodeOptions>& entries) {
-  for (const EpisodeOptions& entry : entries) envs_[entry.env].options = entry.options;
+  for (const EpisodeOptions& entry : entries) {
+    envs_[entry.env].options = entry.options;
+    envs_[entry.env].taken = std::nullopt;
+  }
 }
 
-void Lockstep::ForgetOptions() {
-  for (Env& env : envs_) env.options = nullptr;
+void Lockstep::BeginOptions(const std::vector<EpisodeOptions>& entries) {
+  for (const EpisodeOptions& entry : entries) envs_[entry.env].options = entry.options;
+  const bool is_outdated = std::any_of(envs_.begin(), envs_.end(), [](const Env& env) {
+    return env.place == Place::kPosted && env.row == Row::kFirst && !Agree(env.begun_with, env.options);
+  });
+  if (is_outdated) DropStep();
+}
+
+void Lockstep::Outdate(Env& env) {
+  env.life = Life::kLost;
+  env.place = Place::kNone;
+  env.taken = std::nullopt;
+  env.is_outdated = true;
+}
+
+// Loses the rows that begin a stream's first episodes, before they are sent.
+void Lockstep::DropStep() {
+  for (Env& env : envs_) {
+    if (env.place != Place::kPosted || !OpensEpisode(env.row)) continue;
+    Outdate(env);
+    --num_posted_;
+  }
 }
 
 std::string Lockstep::TakeOptions(std::uint32_t env) {
   if (env >= envs_.size()) return "";
-  envs_[env].took_options = true;
+  envs_[env].taken = envs_[env].options;
   return envs_[env].options == nullptr ? "" : *envs_[env].options;
 }
 
 bool Lockstep::ignores_options() const {
   return std::any_of(envs_.begin(), envs_.end(), [](const Env& env) {
-    return env.place == Place::kPosted && env.row == Row::kFirst && env.options != nullptr && !env.begins_as_told;
+    return env.place == Place::kPosted && env.row == Row::kFirst && env.options != nullptr &&
+           !env.begun_with.has_value();
   });
 }
 
@@ -198,6 +235,7 @@ void Lockstep::MarkAnswered() {
 
 void Lockstep::MarkLost() {
   for (Env& env : envs_) {
+    env.options = nullptr;
     const bool is_posted = env.place == Place::kPosted;
     if (is_posted && OpensEpisode(env.row)) continue;
     if (is_posted) {
@@ -207,6 +245,7 @@ void Lockstep::MarkLost() {
     if (is_posted || env.place == Place::kSent || env.life == Life::kUnderWay) {
       env.life = Life::kLost;
       env.place = Place::kNone;
+      env.is_outdated = false;
     }
   }
 }

@@ -20,6 +20,10 @@ namespace kubebeast::client {
 // Rows of the contract's table (protos/kubebeast_protos/v1/actor_pool.proto).
 enum class Row : std::uint8_t { kFirst, kInner, kTerminated, kTruncated, kBoth, kInterrupted, kAbsent };
 
+// Reason for the loss of rows that begin episodes.
+inline constexpr char kOutdated[] =
+    "the learner has chosen other options of the first episodes: call NextOptions again, reset, and Start";
+
 // Numbers of an episode for the learner's log, by key.
 using Info = std::map<std::string, double, std::less<>>;
 
@@ -56,10 +60,12 @@ class Lockstep {
   // Sets a number of the running episode, or of the next one that is reported.
   Status SetInfo(std::uint32_t env, std::string_view key, double value);
 
-  // Takes the options of the next episodes of these environments, which exist.
+  // Takes the options of the next episodes of these environments, which exist. Those that the program has taken before
+  // count no more.
   void SetOptions(const std::vector<EpisodeOptions>& entries);
-  // Drops the options of all environments.
-  void ForgetOptions();
+  // Takes the options of the first episodes of a new stream. If the program has begun one of them with other options,
+  // all rows of the step are lost: a program that waits for its environments in turn then gives them all again.
+  void BeginOptions(const std::vector<EpisodeOptions>& entries);
   // Returns the options of the environment's next episode for its next first row; "" without any.
   std::string TakeOptions(std::uint32_t env);
   // Returns true if a row begins an episode with options that the program has not taken: it plays another level.
@@ -75,11 +81,14 @@ class Lockstep {
   void MarkSent();
   // Records the learner's reply to the sent step.
   void MarkAnswered();
-  // Records the loss of the stream: episodes are over. Rows that may as well be the first ones of another stream stay.
+  // Records the loss of the stream: episodes are over, and there are no options. Rows that may as well be the first
+  // ones of another stream stay.
   void MarkLost();
 
-  // Returns kOk: replied to; kPending; kLost: over, by MarkLost; kMisuse: there was no row.
+  // Returns kOk: replied to; kPending; kLost: over, by MarkLost or with outdated options; kMisuse: there was no row.
   Code reply(std::uint32_t env) const;
+  // Returns true if the environment is lost because of its options.
+  bool is_outdated(std::uint32_t env) const { return envs_[env].is_outdated; }
   // Returns true if the environment's next row depends on the action of the reply.
   bool acts(std::uint32_t env) const;
   std::size_t num_envs() const { return envs_.size(); }
@@ -95,11 +104,14 @@ class Lockstep {
     std::uint64_t length = 0;
     Info info;
     std::optional<Episode> finished;
-    OptionsText options;         // null without any
-    bool took_options = false;   // since the last first row
-    bool begins_as_told = true;  // the last first row came with its options taken
+    OptionsText options;                    // null without any
+    std::optional<OptionsText> taken;       // options that the program has taken since the last first row
+    std::optional<OptionsText> begun_with;  // those taken before the last first row
+    bool is_outdated = false;               // lost, as an environment of the step has begun with other options
   };
 
+  static void Outdate(Env& env);
+  void DropStep();
   Status CheckRow(const Env& env, Row row, float reward) const;
   Status CheckFrames(std::span<const Frame> frames) const;
   void Store(std::uint32_t env, Row row, std::span<const Frame> frames, float reward);

@@ -31,6 +31,16 @@ class LockstepTest : public testing::Test {
     lockstep_.MarkAnswered();
   }
 
+  static OptionsText Text(const std::string& text) { return std::make_shared<const std::string>(text); }
+  // Gives the first rows of episodes with these options.
+  void BeginWith(const std::string& first, const std::string& second) {
+    lockstep_.BeginOptions({{0, Text(first)}, {1, Text(second)}});
+    for (const std::uint32_t env : {0U, 1U}) {
+      EXPECT_NE(lockstep_.TakeOptions(env), "");
+      EXPECT_EQ(Post(env, Row::kFirst), Code::kOk);
+    }
+  }
+
   Lockstep lockstep_{kLeaves, 2, true};
 };
 
@@ -174,6 +184,56 @@ TEST_F(LockstepTest, AStartThatWasNotSentOutlivesALostStream) {
   lockstep_.MarkSent();
   lockstep_.MarkLost();
   EXPECT_EQ(lockstep_.reply(0), Code::kLost);
+}
+
+TEST_F(LockstepTest, StartsThatWereNotSentStayForAStreamWithTheSameOptions) {
+  BeginWith("{}", "{}");
+  EXPECT_EQ(lockstep_.TakeOptions(2), "");
+  lockstep_.MarkLost();
+  lockstep_.BeginOptions({{0, Text("{}")}, {1, Text("{}")}});
+  EXPECT_EQ(lockstep_.reply(0), Code::kPending);
+  EXPECT_TRUE(lockstep_.complete());
+}
+
+TEST_F(LockstepTest, StartsAreLostTogetherIfAStreamHasOtherOptionsForOneOfThem) {
+  BeginWith("{}", "{}");
+  lockstep_.MarkLost();
+  lockstep_.BeginOptions({{0, Text("{}")}, {1, Text(R"({"n":1})")}});
+  for (const std::uint32_t env : {0U, 1U}) {
+    EXPECT_EQ(lockstep_.reply(env), Code::kLost);
+    EXPECT_TRUE(lockstep_.is_outdated(env));
+  }
+  EXPECT_EQ(lockstep_.TakeOptions(1), R"({"n":1})");
+  EXPECT_EQ(Post(1, Row::kFirst), Code::kOk);
+  EXPECT_FALSE(lockstep_.complete());
+  EXPECT_EQ(Post(0, Row::kAbsent), Code::kOk);
+  EXPECT_TRUE(lockstep_.complete());
+}
+
+TEST_F(LockstepTest, AStartWithTheOptionsOfALostStreamLosesTheOthersOfItsStep) {
+  lockstep_.BeginOptions({{0, Text("{}")}, {1, Text("{}")}});
+  EXPECT_EQ(lockstep_.TakeOptions(1), "{}");
+  lockstep_.MarkLost();
+  EXPECT_EQ(lockstep_.TakeOptions(0), "");
+  EXPECT_EQ(Post(0, Row::kFirst), Code::kOk);
+  EXPECT_EQ(Post(1, Row::kFirst), Code::kLost);
+  for (const std::uint32_t env : {0U, 1U}) {
+    EXPECT_EQ(lockstep_.reply(env), Code::kLost);
+    EXPECT_EQ(Post(env, Row::kFirst), Code::kOk);
+  }
+  EXPECT_TRUE(lockstep_.complete());
+}
+
+TEST_F(LockstepTest, OptionsThatComeAfterThoseThatWereTakenAreToBeTaken) {
+  BeginWith("{}", "{}");
+  EXPECT_FALSE(lockstep_.ignores_options());
+  lockstep_.MarkSent();
+  EXPECT_EQ(lockstep_.TakeOptions(0), "{}");
+  lockstep_.MarkAnswered();
+  Step(Row::kTerminated, Row::kInner);
+  lockstep_.SetOptions({{0, Text("{}")}});
+  EXPECT_EQ(Post(0, Row::kFirst), Code::kOk);
+  EXPECT_TRUE(lockstep_.ignores_options());
 }
 
 TEST_F(LockstepTest, ALostStreamTakesNothingFromAnEpisodeThatWasOver) {

@@ -71,7 +71,7 @@ Reply Player::Wait(std::uint32_t env, Clock::time_point deadline) {
     case Code::kPending:
       return {{code, connected() ? "" : why_not_}, {}};
     case Code::kLost:
-      return {{code, why_not_}, {}};
+      return {{code, parts_->lockstep.is_outdated(env) ? kOutdated : why_not_}, {}};
     default:
       return {{code, "the environment has given no row"}, {}};
   }

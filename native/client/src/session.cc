@@ -123,8 +123,7 @@ absl::Status Session::OnWelcome(const Welcome& welcome) {
   if (chosen.size() != settings_.offered.size() || chosen.size() != welcome.compression.size()) {
     return absl::InvalidArgumentError("welcome.compression is not what was offered");
   }
-  lockstep_.ForgetOptions();
-  lockstep_.SetOptions(welcome.episode_options);
+  lockstep_.BeginOptions(welcome.episode_options);
   run_id_ = welcome.run_id;
   learner_minor_ = welcome.protocol_minor;
   encoder_ = std::make_unique<ObservationsEncoder>(settings_.spec.observation, std::move(chosen), learner_minor_,
@@ -158,8 +157,9 @@ void Session::TrySend() {
     return;
   }
   if (lockstep_.ignores_options()) {
-    GiveUp(absl::FailedPreconditionError("this run chooses the level of each episode (--curriculum), and the program "
-                                         "takes none: call NextOptions (kubebeast_next_options) before each Start"),
+    GiveUp(absl::FailedPreconditionError(
+               "this run chooses the level of each episode (--curriculum), and the program does not take it: call "
+               "NextOptions (kubebeast_next_options) before each Start, after the reply to the row before"),
            true);
     return;
   }

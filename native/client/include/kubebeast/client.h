@@ -117,7 +117,8 @@ struct Options {
 enum class Code : std::uint8_t {
   kOk = 0,
   kPending = 1,  // the reply is not there yet; a new row is not taken
-  kLost = 2,     // the connection broke: the episode is over, and the next row of the environment is a Start
+  kLost = 2,     // the connection broke, or the Start has other options than its stream: the episode is over, and the
+                 // next row of the environment is a Start
   kMisuse = 3,   // the call does not fit the specs or the state of the environment, which has not changed
   kRefused = 4,  // the run and these environments do not fit, even if they connect again. Permanent
   kClosed = 5,   // Close was called. Permanent
@@ -289,9 +290,10 @@ class KUBEBEAST_EXPORT Environment {
   // kMisuse if no episode is under way, or if the value is not finite; kLost after a lost connection.
   Status SetInfo(std::string_view key, double value);
   // Returns the options of the next episode, such as its level, that the learner has chosen: a JSON object; "" without
-  // any. A program with levels calls Stream::WaitUntilConnected before its first Start, and this function before each:
-  // an episode counts for its level. A run that chooses levels ends the stream of a program that does not call it:
-  // kRefused.
+  // any, and without a connection. A program with levels calls this function before each Start, after the reply to the
+  // row before: an episode counts for its level. A run that chooses levels ends the stream of a program that does not:
+  // kRefused. A Start of another level than that of its stream is not sent: kLost. The program avoids that by
+  // Stream::WaitUntilConnected before its first Start and after each kLost.
   std::string NextOptions() const;
 
  private:
