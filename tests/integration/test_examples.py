@@ -34,6 +34,15 @@ def test_an_example_trains_and_is_evaluated(tmp_path: Path, choice: str) -> None
     assert len(json.loads(evaluated.stdout)["episodes"]) == 2
 
 
+@pytest.mark.parametrize("choice", ["--model=my_net:MyNet", "--loss=my_loss:my_loss"])
+def test_an_example_trains_with_the_recipe_for_its_environment(tmp_path: Path, choice: str) -> None:
+    flags = ["--env=CartPole-v1", "--recipe=auto", "--total-steps=2100", "--progress=none"]
+    trained = kubebeast(EXAMPLES, tmp_path, "mono", *flags, choice)
+
+    assert trained.returncode == 0, trained.stderr
+    assert "settings of recipe vector, as the observation has no image" in trained.stderr
+
+
 def test_a_tracker_of_ones_own_receives_the_run(tmp_path: Path) -> None:
     flags = ["--env=CartPole-v1", "--total-steps=2000", "--log-interval-s=0.2", "--progress=none"]
     options = '{"my_tracker:JsonLines": {"every": 1}}'

@@ -235,6 +235,12 @@ OPEN_SETTINGS = frozenset(name for each in RECIPES if each.name in BY_KIND for n
 """Settings that the kind of an environment may decide."""
 
 
+def settings_beside(recipe: Recipe, model: str, loss: str) -> dict[str, object]:
+    """Returns the settings of a recipe that fit a model and a loss: only built-in ones have normalized values."""
+    is_own = ":" in model or ":" in loss
+    return {name: value for name, value in recipe.settings.items() if not (is_own and name == "normalise_values")}
+
+
 def recipe_named(name: str) -> Recipe:
     """Returns a recipe. Raises ConfigError if there is no recipe of that name."""
     for recipe in RECIPES:

@@ -8,7 +8,7 @@ from kubebeast_common.cli.settings import setting_fields, setting_types
 from kubebeast_common.cli.sources import LayeredFlags, environment_settings, join_sources, named_by, scan
 from kubebeast_common.settings import read_file
 from kubebeast_learner.config import LocalFleetConfig, TasksConfig, TrainingConfig
-from kubebeast_learner.config.recipes import AUTO, RecipeChoice, choose_recipe, is_left_to_kind
+from kubebeast_learner.config.recipes import AUTO, RecipeChoice, choose_recipe, is_left_to_kind, settings_beside
 
 
 def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[str, str]) -> LayeredFlags:
@@ -16,7 +16,7 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
 
     Raises ConfigError with the setting, its value and its source if a file or a variable cannot be used.
     """
-    chosen = scan(user_flags, "config", "recipe", "env", "task-shares", "num-learners")
+    chosen = scan(user_flags, "config", "recipe", "env", "task-shares", "num-learners", "model", "loss")
     types = setting_types(config_type)
     from_file = read_file(Path(chosen.config).expanduser(), types) if chosen.config else {}
     from_environment = environment_settings(config_type, environ)
@@ -31,7 +31,8 @@ def layer_flags(config_type: type, user_flags: Sequence[str], environ: Mapping[s
     env_id = first("env") or from_tasks.get("env") or default_env
     wanted = (chosen.recipe or AUTO, str(env_id))
     recipe = choose_recipe(*wanted)
-    from_recipe = {k: v for k, v in recipe.settings.items() if k in types} if recipe else {}
+    settings = settings_beside(recipe, first("model"), first("loss")) if recipe else {}
+    from_recipe = {name: value for name, value in settings.items() if name in types}
     is_open = is_left_to_kind(*wanted)
     usual = 1 if is_open else from_recipe.get("num_servers", LocalFleetConfig().num_servers)
     from_number = _servers_for(first("num_learners"), len(tasks), usual) if "num_servers" in types else {}

@@ -138,7 +138,7 @@ class ObservationNormaliser(nn.Module):
         listed = list(map(describe_leaf, observation))
         moments: dict[int, RunningMoments] = {}
         if numbers:
-            moments |= {i: RunningMoments(leaf.row_shape) for i, leaf in enumerate(observation) if _is_number(leaf)}
+            moments |= {i: RunningMoments(leaf.row_shape) for i, leaf in enumerate(observation) if is_number(leaf)}
             if not moments:
                 problem = "normalise_observations = True: no leaf holds numbers that are no image of bytes"
                 raise ModelSpecError(f"{problem}: {', '.join(listed)}")
@@ -175,7 +175,8 @@ def _interleaved(row: Tensor) -> Tensor:
     return row.unsqueeze(0).contiguous(memory_format=torch.channels_last).squeeze(0)
 
 
-def _is_number(leaf: LeafSpec) -> bool:
+def is_number(leaf: LeafSpec) -> bool:
+    """Returns True for a leaf with numbers that are no categories and no image of bytes."""
     if leaf.num_categories > 0 or leaf.dtype == "bool":
         return False
     return leaf.dtype != "uint8" or len(leaf.row_shape) < 2

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from kubebeast_common.cli.settings import setting_types, with_settings
 from kubebeast_common.spec.env_spec import EnvSpec
-from kubebeast_learner.config import ModelConfig, TrainingConfig
-from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, RecipeChoice, recipe_named
+from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
+from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, RecipeChoice, recipe_named, settings_beside
+from kubebeast_learner.models.normalisation import is_number
 from kubebeast_learner.models.torsos.choice import find_images
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 
@@ -22,9 +23,7 @@ def recipe_for(spec: EnvSpec, model: ModelConfig) -> tuple[Recipe, str]:
     if largest >= ShallowTorso.smallest_side:
         return recipe_named("frames"), "the observation has frames"
     if any(leaf.num_categories == 0 for leaf in spec.action):
-        recipe, reason = recipe_named("control"), "the actions are numbers"
-        has_numbers = any(leaf.num_categories == 0 and index not in images for index, leaf in enumerate(leaves))
-        return (recipe if has_numbers else _without_statistics(recipe)), reason
+        return recipe_named("control"), "the actions are numbers"
     if images:
         return recipe_named("grid"), "the observation is a small image and the actions are categories"
     return recipe_named("vector"), "the observation has no image and the actions are categories"
@@ -38,7 +37,7 @@ def decide(config: ConfigT, spec: EnvSpec) -> ConfigT:
     if not config.recipe.is_open:
         return config
     recipe, reason = recipe_for(spec, config.model)
-    settings = _open_settings(config, recipe.settings)
+    settings = _open_settings(config, _fitting(recipe, config, spec))
     listed = ", ".join(f"{name}={value}" for name, value in settings.items())
     note = f"settings of recipe {recipe.name}, as {reason}: {listed}"
     return replace(with_settings(config, settings), recipe=RecipeChoice(recipe.name, note=note))
@@ -69,7 +68,16 @@ def _open_settings(config: TrainingConfig, settings: Mapping[str, Any]) -> dict[
     return {name: value for name, value in settings.items() if name in types and name in free}
 
 
-def _without_statistics(recipe: Recipe) -> Recipe:
-    """Returns a recipe for observations without numbers to normalize."""
-    settings = {name: value for name, value in recipe.settings.items() if name != "normalise_observations"}
-    return replace(recipe, settings=settings)
+def _fitting(recipe: Recipe, config: TrainingConfig, spec: EnvSpec) -> dict[str, object]:
+    """Returns the settings of a recipe that fit the environment, and the settings that other sources name."""
+    model, leaves = config.model, [leaf for leaf in spec.observation if not leaf.is_action_mask]
+    images = find_images(leaves, model)
+    unfit = set()
+    if not any(is_number(leaf) and index not in images for index, leaf in enumerate(leaves)):
+        unfit.add("normalise_observations")
+    if images or model.image_layout:  # which model = mlp does not take
+        unfit.add("model")
+    if isinstance(config, LearnerConfig) and config.fleet.from_recording is not None:  # it has the replayed unrolls
+        unfit |= {"replay_share", "replay_capacity"}
+    settings = settings_beside(recipe, model.model, config.loss.loss)
+    return {name: value for name, value in settings.items() if name not in unfit}

@@ -50,6 +50,14 @@ def recipe_of(layered: LayeredFlags) -> str:
     return next(names, "")
 
 
+@pytest.mark.parametrize("own", [["--model=nets:Net"], ["--loss=losses:loss"], []])
+def test_the_recipe_of_atari_normalizes_no_values_beside_a_model_or_a_loss_of_ones_own(own: list[str]) -> None:
+    layered = layer_flags(MonoConfig, ["--env=PongNoFrameskip-v4", *own], {})
+
+    (note,) = [note for note in layered.notes if note.startswith("recipe atari")]
+    assert ("normalise_values" in note) == (not own) and "normalise_images" in note
+
+
 def test_recipe_follows_the_environment_id_of_any_source(tmp_path: Path) -> None:
     path = write_yaml(tmp_path, "env: ALE/Breakout-v5\n")
     by_file = layer_flags(TrainConfig, ["--config", path], {})

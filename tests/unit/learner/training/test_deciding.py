@@ -1,6 +1,7 @@
 """The kind of an environment decides on the settings that no other source names."""
 
 import contextlib
+from pathlib import Path
 from uuid import uuid4
 
 import gymnasium
@@ -10,7 +11,7 @@ from kubebeast_common.cli.settings import as_settings
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env
-from kubebeast_learner.config import ModelConfig, MonoConfig, ReplayConfig
+from kubebeast_learner.config import LearnerConfig, LossConfig, ModelConfig, MonoConfig, RemoteFleetConfig, ReplayConfig
 from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, RecipeChoice, is_left_to_kind, recipe_named
 from kubebeast_learner.models import make_model
 from kubebeast_learner.training.deciding import decide, keep_decided, recipe_for, undecided
@@ -77,9 +78,48 @@ def test_an_image_that_a_setting_flattens_is_none() -> None:
     assert recipe_for(spec(CELLS), ModelConfig(image_layout=(".=flat",)))[0].name == "vector"
 
 
-def test_only_observations_with_numbers_are_normalized() -> None:
-    assert "normalise_observations" in recipe_for(spec(NUMBERS, action=FORCE), ModelConfig())[0].settings
-    assert "normalise_observations" not in recipe_for(spec(PLACE, action=FORCE), ModelConfig())[0].settings
+SMALL, BOARD = Leaf("camera", "uint8", (16, 16, 3)), Leaf("", "uint8", (10, 10))
+FLAGS = Leaf("", "bool", (5,))
+
+
+@pytest.mark.parametrize("action", [CHOICE, FORCE])
+@pytest.mark.parametrize(
+    "observation",
+    [
+        *((NUMBERS,), (PLACE,), (FLAGS,), (CELLS,), (BOARD,), (SMALL,), (SMALL, Leaf("table", "float32", (3, 3)))),
+        *((Leaf("", "uint8", (2, 50, 2)),), (Leaf("", "uint8", (2, 2, 2)),), (Leaf("", "uint8", (9,)),), (SCREEN,)),
+    ],
+)
+@pytest.mark.parametrize("model", ["auto", "mlp"])
+def test_what_a_recipe_decides_makes_a_model(observation: tuple[Leaf, ...], action: Leaf, model: str) -> None:
+    env = spec(*observation, action=action)
+    named = frozenset({"model"} if model == "mlp" else ())
+    decided = decide(MonoConfig(model=ModelConfig(model=model), recipe=RecipeChoice(named=named)), env)
+
+    make_model(env.observation, env.action, decided.model)
+
+
+@pytest.mark.parametrize(("action", "recipe"), [(CHOICE, "vector"), (FORCE, "control")])
+def test_an_image_layout_that_is_named_fits_every_recipe(action: Leaf, recipe: str) -> None:
+    flat = MonoConfig(model=ModelConfig(image_layout=(".=flat",)), recipe=KIND)
+    env = spec(BOARD, action=action)
+    decided = decide(flat, env)
+
+    assert (decided.recipe.name, decided.model.model) == (recipe, "auto")
+    make_model(env.observation, env.action, decided.model)
+
+
+def test_values_are_not_normalized_beside_a_model_or_a_loss_of_ones_own() -> None:
+    assert decide(MonoConfig(recipe=KIND), spec(NUMBERS)).model.normalise_values
+    own_model, own_loss = ModelConfig(model="nets:Net"), LossConfig(loss="losses:loss")
+    assert not decide(MonoConfig(model=own_model, recipe=KIND), spec(NUMBERS)).model.normalise_values
+    assert not decide(MonoConfig(loss=own_loss, recipe=KIND), spec(CELLS)).model.normalise_values
+
+
+def test_nothing_is_replayed_beside_a_recording(tmp_path: Path) -> None:
+    assert decide(LearnerConfig(recipe=KIND), spec(CELLS)).replay.replay_share == 0.9
+    fleet = RemoteFleetConfig(from_recording=tmp_path)
+    assert decide(LearnerConfig(fleet=fleet, recipe=KIND), spec(CELLS)).replay.replay_share == 0
 
 
 def test_settings_that_a_source_names_stay() -> None:
