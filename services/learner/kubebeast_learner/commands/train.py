@@ -68,8 +68,8 @@ def train(config: TrainConfig) -> int:
     of_rank(config, place)  # raises before the run's folder is touched
 
     def num_busy_servers(config: TrainConfig) -> int:
-        waits = config.rollout.waits(config.fleet.lag)
-        return 0 if waits else share_of_fleet(config.fleet, place).num_servers
+        keeps_cores = config.rollout.keeps_cores(config.fleet.lag)
+        return share_of_fleet(config.fleet, place).num_servers if keeps_cores else 0
 
     with private_address() as private, open_process(config, place, config.ranks) as process:
         address = place.address(config.pool.address) or private

@@ -38,6 +38,14 @@ class RolloutConfig:
         """Returns True if environments wait during updates: with a lag of 0, and without a lag if they should."""
         return self.wait_for_updates if lag is None else lag == 0
 
+    def keeps_cores(self, lag: int | None) -> bool:
+        """Returns True if the processes of environments have cores to themselves.
+
+        Not if they wait during updates; nor with a lag, as the threads of an operation determine the order of its sums,
+        and the number of processes must not change a result.
+        """
+        return lag is None and not self.wait_for_updates
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:

@@ -62,8 +62,8 @@ def require_whole_environments(config: MonoConfig, num_agents: int) -> int:
 
 
 def num_busy_processes(config: MonoConfig) -> int:
-    """Returns the number of processes that compute during updates."""
-    return 0 if waits_for_updates(config) else num_processes(config)
+    """Returns the number of processes that have a core each."""
+    return num_processes(config) if config.rollout.keeps_cores(config.actors.lag) else 0
 
 
 def waits_for_updates(config: MonoConfig) -> bool:

@@ -60,8 +60,8 @@ def test_blocks_do_not_count_replayed_unrolls(waits: bool, expected: int) -> Non
     assert num_blocks(MonoConfig(actors=actors, replay=replay, rollout=rollout)) == expected
 
 
-@pytest.mark.parametrize(("waits", "lag", "expected"), [(False, None, 3), (True, None, 0), (False, 0, 0), (True, 1, 3)])
-def test_environments_that_wait_for_updates_leave_their_cores_to_the_learner(
+@pytest.mark.parametrize(("waits", "lag", "expected"), [(False, None, 3), (True, None, 0), (False, 0, 0), (True, 1, 0)])
+def test_cores_are_the_learners_if_environments_wait_or_their_number_of_processes_must_not_count(
     waits: bool, lag: int | None, expected: int
 ) -> None:
     actors = ActorProcessesConfig(num_actors=16, num_actor_processes=3, lag=lag)
