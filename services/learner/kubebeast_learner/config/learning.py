@@ -28,8 +28,9 @@ class RolloutConfig:
     """Unrolls in a training batch (B)."""
     wait_for_updates: bool = False
     """Let the environments wait during updates, so that data are from the newest weights, for several passes over each
-    batch; env-servers that are ahead of others begin their next unrolls before it is full. Without it, the next batch
-    is played meanwhile. A run with a lag keeps that lag."""
+    batch; env-servers that are ahead of others begin their next unrolls before it is full. With more environments than
+    fresh unrolls in a batch, some unrolls serve later updates, so give batch_size that number. Without it, the next
+    batch is played meanwhile. A run with a lag keeps that lag."""
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "unroll_length", "batch_size")
