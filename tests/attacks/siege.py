@@ -55,6 +55,7 @@ class Siege:
             self.access = Access(TlsFiles(ca=str(authority.pem)))
         self.learner = LearnerProcess(folder, *LEARNER_FLAGS, *own, *flags, warm=True)
         self._num_servers = 0
+        self._lock = threading.Lock()
         self._connections: weakref.WeakSet[RawConnection] = weakref.WeakSet()
         self.neighbour = self.env_server()
 
@@ -76,7 +77,8 @@ class Siege:
 
     def connect(self, source: str = STRANGER) -> RawConnection:
         connection = RawConnection(self.learner.address, self.access, source=source)
-        self._connections.add(connection)
+        with self._lock:
+            self._connections.add(connection)
         return connection
 
     def count(self, name: str, **labels: str) -> float:
@@ -135,11 +137,18 @@ class Siege:
             yield
         finally:
             is_over.set()
-            for connection in list(self._connections):  # which the learner may hold until it admits or refuses them
-                with contextlib.suppress(OSError):
-                    socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)  # also below TLS
             for thread in threads:
-                thread.join()
+                while thread.is_alive():  # it may have opened another connection meanwhile
+                    self._shut_connections()
+                    thread.join(0.1)
+
+    def _shut_connections(self) -> None:
+        """Shuts down all connections, which the learner may hold until it admits or refuses them."""
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)  # also below TLS
 
 
 def first_words(connection: RawConnection, flood: Flood, num_pieces: int) -> None:
