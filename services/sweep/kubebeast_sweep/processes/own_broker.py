@@ -70,7 +70,7 @@ def _wait_until_free(address: str) -> None:
         if time.monotonic() > deadline:
             reason = f"{address} is in use, perhaps by the broker of another sweep; --broker {address} shares its fleet"
             raise ConfigError(f"broker = '': {reason}")
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # a port has no event for the end of its listener
 
 
 def _is_in_use(host: str, port: int) -> bool:

@@ -28,8 +28,9 @@ def copy_of(model: Model) -> Model:
     return copied
 
 
-def config_of(**settings: object) -> OpponentsConfig:
-    return OpponentsConfig(**{"opponents": "uniform", "league_interval": 100} | settings)  # type: ignore[arg-type]
+def config_of(**settings: Any) -> OpponentsConfig:
+    usual: dict[str, Any] = {"opponents": "uniform", "league_interval": 100}
+    return OpponentsConfig(**usual | settings)
 
 
 def begun(model: Model, *, version: int = 0, league: League | None = None, **settings: object) -> League:
