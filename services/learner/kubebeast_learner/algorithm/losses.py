@@ -9,8 +9,8 @@ one.
     baseline         baseline_cost * 1/2 sum_t ((v_t - V(x_t)) / sigma)^2
     entropy          - entropy_cost * sum_t H(pi(.|x_t))
 
-With normalise_advantages, the factor of the logarithm has mean 0 and variance 1 over the batch, the global one if
-several learners train. With clip_policy_ratio, it is 0 if the policy has already moved too far.
+With normalise_advantages, the factor of rho_t has mean 0 and variance 1 over the batch, the global one if several
+learners train. With clip_policy_ratio, it is 0 if the policy has already moved too far.
 """
 
 from collections.abc import Mapping
@@ -49,6 +49,17 @@ class LossPart(NamedTuple):
     """
 
 
+class _Estimates(NamedTuple):
+    """V-trace of a batch, without gradients."""
+
+    vs: Tensor
+    """float32 [T, B]: v_t."""
+    advantages: Tensor
+    """float32 [T, B]: r_t + gamma_t v_{t+1} - V(x_t); 0 if invalid."""
+    log_rhos: Tensor
+    """float32 [T, B]: log rho_t, not clipped; 0 if invalid."""
+
+
 class LossOutput(NamedTuple):
     """The result of a loss."""
 
@@ -77,31 +88,32 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
     policy_logits = output.policy_logits[: rollout.unroll_length].masked_fill(~valid.unsqueeze(-1), 0.0)
     baseline = output.baseline[: rollout.unroll_length]
     if rollout.value_targets is None:
-        returns = _returns(policy_logits, output.baseline, rollout, config)
+        estimates = _estimates(policy_logits, output.baseline, rollout, config)
     else:
-        returns = _with_present_weights(policy_logits, rollout, config)
+        estimates = _with_present_weights(policy_logits, rollout)
 
     action = rollout.action.masked_fill(~valid.unsqueeze(-1) if distribution.action_shape else ~valid, 0)
     # A masked action has the logarithm -inf, and 0 * -inf is NaN: the lowest number keeps its terms and gradients at 0.
     log_probs = distribution.log_prob(policy_logits, action).clamp(min=torch.finfo(policy_logits.dtype).min)
-    baseline_errors = (returns.vs - baseline).masked_fill(~valid, 0.0)
-    advantages = returns.pg_advantages
+    baseline_errors = (estimates.vs - baseline).masked_fill(~valid, 0.0)
+    advantages = estimates.advantages
     if rollout.value_scale is not None:
         baseline_errors, advantages = baseline_errors / rollout.value_scale, advantages / rollout.value_scale
     entropies = distribution.entropy(policy_logits).masked_fill(~valid, 0.0)
 
     num_transitions = valid.sum()
     mean_scale = num_transitions.clamp(min=1).reciprocal()
-    if config.normalise_advantages:
+    if config.normalise_advantages:  # before the weights: subtracting a mean afterwards would move the policy
         advantages = _normalised(advantages, valid)
+    rhos = estimates.log_rhos.exp().masked_fill(~valid, 0.0)
     if config.clip_policy_ratio is not None:
-        advantages = _within_trust(advantages, returns.log_rhos.exp(), config.clip_policy_ratio)
+        advantages = _within_trust(advantages, rhos, config.clip_policy_ratio)
+    pg_advantages = vtrace.clipped(rhos, config.clip_pg_rho_threshold) * advantages
     scale = mean_scale if config.loss_reduction == "mean" else 1.0
-    pg_loss = -scale * (log_probs * advantages).sum()
+    pg_loss = -scale * (log_probs * pg_advantages).sum()
     baseline_loss = scale * config.baseline_cost * 0.5 * baseline_errors.square().sum()
     entropy_loss = -scale * entropy_cost * entropies.sum()
 
-    rhos = returns.log_rhos.exp().masked_fill(~valid, 0.0)
     return LossOutput(
         total=pg_loss + baseline_loss + entropy_loss,
         parts={
@@ -112,7 +124,7 @@ def impala_loss(output: ModelOutput, rollout: Rollout, config: LossConfig, entro
             "mean_rho": LossPart(mean_scale * rhos.sum(), "transitions"),
             "clipped_rho": LossPart(mean_scale * _num_clipped(rhos, config.clip_rho_threshold), "transitions"),
         },
-        value_targets=returns.vs,
+        value_targets=estimates.vs,
     )
 
 
@@ -124,20 +136,14 @@ def estimate(output: ModelOutput, rollout: Rollout, config: LossConfig) -> Rollo
         rollout: the whole batch.
         config: settings of the loss.
     """
-    policy_logits = output.policy_logits[:-1]
-    vs = _returns(policy_logits, output.baseline, rollout, config).vs
-    rewards, discounts = _rewards_and_discounts(rollout, config)
-    values = output.baseline.detach()
-    advantages = vtrace.advantages(vs, discounts, rewards, values[:-1], values[-1])
-    return replace(rollout, value_targets=vs, advantages=advantages.masked_fill(~rollout.valid, 0.0))
+    estimates = _estimates(output.policy_logits[:-1], output.baseline, rollout, config)
+    return replace(rollout, value_targets=estimates.vs, advantages=estimates.advantages)
 
 
-def _returns(
-    policy_logits: Tensor, baseline: Tensor, rollout: Rollout, config: LossConfig
-) -> vtrace.VTraceFromLogitsReturns:
+def _estimates(policy_logits: Tensor, baseline: Tensor, rollout: Rollout, config: LossConfig) -> _Estimates:
     rewards, discounts = _rewards_and_discounts(rollout, config)
     values = baseline.detach()
-    return vtrace.from_logits(
+    returns = vtrace.from_logits(
         behavior_policy_logits=rollout.policy_logits,
         target_policy_logits=policy_logits,
         actions=rollout.action,
@@ -152,19 +158,18 @@ def _returns(
         lambda_=config.vtrace_lambda,
         distribution=rollout.distribution,
     )
+    advantages = vtrace.advantages(returns.vs, discounts, rewards, values[:-1], values[-1])
+    return _Estimates(returns.vs, advantages.masked_fill(~rollout.valid, 0.0), returns.log_rhos)
 
 
-def _with_present_weights(
-    policy_logits: Tensor, rollout: Rollout, config: LossConfig
-) -> vtrace.VTraceFromLogitsReturns:
-    """Returns the estimates of a minibatch, its advantages weighted by the policy as it is now."""
+def _with_present_weights(policy_logits: Tensor, rollout: Rollout) -> _Estimates:
+    """Returns the estimates of a minibatch with the weights of the policy as it is now."""
     assert rollout.value_targets is not None
     assert rollout.advantages is not None
     weights = vtrace.importance_weights(
         rollout.policy_logits, policy_logits, rollout.action, rollout.valid, distribution=rollout.distribution
     )
-    rhos = vtrace.clipped(weights.log_rhos.exp(), config.clip_pg_rho_threshold)
-    return vtrace.VTraceFromLogitsReturns(rollout.value_targets, rhos * rollout.advantages, *weights)
+    return _Estimates(rollout.value_targets, rollout.advantages, weights.log_rhos)
 
 
 def _rewards_and_discounts(rollout: Rollout, config: LossConfig) -> tuple[Tensor, Tensor]:
