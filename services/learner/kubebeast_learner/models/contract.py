@@ -46,10 +46,19 @@ def check_contract(
             trial.check_single_steps()
             trial.check_episode_starts()
     net.train(was_training)
+    require_copies(net, name, ModelSpecError)
+
+
+def require_copies(net: nn.Module, name: str, error_type: type[Exception]) -> None:
+    """Raises an error that begins with `name`, with the reason, if the actors cannot have copies of a user's module."""
     try:
         copy.deepcopy(net)
-    except Exception as error:
-        raise ModelSpecError(f"{name} cannot be copied for the actors: {describe(error)}") from error
+        others = [key for key, value in net.state_dict().items() if not isinstance(value, Tensor)]
+    except Exception as error:  # the user's code may raise anything
+        raise error_type(f"{name} cannot be copied for the actors: {describe(error)}") from error
+    if others:
+        reason = f"its state_dict has {others[0]}, which is no tensor: take a buffer in place of get_extra_state"
+        raise error_type(f"{name} cannot be copied for the actors: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

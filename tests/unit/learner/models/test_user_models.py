@@ -156,6 +156,7 @@ def test_buffers_of_a_user_model_are_published_with_its_weights() -> None:
         ("InfiniteBaseline", "baseline must be finite"),
         ("InfiniteGradient", "the gradient of baseline is not finite"),
         ("HoldsALock", r"cannot be copied for the actors: TypeError: .*pickle"),
+        ("HoldsMoreThanTensors", r"its state_dict has _extra_state, which is no tensor: take a buffer"),
         ("NOT_A_CLASS", "must be a subclass of torch.nn.Module, it is 3"),
         ("make_nothing", None),
     ],

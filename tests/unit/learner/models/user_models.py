@@ -250,6 +250,13 @@ class HoldsALock(Good):
         self.frames = (i for i in range(3))
 
 
+class HoldsMoreThanTensors(Good):
+    """Has a state that a checkpoint of weights cannot hold."""
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"calls": 3}
+
+
 NOT_A_CLASS = 3
 
 
