@@ -22,8 +22,8 @@ RESUMING = (
     _alike("task_shares", False, "The weights have a place for each task. Only the shares may change."),
     _alike(
         "model model_options encoder encoder_options image_layout use_lstm reward_input last_action_input task_input "
-        "hidden_sizes separate_baseline normalise_observations normalise_images normalise_values bounded_actions "
-        "log_std_init initialisation",
+        "hidden_sizes separate_baseline normalise_observations normalise_images normalise_off_scale normalise_values "
+        "bounded_actions log_std_init initialisation",
         False,
         "They determine the shapes and the initial values of the weights.",
     ),

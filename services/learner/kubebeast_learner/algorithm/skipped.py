@@ -9,8 +9,8 @@ from kubebeast_learner.algorithm.rollout import Rollout
 from kubebeast_learner.models import Model
 from kubebeast_learner.models.contract import require_choice
 from kubebeast_learner.models.finite import first_not_finite, named_tensors, names_of_not_finite
-from kubebeast_learner.models.normalisation import RunningMoments
 from kubebeast_learner.models.popart import PopArt
+from kubebeast_learner.models.scales.moments import Scale
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class SkippedUpdates:
 
 def _writes(module: torch.nn.Module) -> bool:
     """Returns True if a forward pass may change the module's buffers: running statistics change only after updates."""
-    return not isinstance(module, RunningMoments | PopArt)
+    return not isinstance(module, Scale | PopArt)
 
 
 def _describe_largest(rollout: Rollout, model: Model) -> str:

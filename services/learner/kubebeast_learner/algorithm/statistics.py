@@ -21,22 +21,25 @@ class Statistics:
     def __init__(self, model: Model, loss: LossConfig) -> None:
         self._normaliser, self._popart = model.normaliser, model.popart
         self._loss = loss
+        self._is_scaled = self._normaliser is None
         self._has_begun = self._popart is None
+        self._added_now = False
         self._began_now: Tensor | None = None
         self._said: set[str] = set()
 
     @property
     def has_begun(self) -> bool:
         """True if `begin` has nothing more to do."""
-        return self._has_begun and self._began_now is None
+        return self._is_scaled and self._has_begun and not self._added_now and self._began_now is None
 
     @torch.no_grad()
     def begin(self, rollout: Rollout, fresh: slice, value_targets: Callable[[Rollout], Tensor | None]) -> None:
-        """Adds the value targets of a task's first batch with a reward, before it is trained on: until then sigma is 1,
-        and one step at that scale is a hundred steps at the scale of small rewards.
+        """Adds the observations of the first batch, and the value targets of a task's first batch with a reward, before
+        they are trained on: one step at the scale of before is a hundred steps at the scale of the data, or none.
 
-        Waits for the device until all tasks have begun.
+        Waits for the device until all have begun.
         """
+        self._begin_observations(rollout, fresh)
         self._began_now = None
         if self._has_begun or self._popart is None:
             return
@@ -50,6 +53,19 @@ class Statistics:
         self._add_targets(rollout, fresh, targets, of_tasks=unknown)
         self._began_now = unknown & (self._popart.num_updates > 0)
 
+    def _begin_observations(self, rollout: Rollout, fresh: slice) -> None:
+        self._added_now = False
+        if self._is_scaled or self._normaliser is None:
+            return
+        self._is_scaled = self._normaliser.has_begun
+        if self._is_scaled:
+            return
+        self._add_observations(rollout, fresh)
+        self._added_now = True
+        if found := [each for each in self._normaliser.describe_off_scale() if each not in self._said]:
+            self._said.update(found)
+            _log.info("off scale, therefore normalized: %s", ", ".join(found))
+
     def extremes(self, rollout: Rollout, fresh: slice, value_targets: Tensor | None) -> list[Tensor]:
         """Returns scalars of this rank's batch, on its device, for `say`: the lowest and the highest reward, and the
         largest absolute number of each normalized leaf and of the value targets, if the model has statistics of them.
@@ -58,7 +74,7 @@ class Statistics:
         rewards = rollout.rewards[1:, fresh]
         found = [-_largest(-rewards, valid), _largest(rewards, valid)]
         if self._normaliser is not None:
-            leaves = self._normaliser.of_floats(rollout.observation)
+            leaves = self._normaliser.of_numbers(rollout.observation)
             found += [_largest(leaf[:-1, fresh].abs(), valid) for leaf in leaves]
         if self._popart is not None and value_targets is not None:
             found.append(_largest(value_targets[:, fresh].abs(), valid))
@@ -77,11 +93,14 @@ class Statistics:
 
     def take(self, rollout: Rollout, fresh: slice, value_targets: Tensor | None) -> None:
         """Adds the observations that were acted on, and the value targets, of a batch that was trained on."""
-        valid = rollout.valid[:, fresh]
-        if self._normaliser is not None:
-            self._normaliser.add([leaf[:-1, fresh] for leaf in rollout.observation], valid)
+        if not self._added_now:
+            self._add_observations(rollout, fresh)
         if value_targets is not None:
             self._add_targets(rollout, fresh, value_targets, None if self._began_now is None else ~self._began_now)
+
+    def _add_observations(self, rollout: Rollout, fresh: slice) -> None:
+        if self._normaliser is not None:
+            self._normaliser.add([leaf[:-1, fresh] for leaf in rollout.observation], rollout.valid[:, fresh])
 
     def _add_targets(
         self, rollout: Rollout, fresh: slice, value_targets: Tensor, of_tasks: Tensor | None = None

@@ -84,6 +84,9 @@ class ModelConfig:
     normalise_images: bool = False
     """Normalize each pixel of the images of bytes that shallow, deep or small convolutions read, by running statistics:
     what moves stands out from what never changes. Models and encoders of your own get the bytes."""
+    normalise_off_scale: bool = False
+    """Normalize only what is far from the scale of 1 in the first batch: numbers, images of floats or integers, and
+    images of few cells with small bytes. Models and encoders of your own get the observation as it is."""
     normalise_values: bool = False
     """Train the value head on targets of mean 0 and variance 1 (PopArt), by running statistics that are part of the
     weights, and divide advantages by the same scale, so that returns of any magnitude are learned alike."""

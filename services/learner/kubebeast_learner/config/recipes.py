@@ -54,6 +54,7 @@ _IN_ONE_PROCESS: Mapping[str, object] = {"num_servers": 1, "num_actor_processes"
 _WITHIN_A_BOUND: Mapping[str, object] = {
     # Every transition is trained on several times, within PPO's bound (arXiv:1707.06347).
     "initialisation": "orthogonal",
+    "normalise_off_scale": True,
     "optimizer": "adam",
     "learning_rate": 0.001,
     "epsilon": 1e-5,
@@ -91,11 +92,11 @@ RECIPES = (
     Recipe(name=TORCHBEAST, settings={}),  # the defaults of the settings are TorchBeast's
     Recipe(
         name="vector",
-        # Observations stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
+        # Observations on scale stay as they are: with normalized ones, Acrobot is not learned (docs/design/recipes.md).
         settings={
             **_IN_ONE_PROCESS,
             **_PASSES,
-            "model": "mlp",
+            "model": "auto",  # the mlp, unless a leaf is an image
             "separate_baseline": True,
             "normalise_values": True,
             "entropy_cost": 0.01,
@@ -106,7 +107,7 @@ RECIPES = (
         settings={
             **_IN_ONE_PROCESS,
             **_PASSES,
-            "model": "mlp",
+            "model": "auto",  # the mlp, unless a leaf is an image
             "separate_baseline": True,
             "log_std_init": -0.5,
             "normalise_observations": True,

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models.core import CoreState
-from kubebeast_learner.models.normalisation import ObservationNormaliser
 from kubebeast_learner.models.popart import PopArt
+from kubebeast_learner.models.scales.observation import ObservationNormaliser
 
 
 class ModelInputs(NamedTuple):

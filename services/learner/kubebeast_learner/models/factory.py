@@ -12,8 +12,8 @@ from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.base import Model
 from kubebeast_learner.models.core import Core, LSTMCore
 from kubebeast_learner.models.initialisation import initialise_orthogonally
-from kubebeast_learner.models.normalisation import ObservationNormaliser
-from kubebeast_learner.models.torsos.base import Torso
+from kubebeast_learner.models.scales.observation import make_normaliser
+from kubebeast_learner.models.torsos.base import InputKind, Torso
 from kubebeast_learner.models.torsos.choice import make_torso
 from kubebeast_learner.models.user import make_user_model
 
@@ -44,9 +44,7 @@ def make_model(
         model = make_user_model(config, observation, distribution, action_mask, num_tasks)
     else:
         model = _make_built_in(config, observation, distribution, action_mask, num_tasks)
-    pixels = _pixels(model, observation) if config.normalise_images else []
-    if config.normalise_observations or pixels:
-        model.normaliser = ObservationNormaliser(observation, numbers=config.normalise_observations, pixels=pixels)
+    model.normaliser = make_normaliser(config, observation, _kinds(model, observation))
     model.observation_names = list(map(describe_leaf, observation))
     return model
 
@@ -103,13 +101,12 @@ def describe_inputs(model: Model, observation: Sequence[LeafSpec]) -> str:
     return ", ".join(f"{describe_leaf(leaf)} {what}" for leaf, what in taken)
 
 
-def _pixels(model: Model, observation: Sequence[LeafSpec]) -> list[int]:
-    """Returns the indices of the leaves that are images of bytes to a built-in network."""
+def _kinds(model: Model, observation: Sequence[LeafSpec]) -> list[InputKind]:
+    """Returns the kind of each leaf to the torso of a built-in network."""
     if not isinstance(model, ActorCritic):
-        return []
-    data = [index for index, leaf in enumerate(observation) if not leaf.is_action_mask]
-    reads_pixels = model.torso.reads_pixels([observation[index] for index in data])
-    return [index for index, reads in zip(data, reads_pixels, strict=True) if reads]
+        return ["other" for _ in observation]
+    kinds = iter(model.torso.kinds(data_leaves(observation)))
+    return ["other" if leaf.is_action_mask else next(kinds) for leaf in observation]
 
 
 def _is_on(choice: InputChoice, auto: bool) -> bool:

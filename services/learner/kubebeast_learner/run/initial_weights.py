@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kubebeast_learner.config import ConfigError
 from kubebeast_learner.models.finite import first_not_finite, names_of_not_finite
-from kubebeast_learner.models.normalisation import RunningMoments
+from kubebeast_learner.models.scales.moments import RunningMoments
 from kubebeast_learner.run.checkpoint import CheckpointReader
 from kubebeast_learner.run.checkpoint_file import load, load_path
 from kubebeast_learner.run.state import Checkpoint

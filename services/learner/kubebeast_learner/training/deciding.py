@@ -8,7 +8,7 @@ from kubebeast_common.cli.settings import setting_types, with_settings
 from kubebeast_common.spec.env_spec import EnvSpec
 from kubebeast_learner.config import LearnerConfig, ModelConfig, TrainingConfig
 from kubebeast_learner.config.recipes import OPEN_SETTINGS, Recipe, RecipeChoice, recipe_named, settings_beside
-from kubebeast_learner.models.normalisation import is_number
+from kubebeast_learner.models.scales.observation import is_number
 from kubebeast_learner.models.torsos.choice import find_images
 from kubebeast_learner.models.torsos.shallow import ShallowTorso
 
@@ -75,8 +75,6 @@ def _fitting(recipe: Recipe, config: TrainingConfig, spec: EnvSpec) -> dict[str,
     unfit = set()
     if not any(is_number(leaf) and index not in images for index, leaf in enumerate(leaves)):
         unfit.add("normalise_observations")
-    if images or model.image_layout:  # which model = mlp does not take
-        unfit.add("model")
     if isinstance(config, LearnerConfig) and config.fleet.from_recording is not None:  # it has the replayed unrolls
         unfit |= {"replay_share", "replay_capacity"}
     settings = settings_beside(recipe, model.model, config.loss.loss)

@@ -12,6 +12,7 @@ from kubebeast_learner.distributions import ActionDistribution
 from kubebeast_learner.models import ImageLayout, Model, ModelInputs, ModelSpecError, describe_inputs, make_model
 from kubebeast_learner.models.actor_critic import ActorCritic
 from kubebeast_learner.models.dummy import dummy_inputs
+from kubebeast_learner.models.torsos import mlp
 from kubebeast_learner.models.torsos.category import EMBEDDING_SIZE, CategoryTorso
 from kubebeast_learner.models.torsos.deep import DeepTorso
 from kubebeast_learner.models.torsos.image import ImageTorso
@@ -65,6 +66,28 @@ def test_auto_chooses_by_shape(leaf: Leaf, torso: type) -> None:
     model = make_model([leaf], [discrete(A)], ModelConfig())
     assert isinstance(model, ActorCritic)
     assert type(model.torso) is torso
+
+
+def test_many_categories_have_outputs_and_gradients_of_one_hot_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    observation = (Leaf((3,), "int64", num_categories=50), VECTOR, Leaf((), "int64", num_categories=7))
+    torso = MLPTorso(observation, (16, 8))
+    inputs = random_inputs(list(observation), 5, 3)
+    results = []
+    for most_one_hot in (1024, 10):
+        monkeypatch.setattr(mlp, "_MOST_ONE_HOT", most_one_hot)
+        torso.zero_grad()
+        features = torso(*inputs.observation)
+        features.square().sum().backward()
+        results.append([features.detach(), *(weight.grad for weight in torso.parameters())])
+    torch.testing.assert_close(*results)
+
+
+def test_observations_of_a_million_categories_need_no_one_hot_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaf = Leaf((2,), "int64", num_categories=1_000_000)
+    inputs = random_inputs([leaf], 5, 3)
+    monkeypatch.setattr("torch.nn.functional.one_hot", None)
+
+    assert MLPTorso([leaf], (4,))(*inputs.observation).shape == (5, 3, 4)
 
 
 @pytest.mark.parametrize(

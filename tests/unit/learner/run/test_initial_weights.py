@@ -11,7 +11,7 @@ from torch import nn
 
 from kubebeast_learner.config import ConfigError, ModelConfig
 from kubebeast_learner.models import Model, make_model
-from kubebeast_learner.models.normalisation import RunningMoments
+from kubebeast_learner.models.scales.moments import RunningMoments
 from kubebeast_learner.run.checkpoint import FORMAT, CheckpointStore
 from kubebeast_learner.run.checkpoint_file import CheckpointError
 from kubebeast_learner.run.initial_weights import InitialWeights, read_initial, table_of, take_weights

@@ -13,7 +13,7 @@ from kubebeast_common.spec.leaves import Leaf
 from kubebeast_envserver.envs.factory import make_vector_env
 from kubebeast_learner.config import LearnerConfig, LossConfig, ModelConfig, MonoConfig, RemoteFleetConfig, ReplayConfig
 from kubebeast_learner.config.recipes import AUTO, OPEN_SETTINGS, RecipeChoice, is_left_to_kind, recipe_named
-from kubebeast_learner.models import make_model
+from kubebeast_learner.models import ModelSpecError, make_model
 from kubebeast_learner.training.deciding import decide, keep_decided, recipe_for, undecided
 
 NUMBERS, CELLS, SCREEN = Leaf("", "float32", (4,)), Leaf("", "bool", (10, 10, 4)), Leaf("", "uint8", (84, 84), 4)
@@ -107,6 +107,15 @@ def test_an_image_layout_that_is_named_fits_every_recipe(action: Leaf, recipe: s
 
     assert (decided.recipe.name, decided.model.model) == (recipe, "auto")
     make_model(env.observation, env.action, decided.model)
+
+
+@pytest.mark.parametrize("action", [CHOICE, FORCE])
+def test_a_leaf_that_may_be_an_image_is_refused_with_the_setting_that_decides(action: Leaf) -> None:
+    env = spec(Leaf("", "uint8", (7, 5, 6)), action=action)
+    decided = decide(MonoConfig(recipe=KIND), env)
+
+    with pytest.raises(ModelSpecError, match=r"may be an image.*--image-layout \.=hwc"):
+        make_model(env.observation, env.action, decided.model)
 
 
 def test_values_are_not_normalized_beside_a_model_or_a_loss_of_ones_own() -> None:

@@ -1,11 +1,15 @@
 """The interfaces of torsos and of users' encoders."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec
+
+InputKind = Literal["numbers", "cells", "pixels", "image", "other"]
+"""Kind of a leaf to a torso: numbers, a small or a large image of bytes, an image of other numbers, or anything else,
+which has a scale."""
 
 
 class Torso(nn.Module):
@@ -26,9 +30,9 @@ class Torso(nn.Module):
         """Returns True for each leaf that should have the frames of its stack innermost in memory."""
         return [False for _ in observation]
 
-    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
-        """Returns True for each leaf that is an image of bytes to the torso, normalized or not."""
-        return [False for _ in observation]
+    def kinds(self, observation: Sequence[LeafSpec]) -> list[InputKind]:
+        """Returns the kind of each leaf to the torso, which takes it as it is or normalized."""
+        return ["other" for _ in observation]
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """Returns a readable description of the encoding of each leaf."""

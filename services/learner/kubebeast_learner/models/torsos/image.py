@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec
 from kubebeast_learner.machine.autocast import compute_dtype
-from kubebeast_learner.models.torsos.base import Torso
+from kubebeast_learner.models.torsos.base import InputKind, Torso
 
 _TENSOR_CORE_CHANNELS = 8
 """Multiple of channels from which a GPU convolves bfloat16 on its tensor cores:
@@ -73,6 +74,8 @@ class ImageLayout:
 class ImageTorso(Torso):
     """Base class of torsos with convolutions over one leaf."""
 
+    kind_of_bytes: ClassVar[InputKind] = "pixels"
+
     def __init__(self, image: ImageLayout) -> None:
         super().__init__()
         self.image = image
@@ -81,9 +84,10 @@ class ImageTorso(Torso):
         """See `Torso.reads_interleaved`. A stack of plain frames is then in channels_last memory already."""
         return [self.image.axes == "khw" and leaf.dtype == "uint8" for leaf in observation]
 
-    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
-        """See `Torso.reads_pixels`."""
-        return [leaf.dtype == "uint8" for leaf in observation]
+    def kinds(self, observation: Sequence[LeafSpec]) -> list[InputKind]:
+        """See `Torso.kinds`."""
+        kinds: dict[str, InputKind] = {"uint8": self.kind_of_bytes, "bool": "other"}
+        return [kinds.get(leaf.dtype, "image") for leaf in observation]
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """See `Torso.describe`."""

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from kubebeast_common.spec.leaves import LeafSpec
-from kubebeast_learner.models.torsos.base import Torso
+from kubebeast_learner.models.torsos.base import InputKind, Torso
 
 
 class LeavesTorso(Torso):
@@ -35,10 +35,10 @@ class LeavesTorso(Torso):
         pairs = zip(self._encoders(), observation, strict=True)
         return [encoder.reads_interleaved([leaf])[0] for encoder, leaf in pairs]
 
-    def reads_pixels(self, observation: Sequence[LeafSpec]) -> list[bool]:
-        """See `Torso.reads_pixels`."""
+    def kinds(self, observation: Sequence[LeafSpec]) -> list[InputKind]:
+        """See `Torso.kinds`."""
         pairs = zip(self._encoders(), observation, strict=True)
-        return [encoder.reads_pixels([leaf])[0] for encoder, leaf in pairs]
+        return [encoder.kinds([leaf])[0] for encoder, leaf in pairs]
 
     def describe(self, observation: Sequence[LeafSpec]) -> list[str]:
         """See `Torso.describe`."""

@@ -1,6 +1,5 @@
 """Users' encoders, module:Class; docs/models.md states their contract, which is checked here on made-up rows."""
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from kubebeast_common.spec.leaves import LeafSpec, describe_leaf
 from kubebeast_learner.config import ConfigError, ModelConfig
 from kubebeast_learner.config.checks import parse_object
 from kubebeast_learner.config.plugins import check_options, describe, load_object
-from kubebeast_learner.models.contract import all_finite
+from kubebeast_learner.models.contract import all_finite, require_copies
 from kubebeast_learner.models.dummy import dummy_leaf
 from kubebeast_learner.models.torsos.base import Torso
 
@@ -92,10 +91,7 @@ def _check(net: nn.Module, leaf: LeafSpec) -> None:
                 f": a row in a batch has other features than alone, by {float(difference):.3g}: dimension 0 is time, "
                 "dimension 1 the environment, and no row may see another"
             )
-    try:
-        copy.deepcopy(net)
-    except Exception as error:
-        raise _BreachError(f" cannot be copied for the actors: {describe(error)}") from error
+    require_copies(net, "", _BreachError)
 
 
 def _run(net: nn.Module, rows: Tensor, size: int) -> Tensor:

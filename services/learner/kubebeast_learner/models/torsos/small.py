@@ -1,8 +1,11 @@
 """The torso for images too small for the shallow one: grid worlds, boards, small screens."""
 
+from typing import ClassVar
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from kubebeast_learner.models.torsos.base import InputKind
 from kubebeast_learner.models.torsos.image import ImageLayout, ImageTorso
 
 
@@ -11,6 +14,8 @@ class SmallTorso(ImageTorso):
 
     About the size of MinAtar's network for 10x10 cells (Young & Tian 2019, arXiv:1903.03176).
     """
+
+    kind_of_bytes: ClassVar[InputKind] = "cells"
 
     def __init__(self, image: ImageLayout) -> None:
         super().__init__(image)
