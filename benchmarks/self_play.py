@@ -36,6 +36,8 @@ class Settings:
     total_steps: int = 600_000
     league_interval: int = 25_000
     num_actors: int = 128
+    entropy_cost: float = 0.1
+    """Large enough that moves of equal value stay in play: a policy without doubts meets few of the openings."""
     episodes: int = 4000
     """Games of the last checkpoint against each opponent, with the most likely actions."""
     out: Path = OUT
@@ -77,6 +79,7 @@ def train(settings: Settings, seed: int) -> None:
         f"--opponents={settings.opponents}",
         f"--league-interval={settings.league_interval}",
         f"--num-actors={settings.num_actors}",
+        f"--entropy-cost={settings.entropy_cost}",
         f"--total-steps={settings.total_steps}",
         f"--seed={seed}",
         *("--num-servers=2", "--batch-size=16", "--progress=none", "--log-interval-s=1"),
